@@ -1,0 +1,170 @@
+//! The table of built-in kinds, with their defaults and rules.
+//!
+//! Nothing outside this room knows a built-in kind by name. A kind is a row of [`table`]: which
+//! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
+//! they take values and return values, and have no client, clock or randomness inside.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::status::{ApiError, Problems};
+
+/// What a kind does differently from the generic machine.
+#[derive(Clone, Copy)]
+pub struct Rules {
+    /// Fills absent fields; runs on every write before validation, and must be idempotent.
+    pub default: fn(&mut Value),
+    /// Sets what only the server may set on create (initial status, generated labels).
+    /// `metadata` is complete when this runs, uid and namespace included.
+    pub prepare_create: fn(&mut Value, &Moment),
+    /// Carries over from the old object what an update may not change silently.
+    pub prepare_update: fn(&mut Value, &Value),
+    /// Rules on the object alone; on create and on update.
+    pub validate: fn(&Value, &mut Problems),
+    /// Rules on a change: immutable fields. Arguments: new, old.
+    pub validate_update: fn(&Value, &Value, &mut Problems),
+    /// Rules on a change through the status subresource. Arguments: new, old.
+    pub validate_status: fn(&Value, &Value, &mut Problems),
+    /// Texts for `Warning` headers: what is stored but not enforced, what is deprecated.
+    pub warnings: fn(&Value) -> Vec<String>,
+    /// Needs a look at other objects, and may change this one (allocation of addresses, checks of
+    /// references). Runs alone among the writes of its resource. Arguments: new, old, cluster.
+    pub admit: Option<Admit>,
+    /// How the generic machine treats the kind.
+    pub traits: Traits,
+}
+
+/// See [`Rules::admit`].
+pub type Admit = fn(&mut Value, Option<&Value>, &dyn Cluster) -> Result<(), ApiError>;
+
+/// The time of a write and the source of its random parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// When the write happens.
+    pub now: Timestamp,
+    /// Random bits for suffixes of generated names inside the object.
+    pub seed: u64,
+}
+
+/// What a rule may see of the other objects.
+pub trait Cluster {
+    /// One object; `namespace` is empty for cluster-scoped kinds.
+    fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value>;
+    /// All objects of a resource; in all namespaces if `namespace` is empty.
+    fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value>;
+    /// What the embedder chose.
+    fn settings(&self) -> &Settings;
+}
+
+/// Choices of the embedder that rules depend on.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// First address and prefix length of the range that Service addresses come from.
+    pub service_range: (std::net::Ipv4Addr, u8),
+    /// First and last node port.
+    pub node_ports: (u16, u16),
+    /// Endpoints and slices may hold loopback addresses. Off in the real server; `neap up` turns
+    /// it on, because its pods are local processes.
+    pub loopback_endpoints: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            service_range: (std::net::Ipv4Addr::new(10, 0, 0, 0), 24),
+            node_ports: (30000, 32767),
+            loopback_endpoints: false,
+        }
+    }
+}
+
+/// How the generic machine treats a kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Traits {
+    /// `metadata.generation` counts changes of everything but metadata and status.
+    pub generation: bool,
+    /// PUT without a resourceVersion is allowed.
+    pub unconditional_update: bool,
+    /// PUT creates the object when it is missing.
+    pub create_on_update: bool,
+    /// DELETE answers with the object and not with a `Status`.
+    pub delete_returns_object: bool,
+    /// A delete with no policy orphans the dependents (Job, ReplicationController).
+    pub orphan_by_default: bool,
+    /// Grace period of a delete that names none; `None` for kinds that have no grace.
+    pub grace: Option<Grace>,
+    /// Which names are allowed.
+    pub name: NameRule,
+    /// Objects vanish this long after their last write (Events).
+    pub ttl: Option<std::time::Duration>,
+    /// The main resource's writes keep the stored status and the status subresource's writes keep
+    /// everything else.
+    pub status: bool,
+}
+
+/// The grace period for an object: `fn(object, requested) -> seconds`.
+pub type Grace = fn(&Value, Option<i64>) -> i64;
+
+/// Which names a kind takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameRule {
+    /// DNS subdomain, at most 253 characters: most kinds.
+    Subdomain,
+    /// DNS label, at most 63 characters: namespaces.
+    Label,
+    /// DNS label that starts with a letter: services.
+    Rfc1035,
+    /// A path segment: RBAC kinds.
+    PathSegment,
+}
+
+impl Traits {
+    /// What most kinds have: a status of its own is kept apart, nothing else is special.
+    pub const USUAL: Self = Self {
+        generation: false,
+        unconditional_update: true,
+        create_on_update: false,
+        delete_returns_object: false,
+        orphan_by_default: false,
+        grace: None,
+        name: NameRule::Subdomain,
+        ttl: None,
+        status: true,
+    };
+}
+
+impl Rules {
+    /// Rules of a kind of which only the shape is checked.
+    pub const SHAPE_ONLY: Self = Self {
+        default: |_| {},
+        prepare_create: |_, _| {},
+        prepare_update: |_, _| {},
+        validate: |_, _| {},
+        validate_update: |_, _, _| {},
+        validate_status: |_, _, _| {},
+        warnings: |_| Vec::new(),
+        admit: None,
+        traits: Traits::USUAL,
+    };
+}
+
+impl std::fmt::Debug for Rules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rules")
+            .field("traits", &self.traits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One built-in kind: where it is served and which rules it keeps.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    /// Plural resource name.
+    pub plural: &'static str,
+    /// The rules.
+    pub rules: Rules,
+}

@@ -1,0 +1,55 @@
+//! Limits on values that custom resources may declare; built-in kinds keep theirs in code.
+
+use regex::Regex;
+
+use super::NodeId;
+
+/// A rule of `x-kubernetes-validations`, as written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rule {
+    /// The CEL expression.
+    pub rule: String,
+    /// What to say when it does not hold.
+    pub message: Option<String>,
+    /// A CEL expression that computes what to say.
+    pub message_expression: Option<String>,
+    /// The cause's reason, `FieldValueInvalid` unless set.
+    pub reason: Option<String>,
+    /// The field the cause names, relative to the rule's place.
+    pub field_path: Option<String>,
+    /// `oldSelf` is an optional that may be empty, and the rule also runs on create.
+    pub optional_old_self: bool,
+}
+
+/// Value validations of one node.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    pub minimum: Option<f64>,
+    pub maximum: Option<f64>,
+    pub exclusive_minimum: bool,
+    pub exclusive_maximum: bool,
+    pub multiple_of: Option<f64>,
+    pub min_length: Option<u64>,
+    pub max_length: Option<u64>,
+    pub pattern: Option<Regex>,
+    pub min_items: Option<u64>,
+    pub max_items: Option<u64>,
+    pub unique_items: bool,
+    pub min_properties: Option<u64>,
+    pub max_properties: Option<u64>,
+    pub all_of: Vec<NodeId>,
+    pub any_of: Vec<NodeId>,
+    pub one_of: Vec<NodeId>,
+    pub not: Option<NodeId>,
+    pub rules: Vec<Rule>,
+}
+
+impl Limits {
+    pub(super) fn children_mut(&mut self) -> impl Iterator<Item = &mut NodeId> {
+        self.all_of
+            .iter_mut()
+            .chain(&mut self.any_of)
+            .chain(&mut self.one_of)
+            .chain(self.not.iter_mut())
+    }
+}
