@@ -9,6 +9,7 @@
 //! - [`status`]: what a refused request is told;
 //! - [`environment`]: the clock, randomness and spawner parameters;
 //! - [`schema`]: the shape of built-in and custom objects;
+//! - [`quantity`] and [`selector`]: amounts, and which objects are meant;
 //! - `store`: the revisioned store, in memory or durable;
 //! - `patch`: JSON, merge and strategic patches, server-side apply and managed fields;
 //! - `crd`: custom resource definitions, their schemas and rules;
@@ -20,5 +21,9 @@
 
 pub mod environment;
 pub mod kinds;
+pub mod patch;
+pub mod quantity;
 pub mod schema;
+pub mod selector;
 pub mod status;
+pub mod wire;

@@ -1,0 +1,162 @@
+//! Lists that merge element by element.
+
+use std::collections::{HashMap, HashSet};
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{
+    Fields, ListRule,
+    directive::{Mark, plain_list, plain_map, shown_map},
+    list_rule, merge_map, order,
+};
+use crate::{
+    schema::Schema,
+    status::{ApiError, Result},
+};
+
+/// The live list with the patch's list merged into it.
+pub(super) fn merge(
+    schema: Option<Schema<'_>>,
+    name: &str,
+    live: Vec<Value>,
+    patch: Vec<Value>,
+) -> Result<Vec<Value>> {
+    match list_rule(schema) {
+        ListRule::Replace => plain_list(patch),
+        ListRule::Set => {
+            check_elements(name, &live, &patch, false)?;
+            Ok(merge_set(live, patch))
+        }
+        ListRule::Keyed(key) => {
+            check_elements(name, &live, &patch, true)?;
+            merge_keyed(schema.and_then(Schema::items), key, live, patch)
+        }
+    }
+}
+
+/// Elements of a merged list are all maps or all scalars.
+fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
+    for item in live.iter().chain(patch) {
+        if item.is_array() {
+            let message = format!("lists of lists are not supported: {name}");
+            return Err(ApiError::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Invalid",
+                message,
+            ));
+        }
+        if item.is_object() != maps {
+            let (expected, found) = if maps {
+                ("maps", "a scalar")
+            } else {
+                ("scalars", "a map")
+            };
+            return Err(ApiError::bad_request(format!(
+                "list element types are not identical: {name} is a list of {expected} and has {found}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What the patch names comes in the patch's order; the rest stays where it was.
+fn merge_set(live: Vec<Value>, patch: Vec<Value>) -> Vec<Value> {
+    let before = order::Positions::of_scalars(&live);
+    let mut seen = HashSet::new();
+    let all = live.into_iter().chain(patch.iter().cloned());
+    let merged: Vec<Value> = all.filter(|v| seen.insert(v.clone())).collect();
+    let wanted = order::Positions::of_scalars(&patch);
+    order::arrange(merged, &before, &wanted)
+}
+
+fn merge_keyed(
+    items: Option<Schema<'_>>,
+    key: &str,
+    mut live: Vec<Value>,
+    patch: Vec<Value>,
+) -> Result<Vec<Value>> {
+    let before = order::Positions::of_maps(&live, key);
+    let elements = Elements::sort_out(key, patch)?;
+    if elements.replaces {
+        return elements.merged.into_iter().map(plain_element).collect();
+    }
+    if !elements.deleted.is_empty() {
+        live.retain(|item| !item.get(key).is_some_and(|k| elements.deleted.contains(k)));
+    }
+    let mut wanted = order::Positions::by(key);
+    let mut index = first_by_key(&live, key);
+    for (id, patch) in elements.merged {
+        wanted.push(id.clone());
+        if let Some(Value::Object(old)) = index.get(&id).and_then(|&i| live.get_mut(i)) {
+            merge_map(items, old, patch)?;
+        } else {
+            index.insert(id, live.len());
+            live.push(Value::Object(plain_map(patch)?));
+        }
+    }
+    Ok(order::arrange(live, &before, &wanted))
+}
+
+fn plain_element((_, map): (Value, Fields)) -> Result<Value> {
+    plain_map(map).map(Value::Object)
+}
+
+fn first_by_key(list: &[Value], key: &str) -> HashMap<Value, usize> {
+    let mut index = HashMap::with_capacity(list.len());
+    for (i, item) in list.iter().enumerate() {
+        if let Some(id) = item.get(key) {
+            index.entry(id.clone()).or_insert(i);
+        }
+    }
+    index
+}
+
+/// The elements of a patch's list, by what their `$patch` asks for.
+struct Elements {
+    /// The patch's elements are the whole list.
+    replaces: bool,
+    /// Keys of the elements that go.
+    deleted: HashSet<Value>,
+    /// Elements to merge or add, with their keys.
+    merged: Vec<(Value, Fields)>,
+}
+
+impl Elements {
+    fn sort_out(key: &str, patch: Vec<Value>) -> Result<Self> {
+        let mut found = Self {
+            replaces: false,
+            deleted: HashSet::new(),
+            merged: Vec::with_capacity(patch.len()),
+        };
+        for item in patch {
+            let Value::Object(mut map) = item else {
+                continue;
+            };
+            let mark = Mark::take(&mut map)?;
+            match (mark, map.get(key).cloned()) {
+                // The marked element is the marker and not an element.
+                (Mark::Replace, _) => found.replaces = true,
+                (Mark::Delete, Some(id)) => {
+                    found.deleted.insert(id);
+                }
+                (Mark::Merge, Some(id)) => found.merged.push((id, map)),
+                (Mark::Merge | Mark::Delete, None) => return Err(no_merge_key(&map, key)),
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn no_merge_key(map: &Fields, key: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "map: {} does not contain declared merge key: {key}",
+        shown_map(map)
+    ))
+}
+
+/// Takes out of a list of scalars those that are to be deleted.
+pub(super) fn subtract(live: &mut Vec<Value>, gone: &[Value]) {
+    let gone: HashSet<&Value> = gone.iter().collect();
+    live.retain(|item| !gone.contains(item));
+}

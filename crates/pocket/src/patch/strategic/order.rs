@@ -1,0 +1,190 @@
+//! The order of a merged list.
+//!
+//! Elements that the client spoke of come in the client's order, elements that only the server
+//! has keep their order, and the two are woven together by where their elements were before: an
+//! element of the server stays in front of what it was in front of.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{Fields, ListRule, directive::shown, list, list_rule};
+use crate::{
+    schema::Schema,
+    status::{ApiError, Result},
+};
+
+/// Where each element stands in a list, by its key.
+#[derive(Debug)]
+pub(super) struct Positions<'k> {
+    /// The merge key; elements of a list of scalars are their own keys.
+    key: Option<&'k str>,
+    of: HashMap<Value, usize>,
+}
+
+impl<'k> Positions<'k> {
+    /// No elements yet, of a list with this merge key.
+    pub(super) fn by(key: &'k str) -> Self {
+        Self {
+            key: Some(key),
+            of: HashMap::new(),
+        }
+    }
+
+    pub(super) fn of_maps(list: &[Value], key: &'k str) -> Self {
+        Self::of(list, Some(key))
+    }
+
+    pub(super) fn of_scalars(list: &[Value]) -> Self {
+        Self::of(list, None)
+    }
+
+    fn of(list: &[Value], key: Option<&'k str>) -> Self {
+        let mut positions = Self {
+            key,
+            of: HashMap::with_capacity(list.len()),
+        };
+        for (i, item) in list.iter().enumerate() {
+            if let Some(id) = positions.id(item) {
+                let id = id.clone();
+                positions.of.entry(id).or_insert(i);
+            }
+        }
+        positions
+    }
+
+    /// Adds an element after those that are there.
+    pub(super) fn push(&mut self, id: Value) {
+        let next = self.of.len();
+        self.of.entry(id).or_insert(next);
+    }
+
+    fn id<'v>(&self, item: &'v Value) -> Option<&'v Value> {
+        match self.key {
+            Some(key) => item.get(key),
+            None => Some(item),
+        }
+    }
+
+    fn get(&self, item: &Value) -> Option<usize> {
+        self.id(item).and_then(|id| self.of.get(id).copied())
+    }
+}
+
+/// Puts a merged list in order: `before` is the live list, `wanted` the client's order.
+pub(super) fn arrange(
+    merged: Vec<Value>,
+    before: &Positions<'_>,
+    wanted: &Positions<'_>,
+) -> Vec<Value> {
+    let mut client: Vec<(usize, Option<usize>, Value)> = Vec::new();
+    let mut server: Vec<(Option<usize>, Value)> = Vec::new();
+    for item in merged {
+        match (wanted.get(&item), before.get(&item)) {
+            (Some(rank), at) => client.push((rank, at, item)),
+            (None, at) => server.push((at, item)),
+        }
+    }
+    client.sort_by_key(|(rank, ..)| *rank);
+    // Elements that are new on both sides do not occur: what the client did not name was there.
+    server.sort_by_key(|(at, _)| at.unwrap_or(usize::MAX));
+    let mut list = Vec::with_capacity(client.len() + server.len());
+    let mut server = server.into_iter().peekable();
+    for (_, at, item) in client {
+        while let Some((_, kept)) = server.next_if(|(own, _)| stays_in_front(*own, at)) {
+            list.push(kept);
+        }
+        list.push(item);
+    }
+    list.extend(server.map(|(_, item)| item));
+    list
+}
+
+fn stays_in_front(server: Option<usize>, client: Option<usize>) -> bool {
+    match (server, client) {
+        (Some(server), Some(client)) => server <= client,
+        (Some(_), None) => true,
+        (None, _) => false,
+    }
+}
+
+/// Merges a list whose order the patch sets with `$setElementOrder`.
+pub(super) fn merge_ordered(
+    schema: Option<Schema<'_>>,
+    live: &mut Fields,
+    name: &str,
+    patch: Option<Value>,
+    order: Vec<Value>,
+) -> Result<()> {
+    let key = match list_rule(schema) {
+        ListRule::Keyed(key) => Some(key),
+        ListRule::Set | ListRule::Replace => None,
+    };
+    let patch = match patch {
+        None => None,
+        Some(Value::Array(items)) => Some(items),
+        Some(Value::Null) => {
+            live.remove(name);
+            return Ok(());
+        }
+        Some(_) => return Err(not_a_list(name)),
+    };
+    let wanted = wanted(key, &order)?;
+    check(key, patch.as_deref().unwrap_or_default(), &order)?;
+    let had = match live.remove(name) {
+        None => None,
+        Some(Value::Array(items)) => Some(items),
+        Some(_) => return Err(not_a_list(name)),
+    };
+    let before = Positions::of(had.as_deref().unwrap_or_default(), key);
+    let merged = match (had, patch) {
+        (None, None) => return Ok(()),
+        (Some(live), None) => live,
+        (live, Some(patch)) => list::merge(schema, name, live.unwrap_or_default(), patch)?,
+    };
+    live.insert(
+        name.to_owned(),
+        Value::Array(arrange(merged, &before, &wanted)),
+    );
+    Ok(())
+}
+
+fn wanted<'k>(key: Option<&'k str>, order: &[Value]) -> Result<Positions<'k>> {
+    if let Some(key) = key
+        && let Some(item) = order.iter().find(|item| item.get(key).is_none())
+    {
+        return Err(ApiError::bad_request(format!(
+            "map: {} does not contain declared merge key: {key}",
+            shown(item)
+        )));
+    }
+    Ok(Positions::of(order, key))
+}
+
+/// The elements that the patch sets must all be in the order list, in that order.
+fn check(key: Option<&str>, patch: &[Value], order: &[Value]) -> Result<()> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let id = |item| match key {
+        Some(key) => Value::get(item, key),
+        None => Some(item),
+    };
+    let mut rest = order.iter();
+    for item in patch.iter().filter(|item| item.get("$patch").is_none()) {
+        if !rest.any(|ordered| id(ordered) == id(item)) {
+            return Err(ApiError::bad_request(format!(
+                "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+                shown(&Value::Array(patch.to_vec())),
+                shown(&Value::Array(order.to_vec()))
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn not_a_list(name: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "invalid patch format of setElementOrder list: {name} is not a list"
+    ))
+}

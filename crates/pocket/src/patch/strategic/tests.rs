@@ -1,0 +1,221 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    patch::{MAX_DEPTH, json::tests::nested},
+    schema::builtin,
+};
+
+mod directives;
+mod laws;
+
+fn schema(kind: &str) -> Schema<'static> {
+    let name = format!("io.k8s.api.{kind}");
+    builtin().named(&name).unwrap_or_else(|| panic!("{name}"))
+}
+
+fn patched(kind: &str, live: Value, patch: Value) -> Value {
+    apply(schema(kind), live, patch).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn refusal(kind: &str, live: Value, patch: Value) -> (u16, String) {
+    let error = apply(schema(kind), live, patch).unwrap_err();
+    (error.code.as_u16(), error.message)
+}
+
+/// A pod with these containers.
+fn pod(containers: &Value) -> Value {
+    json!({"spec": {"containers": containers}})
+}
+
+#[test]
+fn maps_merge_and_null_deletes() {
+    let live = json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "data": {"x": "y"}});
+    let patch = json!({"metadata": {"labels": {"a": null, "c": "3"}}, "data": null});
+    let expected = json!({"metadata": {"labels": {"b": "2", "c": "3"}}});
+    assert_eq!(patched("core.v1.ConfigMap", live, patch), expected);
+}
+
+#[test]
+fn nulls_do_not_survive_in_new_maps() {
+    let patch = json!({"metadata": {"labels": {"a": null, "b": "1"}}});
+    let expected = json!({"metadata": {"labels": {"b": "1"}}});
+    assert_eq!(patched("core.v1.ConfigMap", json!({}), patch), expected);
+}
+
+#[test]
+fn lists_of_objects_merge_by_key() {
+    let live = pod(&json!([
+        {"name": "web", "image": "web:1", "args": ["a"]},
+        {"name": "side", "image": "side:1"},
+    ]));
+    let patch = pod(&json!([{"name": "web", "image": "web:2"}]));
+    let expected = pod(&json!([
+        {"name": "web", "image": "web:2", "args": ["a"]},
+        {"name": "side", "image": "side:1"},
+    ]));
+    assert_eq!(patched("core.v1.Pod", live, patch), expected);
+}
+
+#[test]
+fn keyed_lists_inside_keyed_lists_merge() {
+    let live = pod(
+        &json!([{"name": "web", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}]),
+    );
+    let patch = pod(
+        &json!([{"name": "web", "env": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}]}]),
+    );
+    let expected = pod(&json!([{"name": "web", "env": [
+        {"name": "A", "value": "1"}, {"name": "B", "value": "3"}, {"name": "C", "value": "4"},
+    ]}]));
+    assert_eq!(patched("core.v1.Pod", live, patch), expected);
+}
+
+#[test]
+fn new_elements_come_after_those_of_the_server() {
+    let live = pod(&json!([{"name": "b"}, {"name": "a"}]));
+    let patch = pod(&json!([{"name": "z"}, {"name": "y", "image": null}]));
+    let expected = pod(&json!([{"name": "b"}, {"name": "a"}, {"name": "z"}, {"name": "y"}]));
+    assert_eq!(patched("core.v1.Pod", live, patch), expected);
+}
+
+#[test]
+fn numeric_keys_identify_elements() {
+    let live = json!({"spec": {"ports": [{"port": 80, "name": "http"}, {"port": 443}]}});
+    let patch = json!({"spec": {"ports": [{"port": 443, "targetPort": 8443}]}});
+    let expected = json!({"spec": {"ports": [
+        {"port": 80, "name": "http"}, {"port": 443, "targetPort": 8443},
+    ]}});
+    assert_eq!(patched("core.v1.Service", live, patch), expected);
+}
+
+#[test]
+fn lists_of_scalars_with_merge_are_sets() {
+    let live = json!({"metadata": {"finalizers": ["a", "b"]}});
+    let patch = json!({"metadata": {"finalizers": ["b", "c", "c"]}});
+    let expected = json!({"metadata": {"finalizers": ["a", "b", "c"]}});
+    assert_eq!(patched("core.v1.Pod", live, patch), expected);
+}
+
+#[test]
+fn lists_without_strategy_are_replaced() {
+    let live = pod(&json!([{"name": "web", "args": ["a", "b"]}]));
+    let patch = pod(&json!([{"name": "web", "args": ["c"]}]));
+    let expected = pod(&json!([{"name": "web", "args": ["c"]}]));
+    assert_eq!(patched("core.v1.Pod", live, patch), expected);
+}
+
+#[test]
+fn fields_that_the_schema_does_not_know_merge_as_json() {
+    let live = json!({"extra": {"a": {"b": 1}, "list": [{"name": "x"}]}});
+    let patch = json!({"extra": {"a": {"c": 2}, "list": [{"name": "y"}]}});
+    let expected = json!({"extra": {"a": {"b": 1, "c": 2}, "list": [{"name": "y"}]}});
+    assert_eq!(patched("core.v1.Pod", live, patch), expected);
+}
+
+#[test]
+fn a_change_of_type_takes_the_patch() {
+    let live = json!({"spec": {"strategy": "x", "template": {"a": 1}}});
+    let patch = json!({"spec": {"strategy": {"type": "Recreate"}, "template": [1]}});
+    let expected = json!({"spec": {"strategy": {"type": "Recreate"}, "template": [1]}});
+    assert_eq!(patched("apps.v1.Deployment", live, patch), expected);
+}
+
+#[test]
+fn malformed_patches_are_refused_in_the_words_of_the_api() {
+    let live = pod(&json!([{"name": "web"}]));
+    for (patch, expected) in [
+        (json!([]), "must be a JSON object"),
+        (json!("x"), "must be a JSON object"),
+        (
+            pod(&json!([{"image": "x"}])),
+            r#"map: {"image":"x"} does not contain declared merge key: name"#,
+        ),
+        (
+            pod(&json!([{"$patch": "delete"}])),
+            "map: {} does not contain declared merge key: name",
+        ),
+        (
+            json!({"spec": {"$patch": "frob", "a": 1}}),
+            r#"unknown patch type: "frob" in map: {"a":1}"#,
+        ),
+        (
+            json!({"spec": {"$patch": 1}}),
+            "unknown patch type: 1 in map: {}",
+        ),
+        (
+            pod(&json!([{"name": "web", "$patch": "x"}])),
+            r#"unknown patch type: "x" in map: {"name":"web"}"#,
+        ),
+        (
+            pod(&json!(["x"])),
+            "list element types are not identical: containers is a list of maps and has a scalar",
+        ),
+        (
+            json!({"spec": {"$setElementOrder/containers": "x"}}),
+            "invalid patch format of setElementOrder list",
+        ),
+        (
+            json!({"spec": {"$setElementOrder": []}}),
+            "invalid patch format of setElementOrder list",
+        ),
+        (
+            json!({"spec": {"$setElementOrder/containers": [{"image": "x"}]}}),
+            "does not contain declared merge key: name",
+        ),
+        (
+            json!({"spec": {"$setElementOrder/containers": [], "containers": 1}}),
+            "containers is not a list",
+        ),
+        (
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": 1}}),
+            "invalid patch format of primitive list",
+        ),
+        (
+            json!({"metadata": {"$deleteFromPrimitiveList/": []}}),
+            "invalid patch format of primitive list",
+        ),
+        (
+            json!({"spec": {"$retainKeys": "a"}}),
+            "invalid patch format of retainKeys",
+        ),
+        (
+            json!({"spec": {"$retainKeys": [1]}}),
+            "invalid patch format of retainKeys",
+        ),
+        (
+            json!({"spec": {"$retainKeys": ["a"], "b": 1}}),
+            "invalid patch format of retainKeys: \"b\" is set but not in the list",
+        ),
+    ] {
+        let (code, message) = refusal("core.v1.Pod", live.clone(), patch.clone());
+        assert_eq!(code, 400, "{patch}");
+        assert!(message.contains(expected), "{patch}: {message}");
+    }
+}
+
+#[test]
+fn lists_of_lists_cannot_be_processed() {
+    let live = json!({"metadata": {"finalizers": ["a"]}});
+    let patch = json!({"metadata": {"finalizers": [["b"]]}});
+    let (code, message) = refusal("core.v1.Pod", live, patch);
+    assert_eq!(code, 422);
+    assert!(message.contains("lists of lists are not supported"));
+}
+
+#[test]
+fn errors_do_not_echo_a_whole_hostile_patch() {
+    let live = pod(&json!([{"name": "web"}]));
+    let patch = pod(&json!([{"image": "é".repeat(100_000)}]));
+    let (_, message) = refusal("core.v1.Pod", live, patch);
+    assert!(message.len() < 1000, "{}", message.len());
+}
+
+#[test]
+fn deep_patches_are_refused() {
+    assert!(apply(schema("core.v1.Pod"), json!({}), nested(MAX_DEPTH)).is_ok());
+    let (code, message) = refusal("core.v1.Pod", json!({}), nested(MAX_DEPTH + 1));
+    assert_eq!(code, 400);
+    assert!(message.contains("deeper than"));
+}

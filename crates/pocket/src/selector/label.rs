@@ -1,0 +1,330 @@
+//! Label selectors, from the text of a query parameter.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::{
+    bounded, counted,
+    lex::{Lexer, Token},
+    names::{key_problem, value_problem},
+};
+use crate::status::{ApiError, Problems, Result};
+
+#[cfg(test)]
+mod tests;
+
+/// How a label is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// The label is there and has one of the values; `=` and `==` are this with one value.
+    In,
+    /// The label is missing or has none of the values; `!=` is this with one value.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is missing.
+    DoesNotExist,
+    /// The label is an integer above the value.
+    GreaterThan,
+    /// The label is an integer below the value.
+    LessThan,
+}
+
+/// One condition on one label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    key: Box<str>,
+    operator: Operator,
+    /// Sorted and without repetition, so that a match is a binary search.
+    values: Vec<Box<str>>,
+    /// The value of `>` and `<`, read once.
+    bound: i64,
+}
+
+/// A conjunction of requirements on labels.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LabelSelector {
+    requirements: Vec<Requirement>,
+    nothing: bool,
+}
+
+impl Requirement {
+    /// A requirement whose key and values are allowed ones.
+    pub fn new(key: &str, operator: Operator, values: &[&str]) -> Result<Self> {
+        Self::checked(key, operator, values).map_err(|problems| {
+            ApiError::bad_request(format!("unable to parse requirement: {problems}"))
+        })
+    }
+
+    pub(super) fn checked(
+        key: &str,
+        operator: Operator,
+        values: &[&str],
+    ) -> Result<Self, Problems> {
+        let mut problems = Problems::new();
+        if let Some(why) = key_problem(key) {
+            problems.invalid("key", key, why);
+        }
+        if let Some(why) = wrong_count(operator, values.len()) {
+            let shown = values.iter().map(|v| Value::from(*v)).collect::<Value>();
+            problems.invalid("values", shown, why);
+        }
+        for (i, value) in values.iter().enumerate() {
+            if let Some(why) = value_problem(value) {
+                problems.invalid(format!("values[{i}][{key}]"), *value, why);
+            }
+        }
+        let mut bound = 0;
+        if let (Operator::GreaterThan | Operator::LessThan, [value]) = (operator, values) {
+            match value.parse() {
+                Ok(number) => bound = number,
+                Err(_) => problems.invalid(
+                    "values[0]",
+                    *value,
+                    "for 'Gt', 'Lt' operators, the value must be an integer",
+                ),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut values: Vec<Box<str>> = values.iter().map(|v| (*v).into()).collect();
+        values.sort_unstable();
+        values.dedup();
+        Ok(Self {
+            key: key.into(),
+            operator,
+            values,
+            bound,
+        })
+    }
+
+    /// The label's key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How it is compared.
+    pub fn operator(&self) -> Operator {
+        self.operator
+    }
+
+    /// What it is compared with, sorted.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().map(AsRef::as_ref)
+    }
+
+    /// Whether these labels meet the requirement.
+    pub fn matches(&self, labels: &Map<String, Value>) -> bool {
+        let value = labels.get(&*self.key).and_then(Value::as_str);
+        match (self.operator, value) {
+            (Operator::In, Some(value)) => self.has(value),
+            (Operator::NotIn, Some(value)) => !self.has(value),
+            (Operator::NotIn | Operator::DoesNotExist, None) | (Operator::Exists, Some(_)) => true,
+            (Operator::GreaterThan, Some(value)) => integer(value).is_some_and(|n| n > self.bound),
+            (Operator::LessThan, Some(value)) => integer(value).is_some_and(|n| n < self.bound),
+            (Operator::DoesNotExist, Some(_)) | (_, None) => false,
+        }
+    }
+
+    fn has(&self, value: &str) -> bool {
+        self.values
+            .binary_search_by(|known| (**known).cmp(value))
+            .is_ok()
+    }
+}
+
+fn integer(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+fn wrong_count(operator: Operator, count: usize) -> Option<&'static str> {
+    match operator {
+        Operator::In | Operator::NotIn if count == 0 => {
+            Some("for 'in', 'notin' operators, values set can't be empty")
+        }
+        Operator::Exists | Operator::DoesNotExist if count != 0 => {
+            Some("values set must be empty for exists and does not exist")
+        }
+        Operator::GreaterThan | Operator::LessThan if count != 1 => {
+            Some("for 'Gt', 'Lt' operators, exactly one value is required")
+        }
+        _ => None,
+    }
+}
+
+impl LabelSelector {
+    /// Selects every object.
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    /// Selects no object.
+    pub fn nothing() -> Self {
+        Self {
+            requirements: Vec::new(),
+            nothing: true,
+        }
+    }
+
+    /// The conjunction of these.
+    pub fn all_of(requirements: Vec<Requirement>) -> Self {
+        Self {
+            requirements,
+            nothing: false,
+        }
+    }
+
+    /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`; the empty text selects everything.
+    pub fn parse(text: &str) -> Result<Self> {
+        bounded(text)?;
+        let mut lexer = Lexer::new(text);
+        let mut requirements = Vec::new();
+        if lexer.peek() == Token::End {
+            return Ok(Self::everything());
+        }
+        loop {
+            match lexer.peek() {
+                Token::Word(_) | Token::Symbol("!") => {}
+                other if requirements.is_empty() => {
+                    return Err(expected(other, "!, identifier, or 'end of string'"));
+                }
+                other => return Err(expected(other, "identifier after ','")),
+            }
+            requirements.push(requirement(&mut lexer)?);
+            counted(requirements.len())?;
+            match lexer.next() {
+                Token::End => return Ok(Self::all_of(requirements)),
+                Token::Symbol(",") => {}
+                other => return Err(expected(other, "',' or 'end of string'")),
+            }
+        }
+    }
+
+    /// The requirements, in the order they were written.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// Whether every object is selected, so that nothing needs to be looked at.
+    pub fn is_everything(&self) -> bool {
+        !self.nothing && self.requirements.is_empty()
+    }
+
+    /// Whether these labels are selected.
+    pub fn matches(&self, labels: &Map<String, Value>) -> bool {
+        !self.nothing && self.requirements.iter().all(|r| r.matches(labels))
+    }
+
+    /// Whether the labels of this object are selected.
+    pub fn matches_object(&self, object: &Value) -> bool {
+        match object.pointer("/metadata/labels") {
+            Some(Value::Object(labels)) => self.matches(labels),
+            _ => self.matches(&Map::new()),
+        }
+    }
+}
+
+/// The text that parses to an equal selector. A selector of nothing has no text of its own and
+/// is shown as a contradiction.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.nothing {
+            return f.write_str("nothing,!nothing");
+        }
+        for (i, requirement) in self.requirements.iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            requirement.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        let joined = self.values.join(",");
+        match (self.operator, self.values.len()) {
+            (Operator::Exists, _) => f.write_str(key),
+            (Operator::DoesNotExist, _) => write!(f, "!{key}"),
+            (Operator::In, 1) => write!(f, "{key}={joined}"),
+            (Operator::NotIn, 1) => write!(f, "{key}!={joined}"),
+            (Operator::In, _) => write!(f, "{key} in ({joined})"),
+            (Operator::NotIn, _) => write!(f, "{key} notin ({joined})"),
+            (Operator::GreaterThan, _) => write!(f, "{key}>{joined}"),
+            (Operator::LessThan, _) => write!(f, "{key}<{joined}"),
+        }
+    }
+}
+
+fn expected(found: Token<'_>, what: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "unable to parse requirement: found '{}', expected: {what}",
+        found.text()
+    ))
+}
+
+fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement> {
+    let absent = lexer.peek() == Token::Symbol("!");
+    if absent {
+        lexer.next();
+    }
+    let key = match lexer.next() {
+        Token::Word(key) => key,
+        other => return Err(expected(other, "identifier")),
+    };
+    if absent {
+        return Requirement::new(key, Operator::DoesNotExist, &[]);
+    }
+    if matches!(lexer.peek(), Token::End | Token::Symbol(",")) {
+        return Requirement::new(key, Operator::Exists, &[]);
+    }
+    let operator = match lexer.next() {
+        Token::Word("in") => return Requirement::new(key, Operator::In, &values(lexer)?),
+        Token::Word("notin") => return Requirement::new(key, Operator::NotIn, &values(lexer)?),
+        Token::Symbol("=" | "==") => Operator::In,
+        Token::Symbol("!=") => Operator::NotIn,
+        Token::Symbol(">") => Operator::GreaterThan,
+        Token::Symbol("<") => Operator::LessThan,
+        other => return Err(expected(other, "in, notin, =, ==, !=, gt, lt")),
+    };
+    let value = match lexer.peek() {
+        Token::End | Token::Symbol(",") => "",
+        Token::Word(value) => {
+            lexer.next();
+            value
+        }
+        other @ Token::Symbol(_) => return Err(expected(other, "identifier")),
+    };
+    Requirement::new(key, operator, &[value])
+}
+
+/// `(a,b,,c)`: an empty place between commas is the empty value.
+fn values<'a>(lexer: &mut Lexer<'a>) -> Result<Vec<&'a str>> {
+    match lexer.next() {
+        Token::Symbol("(") => {}
+        other => return Err(expected(other, "'('")),
+    }
+    let mut values = Vec::new();
+    if lexer.peek() == Token::Symbol(")") {
+        lexer.next();
+        return Ok(values);
+    }
+    loop {
+        values.push(match lexer.peek() {
+            Token::Word(value) => {
+                lexer.next();
+                value
+            }
+            _ => "",
+        });
+        match lexer.next() {
+            Token::Symbol(",") => {}
+            Token::Symbol(")") => return Ok(values),
+            other => return Err(expected(other, "',' or ')'")),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! HTTP, content negotiation and the encodings of bodies.
+
+pub mod decode;

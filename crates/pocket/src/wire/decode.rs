@@ -1,0 +1,93 @@
+//! Reading request bodies without losing facts.
+//!
+//! A body becomes a JSON value, and what a JSON value cannot hold is kept beside it: fields
+//! written twice. Nesting is bounded because values are walked and dropped recursively: JSON at
+//! serde_json's limit of [`MAX_DEPTH`] levels, YAML at the same by its parser's budget, which also
+//! bounds what aliases may expand to.
+
+mod path;
+mod visit;
+
+use serde::de::DeserializeSeed;
+use serde_json::Value;
+use serde_saphyr::options::DuplicateKeyPolicy;
+
+use self::visit::{Findings, Node};
+use crate::status::{ApiError, Result};
+
+pub use self::visit::MAX_DUPLICATES;
+pub use crate::patch::MAX_DEPTH;
+
+#[cfg(test)]
+mod tests;
+
+/// The most nodes of a YAML body, aliases expanded.
+const MAX_YAML_NODES: usize = 500_000;
+
+/// A body, read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decoded {
+    /// The value; of a field written twice, the last.
+    pub value: Value,
+    /// Paths of the fields that were written more than once, such as `spec.replicas`; at most
+    /// [`MAX_DUPLICATES`].
+    pub duplicates: Vec<String>,
+}
+
+/// Reads a JSON body.
+pub fn json(body: &[u8]) -> Result<Decoded> {
+    let findings = Findings::default();
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let value = Node::root(&findings)
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|e| refused("json", &e))?;
+    Ok(findings.with(value))
+}
+
+/// Reads a YAML body of one document. JSON is YAML too, and is read as JSON where it looks like
+/// it.
+pub fn yaml(body: &[u8]) -> Result<Decoded> {
+    let text = std::str::from_utf8(body).map_err(|e| refused("yaml", &e))?;
+    if text.trim_start().starts_with('{')
+        && let Ok(decoded) = json(body)
+    {
+        return Ok(decoded);
+    }
+    let findings = Findings::yaml();
+    let value = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |reader| {
+        Node::root(&findings).deserialize(reader)
+    })
+    .map_err(|e| refused("yaml", &e))?;
+    Ok(findings.with(value))
+}
+
+/// Booleans and octal numbers are those of YAML 1.1, which is what Kubernetes reads.
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
+            max_nodes: MAX_YAML_NODES,
+            max_documents: 1,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MAX_YAML_NODES,
+        },
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+        with_snippet: false,
+    }
+}
+
+fn refused(language: &str, why: &dyn std::fmt::Display) -> ApiError {
+    let why = why.to_string();
+    let why = if why.starts_with("recursion limit exceeded") {
+        format!("lists and maps are nested deeper than {MAX_DEPTH} levels")
+    } else {
+        why
+    };
+    ApiError::bad_request(format!(
+        "couldn't get version/kind; {language} parse error: {why}"
+    ))
+}

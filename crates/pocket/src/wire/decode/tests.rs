@@ -1,0 +1,168 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn message(result: Result<Decoded>) -> String {
+    let error = result.unwrap_err();
+    assert_eq!((error.code.as_u16(), error.reason), (400, "BadRequest"));
+    error.message
+}
+
+#[test]
+fn fields_written_twice_are_recorded_and_the_last_wins() {
+    let body = br#"{"a": 1, "s": {"x": [0, {"y": 1, "y": 2, "y": 3}]}, "a": 2}"#;
+    for decoded in [json(body).unwrap(), yaml(body).unwrap()] {
+        assert_eq!(decoded.value, json!({"a": 2, "s": {"x": [0, {"y": 3}]}}));
+        assert_eq!(decoded.duplicates, ["s.x[1].y", "a"]);
+    }
+    let block = yaml(b"a: 1\ns:\n  x:\n  - y: 1\n    y: 2\na: 2\n").unwrap();
+    assert_eq!(block.value, json!({"a": 2, "s": {"x": [{"y": 2}]}}));
+    assert_eq!(block.duplicates, ["s.x[0].y", "a"]);
+}
+
+#[test]
+fn duplicates_are_reported_up_to_a_bound() {
+    let fields: Vec<String> = (0..300).map(|i| format!("\"f{i}\":1,\"f{i}\":2")).collect();
+    let body = format!("{{{}}}", fields.join(","));
+    let decoded = json(body.as_bytes()).unwrap();
+    assert_eq!(decoded.duplicates.len(), MAX_DUPLICATES);
+    assert_eq!(decoded.value.as_object().unwrap().len(), 300);
+}
+
+#[test]
+fn numbers_keep_their_kind() {
+    let body = b"[1, -1, 18446744073709551615, -9223372036854775808, 1.5, 1.0, 1e3]";
+    let value = json(body).unwrap().value;
+    assert!(value[0].is_u64() && value[1].is_i64() && value[2].is_u64() && value[3].is_i64());
+    assert!(value[4].is_f64() && value[5].is_f64() && value[6].is_f64());
+}
+
+#[test]
+fn yaml_scalars_mean_what_kubernetes_reads() {
+    let text = b"a: 1\nb: '1'\nc: yes\nd: 0644\ne: ~\nf: 1.0\ng: 1.5\nh: 2020-01-01\ni: on\nj: null\nk: ''\nl: 100m\n1: x\ntrue: y\n";
+    let value = yaml(text).unwrap().value;
+    let expected = json!({
+        "a": 1, "b": "1", "c": true, "d": 420, "e": null, "f": 1, "g": 1.5, "h": "2020-01-01",
+        "i": true, "j": null, "k": "", "l": "100m", "1": "x", "true": "y",
+    });
+    assert_eq!(value, expected);
+}
+
+#[test]
+fn aliases_and_merge_keys_expand() {
+    let text = b"base: &b {x: 1}\nuse: *b\nmore:\n  <<: *b\n  y: 2\n";
+    let value = yaml(text).unwrap().value;
+    assert_eq!(
+        value,
+        json!({"base": {"x": 1}, "use": {"x": 1}, "more": {"x": 1, "y": 2}})
+    );
+}
+
+#[test]
+fn flow_yaml_that_is_not_json_is_read() {
+    assert_eq!(
+        yaml(b"{a: 1, b: [x, y]}").unwrap().value,
+        json!({"a": 1, "b": ["x", "y"]})
+    );
+}
+
+#[test]
+fn malformed_bodies_are_bad_requests_that_say_why() {
+    for body in [
+        &b""[..],
+        b"{",
+        b"{\"a\":}",
+        b"{} {}",
+        b"{}x",
+        b"[1,]",
+        b"nul",
+        b"\"\xff\"",
+        b"1e999",
+    ] {
+        let message = message(json(body));
+        assert!(
+            message.starts_with("couldn't get version/kind; json parse error: "),
+            "{message}"
+        );
+    }
+    for body in [
+        &b"a: [1"[..],
+        b"a: b: c",
+        b"\xff",
+        b"a: .nan",
+        b"*x",
+        b"? [a]\n: b",
+    ] {
+        let message = message(yaml(body));
+        assert!(
+            message.starts_with("couldn't get version/kind; yaml parse error: "),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_body_is_one_document() {
+    assert!(yaml(b"---\na: 1\n").is_ok());
+    assert!(yaml(b"a: 1\n---\na: 2\n").is_err());
+    assert!(yaml(b"{\"a\": 1}\n---\n{\"a\": 2}\n").is_err());
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+    assert!(json(deep(MAX_DEPTH).as_bytes()).is_ok());
+    let text = message(json(deep(MAX_DEPTH + 1).as_bytes()));
+    assert!(text.contains("deeper than 127 levels"), "{text}");
+    assert!(json("[".repeat(1_000_000).as_bytes()).is_err());
+    assert!(json("{\"a\":".repeat(500_000).as_bytes()).is_err());
+    assert!(yaml(deep(MAX_DEPTH).as_bytes()).is_ok());
+    assert!(yaml(deep(MAX_DEPTH + 1).as_bytes()).is_err());
+    assert!(yaml("[".repeat(1_000_000).as_bytes()).is_err());
+    assert!(yaml("- ".repeat(100_000).as_bytes()).is_err());
+}
+
+#[test]
+fn an_alias_bomb_is_refused() {
+    let mut text = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
+    for i in 1..12 {
+        let previous = vec![format!("*a{}", i - 1); 10].join(",");
+        text.push_str(&format!("a{i}: &a{i} [{previous}]\n"));
+    }
+    assert!(message(yaml(text.as_bytes())).contains("yaml parse error"));
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        (-1.0e300..1.0e300).prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 64, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::hash_map("\\PC{0,6}", inner, 0..6)
+                .prop_map(|m| Value::Object(m.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_body_without_duplicates_reads_as_serde_json_reads_it(value in any_json()) {
+        let body = serde_json::to_vec(&value).unwrap();
+        let decoded = json(&body).unwrap();
+        prop_assert_eq!(decoded.value, serde_json::from_slice::<Value>(&body).unwrap());
+        prop_assert!(decoded.duplicates.is_empty());
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..64)) {
+        let _ = json(&body);
+        let _ = yaml(&body);
+    }
+}
