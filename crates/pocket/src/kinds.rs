@@ -4,10 +4,19 @@
 //! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
 //! they take values and return values, and have no client, clock or randomness inside.
 
+mod life;
+mod pod_actions;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::status::{ApiError, Problems};
+
+pub use life::{
+    DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, FURNITURE, NAMESPACES, end_namespace, furniture,
+    namespace_remains, own_service,
+};
+pub use pod_actions::{Budget, bind, eviction_budget};
 
 /// What a kind does differently from the generic machine.
 #[derive(Clone, Copy)]
@@ -154,6 +163,21 @@ impl std::fmt::Debug for Rules {
             .field("traits", &self.traits)
             .finish_non_exhaustive()
     }
+}
+
+/// What the server does for some kinds alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Nothing.
+    Ordinary,
+    /// A home for others.
+    Namespace,
+    /// Makes other kinds.
+    Definition,
+    /// Shared by two APIs, and not garbage collected.
+    Event,
+    /// Answered, never stored.
+    Review,
 }
 
 /// One built-in kind: where it is served and which rules it keeps.

@@ -1,0 +1,229 @@
+//! What the server does on its own: garbage collection, namespaces and definitions that end,
+//! objects that expire.
+//!
+//! One task follows every change of the store. Each duty is told of the change and names the
+//! objects to look at again; looking again reads the newest state and does one small thing about
+//! it, so doing it twice, or after a restart, does no harm.
+
+mod definitions;
+mod expiry;
+mod garbage;
+mod namespaces;
+
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use futures::{StreamExt, stream};
+use serde_json::Value;
+
+use crate::{
+    rest::{Machine, Served},
+    status::Result,
+    store::{Event, Expect, Object, Put},
+};
+
+use expiry::Expiry;
+use garbage::Graph;
+
+/// How many objects are worked on at a time.
+const HANDS: usize = 32;
+/// How often history and objects with a lifetime are looked at.
+const SWEEP: Duration = Duration::from_secs(10);
+/// Changes read at a time.
+const BATCH: usize = 1024;
+
+/// The place of an object: resource and path.
+pub(crate) type Place = (Arc<str>, Arc<str>);
+
+/// Follows the store and keeps it tidy.
+pub(crate) struct Housekeeper {
+    machine: Machine,
+    seen: u64,
+    graph: Graph,
+    expiry: Expiry,
+    /// Objects to look at.
+    queue: BTreeSet<Place>,
+    root_ca: Option<Arc<str>>,
+}
+
+impl Housekeeper {
+    pub(crate) fn new(machine: Machine, root_ca: Option<Arc<str>>) -> Self {
+        Self {
+            seen: 0,
+            graph: Graph::default(),
+            expiry: Expiry::default(),
+            queue: BTreeSet::new(),
+            machine,
+            root_ca,
+        }
+    }
+
+    /// Works until the store can no longer be written.
+    pub(crate) async fn run(mut self) {
+        self.survey();
+        let mut committed = self.machine.view.store().committed();
+        let clock = self.machine.environment.clock.clone();
+        let mut sweep = clock.sleep(SWEEP);
+        loop {
+            committed.borrow_and_update();
+            self.follow();
+            self.work().await;
+            if self.caught_up() && self.queue.is_empty() {
+                tokio::select! {
+                    changed = committed.changed() => {
+                        if changed.is_err() || self.machine.view.store().is_broken() {
+                            return;
+                        }
+                    }
+                    () = &mut sweep => {
+                        sweep = clock.sleep(SWEEP);
+                        self.sweep().await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn caught_up(&self) -> bool {
+        self.machine.view.store().revision() <= self.seen
+    }
+
+    /// Looks at everything once: at the start, and when history ran away.
+    fn survey(&mut self) {
+        let (revision, objects) = self.machine.view.store().everything();
+        self.seen = revision;
+        self.graph = Graph::default();
+        let now = self.machine.environment.clock.now();
+        for (resource, path, object) in objects {
+            let place = (resource, path);
+            if self.graph.note(&place, Some(&object)) || duties(&place, &object) {
+                self.queue.insert(place.clone());
+            }
+            self.expiry.note(&self.machine, &place, object.revision(), now);
+        }
+    }
+
+    /// Takes in what happened since.
+    fn follow(&mut self) {
+        loop {
+            match self.machine.view.store().changes_after(self.seen, BATCH) {
+                Ok(events) if events.is_empty() => return,
+                Ok(events) => events.iter().for_each(|event| self.note(event)),
+                Err(_) => {
+                    self.survey();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        self.seen = event.revision();
+        let place = (event.resource.clone(), event.path.clone());
+        let concerned = self.concerned(event);
+        self.queue.extend(concerned);
+        let owned = self.graph.note(&place, event.present());
+        if event.present().is_none() {
+            self.queue.extend(self.left_behind(event));
+        } else {
+            self.expiry.note(&self.machine, &place, event.revision(), event.at);
+        }
+        if owned || duties(&place, &event.object) {
+            self.queue.insert(place);
+        }
+    }
+
+    /// Who waits for the object that just went: its namespace and its definition.
+    fn left_behind(&self, event: &Event) -> Vec<Place> {
+        let mut waiting = Vec::new();
+        if let Some((namespace, _)) = event.path.split_once('/') {
+            waiting.push((namespaces::BUCKET.into(), namespace.into()));
+        }
+        waiting.extend(definitions::of(&event.resource));
+        waiting
+    }
+
+    /// Looks at everything queued, many at a time.
+    async fn work(&mut self) {
+        while !self.queue.is_empty() {
+            let batch = std::mem::take(&mut self.queue);
+            let keeper = &*self;
+            stream::iter(batch)
+                .for_each_concurrent(HANDS, |place| async move { keeper.look(&place).await })
+                .await;
+            self.follow();
+        }
+    }
+
+    async fn look(&self, place: &Place) {
+        let outcome = self.look_closely(place).await;
+        if let Err(error) = outcome {
+            // A conflict or a vanished object: the change that caused it is on its way here too.
+            tracing::debug!(resource = %place.0, path = %place.1, %error, "looked in vain");
+        }
+    }
+
+    async fn look_closely(&self, place: &Place) -> Result<()> {
+        let Some(object) = self.current(place) else {
+            return self.restore_furniture(place).await;
+        };
+        let Some(served) = self.machine.registry.by_bucket(&place.0) else {
+            return Ok(());
+        };
+        if &*place.0 == namespaces::BUCKET {
+            self.tend_namespace(&served, place, &object).await?;
+        }
+        if &*place.0 == definitions::BUCKET {
+            self.tend_definition(&served, place, &object).await?;
+        }
+        self.collect(&served, place, &object).await
+    }
+
+    fn current(&self, place: &Place) -> Option<Arc<Object>> {
+        self.machine.view.store().head(&place.0, &place.1)?.object
+    }
+
+    async fn sweep(&mut self) {
+        let now = self.machine.environment.clock.now();
+        self.machine.view.store().expire(now);
+        let due = self.expiry.due(&self.machine, now);
+        for (place, revision) in due {
+            self.drop_expired(&place, revision).await;
+        }
+    }
+
+    async fn drop_expired(&self, place: &Place, revision: u64) {
+        let Some(object) = self.current(place).filter(|object| object.revision() == revision) else {
+            return;
+        };
+        let value = object.value();
+        let now = self.machine.environment.clock.now();
+        let store = self.machine.view.store();
+        // Whoever wrote it again meanwhile gave it a new lease of life.
+        let _ = store.write(&place.0, &place.1, Expect::Revision(revision), Put::Gone(&value), now).await;
+    }
+
+    /// Changes an object if it is still the one that was looked at.
+    async fn amend(&self, served: &Served, place: &Place, seen: &Object, change: impl FnOnce(&mut Value)) -> Result<()> {
+        let mut value = seen.value();
+        change(&mut value);
+        let written = self.machine.put(served, &place.1, seen, &value).await?;
+        match written {
+            Some(_) => Ok(()),
+            None => Err(served.stale(&seen.metadata().name)),
+        }
+    }
+}
+
+/// Whether the housekeeper has something to do about an object apart from its owners.
+fn duties(place: &Place, object: &Object) -> bool {
+    object.metadata().deletion_timestamp.is_some()
+        || &*place.0 == namespaces::BUCKET
+        || &*place.0 == definitions::BUCKET
+        || namespaces::is_furniture(place)
+}
+
+impl fmt::Debug for Housekeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Housekeeper").field("seen", &self.seen).finish_non_exhaustive()
+    }
+}

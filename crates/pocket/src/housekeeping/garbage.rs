@@ -1,0 +1,237 @@
+//! Owner references: who depends on whom, and what happens when an owner goes.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use super::{HANDS, Housekeeper, Place};
+use crate::{
+    rest::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Served, path},
+    status::Result,
+    store::{Event, Object, Owner},
+};
+
+/// Dependents by the uid of their owner, and owners by dependent.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    dependents: HashMap<Box<str>, BTreeSet<Place>>,
+    owners: HashMap<Place, Vec<Box<str>>>,
+}
+
+impl Graph {
+    /// Takes in the newest state of an object. True if it has owners.
+    pub(super) fn note(&mut self, place: &Place, object: Option<&Arc<Object>>) -> bool {
+        for uid in self.owners.remove(place).unwrap_or_default() {
+            if let Some(places) = self.dependents.get_mut(&uid) {
+                places.remove(place);
+                if places.is_empty() {
+                    self.dependents.remove(&uid);
+                }
+            }
+        }
+        // Most objects have no owner, and are told apart without parsing.
+        let Some(object) = object.filter(|object| object.may_have_owners()) else {
+            return false;
+        };
+        let uids: Vec<Box<str>> = object.metadata().owner_references.iter().map(|o| o.uid.clone()).collect();
+        for uid in &uids {
+            self.dependents.entry(uid.clone()).or_default().insert(place.clone());
+        }
+        let owned = !uids.is_empty();
+        if owned {
+            self.owners.insert(place.clone(), uids);
+        }
+        owned
+    }
+
+    /// Everything that names `uid` as an owner.
+    pub(super) fn dependents(&self, uid: &str) -> Vec<Place> {
+        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+}
+
+/// How an owner stands to a dependent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is not there.
+    Absent,
+    /// It waits for its dependents to go.
+    Waiting,
+    /// It is there and stays.
+    Solid,
+}
+
+impl Housekeeper {
+    /// Whom a change concerns: the dependents of an owner that went, and the owners of a
+    /// dependent that went or let go, since they may be waiting for it.
+    pub(super) fn concerned(&self, event: &Event) -> Vec<Place> {
+        let mut places = Vec::new();
+        if event.present().is_none() {
+            places.extend(self.graph.dependents(&event.object.metadata().uid));
+        }
+        if let Some(previous) = event.previous.as_ref().filter(|object| object.may_have_owners()) {
+            let metadata = previous.metadata();
+            let owners = metadata.owner_references.iter();
+            places.extend(owners.filter_map(|owner| self.place_of(owner, &metadata.namespace)));
+        }
+        places
+    }
+
+    /// Where an owner must be: in the dependent's namespace, or cluster-wide.
+    fn place_of(&self, owner: &Owner, namespace: &str) -> Option<Place> {
+        let served = self.machine.registry.by_kind(&owner.api_version, &owner.kind)?;
+        let namespace = if served.resource.namespaced { namespace } else { "" };
+        Some((served.resource.bucket.clone(), path(namespace, &owner.name).into()))
+    }
+
+    fn standing(&self, owner: &Owner, namespace: &str) -> Standing {
+        let found = self.place_of(owner, namespace).and_then(|place| self.current(&place));
+        match found {
+            Some(object) if object.metadata().uid == owner.uid => {
+                if is_waiting(&object) { Standing::Waiting } else { Standing::Solid }
+            }
+            _ => Standing::Absent,
+        }
+    }
+
+    /// Does what the owner references of an object ask for, as a dependent and as an owner.
+    pub(super) async fn collect(&self, served: &Arc<Served>, place: &Place, object: &Arc<Object>) -> Result<()> {
+        let metadata = object.metadata();
+        if metadata.deletion_timestamp.is_some() {
+            if metadata.finalizers.iter().any(|name| **name == *ORPHAN) {
+                return self.orphan(served, place, object).await;
+            }
+            if is_waiting(object) {
+                return self.clear_foreground(served, place, object).await;
+            }
+            return Ok(());
+        }
+        if metadata.owner_references.is_empty() {
+            return Ok(());
+        }
+        self.check_owners(served, place, object).await
+    }
+
+    async fn check_owners(&self, served: &Arc<Served>, place: &Place, object: &Object) -> Result<()> {
+        let metadata = object.metadata();
+        let standings: Vec<Standing> =
+            metadata.owner_references.iter().map(|owner| self.standing(owner, &metadata.namespace)).collect();
+        let has = |standing| standings.contains(&standing);
+        if has(Standing::Solid) {
+            if !has(Standing::Absent) {
+                return Ok(());
+            }
+            let kept: BTreeSet<&str> = metadata
+                .owner_references
+                .iter()
+                .zip(&standings)
+                .filter(|(_, standing)| **standing != Standing::Absent)
+                .map(|(owner, _)| &*owner.uid)
+                .collect();
+            return self.amend(served, place, object, |value| keep_owners(value, |uid| kept.contains(uid))).await;
+        }
+        let propagation = if has(Standing::Waiting) && self.has_blockers(&metadata.uid) {
+            Propagation::Foreground
+        } else {
+            Propagation::Background
+        };
+        self.delete(served, object, propagation).await
+    }
+
+    fn has_blockers(&self, uid: &str) -> bool {
+        !self.graph.dependents(uid).is_empty()
+    }
+
+    /// Takes the owner off its dependents, then lets it go.
+    async fn orphan(&self, served: &Arc<Served>, place: &Place, owner: &Arc<Object>) -> Result<()> {
+        let uid = &*owner.metadata().uid;
+        stream::iter(self.graph.dependents(uid))
+            .for_each_concurrent(HANDS, |place| async move {
+                if let (Some(object), Some(served)) = (self.current(&place), self.machine.registry.by_bucket(&place.0)) {
+                    let _ = self.amend(&served, &place, &object, |value| keep_owners(value, |other| other != uid)).await;
+                }
+            })
+            .await;
+        // Only once nobody names it any more; until then the dependents' changes bring us back.
+        if self.graph.dependents(uid).iter().any(|place| self.names_owner(place, uid)) {
+            return Ok(());
+        }
+        self.amend(served, place, owner, |value| drop_finalizer(value, ORPHAN)).await
+    }
+
+    /// Deletes the dependents, and lets the owner go once none of them blocks it.
+    async fn clear_foreground(&self, served: &Arc<Served>, place: &Place, owner: &Arc<Object>) -> Result<()> {
+        let uid = &*owner.metadata().uid;
+        let mut blocked = false;
+        for dependent in self.graph.dependents(uid) {
+            let Some(object) = self.current(&dependent).filter(|object| names(object, uid)) else {
+                continue;
+            };
+            let owners = &object.metadata().owner_references;
+            let blocks = owners.iter().any(|owner| *owner.uid == *uid && owner.block_owner_deletion);
+            if object.metadata().deletion_timestamp.is_none()
+                && let Some(served) = self.machine.registry.by_bucket(&dependent.0)
+            {
+                self.check_owners(&served, &dependent, &object).await?;
+            }
+            blocked |= blocks && self.names_owner(&dependent, uid);
+        }
+        if blocked {
+            return Ok(());
+        }
+        self.amend(served, place, owner, |value| drop_finalizer(value, FOREGROUND)).await
+    }
+
+    fn names_owner(&self, place: &Place, uid: &str) -> bool {
+        self.current(place).is_some_and(|object| names(&object, uid))
+    }
+
+    /// Deletes exactly the object that was looked at.
+    pub(super) async fn delete(&self, served: &Arc<Served>, object: &Object, propagation: Propagation) -> Result<()> {
+        let metadata = object.metadata();
+        let options = DeleteOptions {
+            uid: Some(metadata.uid.to_string()),
+            propagation: Some(propagation),
+            ..DeleteOptions::default()
+        };
+        self.machine.remove(served, &metadata.namespace, &metadata.name, &options).await?;
+        Ok(())
+    }
+}
+
+fn is_waiting(object: &Object) -> bool {
+    let metadata = object.metadata();
+    metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().any(|name| **name == *FOREGROUND)
+}
+
+fn names(object: &Object, uid: &str) -> bool {
+    object.metadata().owner_references.iter().any(|owner| *owner.uid == *uid)
+}
+
+fn keep_owners(value: &mut Value, keep: impl Fn(&str) -> bool) {
+    let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() else {
+        return;
+    };
+    owners.retain(|owner| owner["uid"].as_str().is_some_and(&keep));
+    if owners.is_empty()
+        && let Some(metadata) = value["metadata"].as_object_mut()
+    {
+        metadata.remove("ownerReferences");
+    }
+}
+
+pub(super) fn drop_finalizer(value: &mut Value, name: &str) {
+    let Some(finalizers) = value["metadata"]["finalizers"].as_array_mut() else {
+        return;
+    };
+    finalizers.retain(|finalizer| finalizer != &json!(name));
+    if finalizers.is_empty()
+        && let Some(metadata) = value["metadata"].as_object_mut()
+    {
+        metadata.remove("finalizers");
+    }
+}

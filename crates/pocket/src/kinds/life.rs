@@ -1,0 +1,176 @@
+//! Kinds whose objects live and end in a way of their own: namespaces and definitions.
+
+use serde_json::{Value, json};
+
+use super::Role;
+
+/// Where namespaces are stored.
+pub const NAMESPACES: &str = "/namespaces";
+/// Where definitions are stored.
+pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+/// Keeps a definition until its objects are gone.
+pub const DEFINITION_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Keeps a namespace until it is empty.
+const NAMESPACE_FINALIZER: &str = "kubernetes";
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// The namespaces that are there from the start.
+pub const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// What every namespace has: where it is stored, and its name.
+pub const FURNITURE: [(&str, &str); 2] = [("/serviceaccounts", "default"), ("/configmaps", "kube-root-ca.crt")];
+
+/// A new piece of furniture; `None` if there is nothing to put in it.
+pub fn furniture(bucket: &str, root_ca: Option<&str>) -> Option<Value> {
+    match bucket {
+        "/serviceaccounts" => Some(json!({"metadata": {"name": "default"}})),
+        "/configmaps" => Some(json!({
+            "metadata": {
+                "name": "kube-root-ca.crt",
+                "annotations": {"kubernetes.io/description": "The certificate authority that signed this server's certificate."},
+            },
+            "data": {"ca.crt": root_ca?},
+        })),
+        _ => None,
+    }
+}
+
+/// The service under which clients inside the cluster find this server.
+pub fn own_service(port: u16) -> Value {
+    json!({
+        "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
+        },
+    })
+}
+
+impl Role {
+    /// The role of a resource.
+    pub fn of(group: &str, plural: &str) -> Self {
+        match (group, plural) {
+            ("", "namespaces") => Self::Namespace,
+            ("apiextensions.k8s.io", "customresourcedefinitions") => Self::Definition,
+            ("" | "events.k8s.io", "events") => Self::Event,
+            ("authorization.k8s.io" | "authentication.k8s.io", _) => Self::Review,
+            _ => Self::Ordinary,
+        }
+    }
+
+    /// Refuses the delete of what must stay.
+    pub fn may_delete(self, value: &Value) -> Result<(), &'static str> {
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        if self == Self::Namespace && IMMORTAL.contains(&name) {
+            return Err("this namespace may not be deleted");
+        }
+        Ok(())
+    }
+
+    /// What a delete changes on an object that cannot go at once.
+    pub fn begin_removal(self, value: &mut Value) {
+        match self {
+            Self::Namespace => value["status"]["phase"] = json!("Terminating"),
+            Self::Definition => add_finalizer(value, DEFINITION_FINALIZER),
+            _ => {}
+        }
+    }
+
+    /// Whether nothing of the kind's own keeps a deleted object.
+    pub fn nothing_left(self, value: &Value) -> bool {
+        self != Self::Namespace || value["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+    }
+}
+
+fn add_finalizer(value: &mut Value, name: &str) {
+    if value["metadata"]["deletionTimestamp"].is_string() {
+        return;
+    }
+    let finalizers = &mut value["metadata"]["finalizers"];
+    match finalizers.as_array_mut() {
+        Some(list) if list.iter().any(|finalizer| finalizer == name) => {}
+        Some(list) => list.push(json!(name)),
+        None => *finalizers = json!([name]),
+    }
+}
+
+/// Lets an empty namespace go.
+pub fn end_namespace(value: &mut Value, now: &str) {
+    set_conditions(value, "", "", now);
+    if let Some(finalizers) = value["spec"]["finalizers"].as_array_mut() {
+        finalizers.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
+    }
+}
+
+/// Says what a namespace still waits for.
+pub fn namespace_remains(value: &mut Value, content: &str, finalizers: &str, now: &str) {
+    set_conditions(value, content, finalizers, now);
+}
+
+fn set_conditions(value: &mut Value, content: &str, finalizers: &str, now: &str) {
+    let or = |text: &str, fallback: &str| if text.is_empty() { fallback.to_owned() } else { text.to_owned() };
+    let rows = [
+        ("NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered", "All resources successfully discovered".to_owned()),
+        ("NamespaceDeletionContentFailure", false, "ContentDeleted", "All content successfully deleted, may be waiting on finalization".to_owned()),
+        (
+            "NamespaceContentRemaining",
+            !content.is_empty(),
+            if content.is_empty() { "ContentRemoved" } else { "SomeResourcesRemain" },
+            or(content, "All content successfully removed"),
+        ),
+        (
+            "NamespaceFinalizersRemaining",
+            !finalizers.is_empty(),
+            if finalizers.is_empty() { "ContentHasNoFinalizers" } else { "SomeFinalizersRemain" },
+            or(finalizers, "All content-preserving finalizers finished"),
+        ),
+    ];
+    let conditions: Vec<Value> = rows
+        .into_iter()
+        .map(|(kind, holds, reason, message)| {
+            let status = if holds { "True" } else { "False" };
+            let since = since(value, kind, status).unwrap_or_else(|| now.to_owned());
+            json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message})
+        })
+        .collect();
+    value["status"]["conditions"] = json!(conditions);
+}
+
+/// Since when a condition has had this status, if it has.
+fn since(value: &Value, kind: &str, status: &str) -> Option<String> {
+    let conditions = value["status"]["conditions"].as_array()?;
+    let found = conditions.iter().find(|condition| condition["type"] == kind && condition["status"] == status)?;
+    found["lastTransitionTime"].as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_stays_until_its_finalizer_is_gone() {
+        let mut namespace = json!({"spec": {"finalizers": ["kubernetes"]}, "status": {}});
+        assert!(!Role::Namespace.nothing_left(&namespace));
+        end_namespace(&mut namespace, "t");
+        assert!(Role::Namespace.nothing_left(&namespace));
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_while_its_status_stays() {
+        let mut namespace = json!({"status": {}});
+        namespace_remains(&mut namespace, "two pods", "", "t1");
+        namespace_remains(&mut namespace, "one pod", "", "t2");
+        let remaining = &namespace["status"]["conditions"][2];
+        assert_eq!((&remaining["lastTransitionTime"], &remaining["message"]), (&json!("t1"), &json!("one pod")));
+    }
+
+    #[test]
+    fn the_first_namespaces_cannot_be_deleted() {
+        let of = |name: &str| json!({"metadata": {"name": name}});
+        assert!(Role::Namespace.may_delete(&of("default")).is_err());
+        assert!(Role::Namespace.may_delete(&of("kube-node-lease")).is_ok());
+        assert!(Role::Ordinary.may_delete(&of("default")).is_ok());
+    }
+}

@@ -1,0 +1,133 @@
+//! The generic REST machine: every verb for every kind, driven by a table.
+//!
+//! A [`Machine`] takes a parsed [`Request`] and gives a [`Reply`]; it knows neither HTTP bodies nor
+//! kinds by name. What differs between kinds is in the [`registry`]: a schema, rules and traits.
+
+mod booking;
+mod create;
+mod delete;
+mod incoming;
+mod list;
+mod metadata;
+mod namespace;
+mod patch;
+pub mod registry;
+mod reply;
+mod selection;
+mod request;
+mod special;
+mod update;
+mod watch;
+
+use std::{collections::HashMap, fmt, sync::Arc};
+
+use parking_lot::Mutex;
+
+use crate::{
+    environment::Environment,
+    kinds::Settings,
+    status::{ApiError, Result},
+    store::{self, Head, Object, View},
+};
+
+pub use registry::{Registry, Served};
+pub use reply::{Presentation, Reply, ReplyBody, Shown};
+pub use request::{Request, Target, User, Verb};
+
+/// The server behind the wire: a view of the store and the table of what is served.
+#[derive(Clone)]
+pub struct Machine {
+    pub(crate) environment: Environment,
+    pub(crate) view: View,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) runtime: Option<Arc<dyn crate::runtime::PodRuntime>>,
+    /// One writer at a time for resources whose rules look at other objects.
+    turns: Arc<Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>>,
+}
+
+impl Machine {
+    /// A machine over `view`.
+    pub fn new(environment: Environment, view: View, registry: Arc<Registry>, settings: Settings) -> Self {
+        Self {
+            environment,
+            view,
+            registry,
+            settings: Arc::new(settings),
+            runtime: None,
+            turns: Arc::default(),
+        }
+    }
+
+    /// The same machine over another view of the same store.
+    #[must_use]
+    pub fn with_view(&self, view: View) -> Self {
+        Self {
+            view,
+            ..self.clone()
+        }
+    }
+
+    /// Answers one request.
+    pub async fn handle(&self, request: Request) -> Result<Reply> {
+        let served = self.registry.find(&request.target)?;
+        if request.target.subresource.is_some() {
+            return self.subresource(&request, &served).await;
+        }
+        served.check_verb(request.verb)?;
+        match request.verb {
+            Verb::Get => self.get(&request, &served).await,
+            Verb::List => self.list(&request, &served).await,
+            Verb::Watch => self.watch(&request, &served).await,
+            Verb::Create => self.create(&request, &served).await,
+            Verb::Update => self.update(&request, &served).await,
+            Verb::Patch => self.patch(&request, &served).await,
+            Verb::Delete => self.delete(&request, &served).await,
+            Verb::DeleteCollection => self.delete_collection(&request, &served).await,
+        }
+    }
+
+    async fn get(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        let object = self.read(request, served).await?;
+        self.reply(request, served, http::StatusCode::OK, &object)
+    }
+
+    /// The object a request is about, as the view sees it.
+    pub(crate) async fn read(&self, request: &Request, served: &Served) -> Result<Arc<Object>> {
+        if let Some(revision) = request.revision("get")? {
+            self.not_older_than(revision).await?;
+        }
+        let path = request.target.path();
+        let found = self.view.get(&served.resource.bucket, &path).await?;
+        found.ok_or_else(|| served.not_found(&request.target.name))
+    }
+
+    /// The newest state of the object a write builds on, sequenced or committed.
+    pub(crate) fn head(&self, served: &Served, path: &str) -> Option<Head> {
+        self.view.store().head(&served.resource.bucket, path)
+    }
+
+    /// Waits until nobody can take back the state at `revision` any more.
+    pub(crate) async fn settled(&self, revision: u64) -> Result<()> {
+        self.view.store().settled(revision).await.map_err(|e| broken(&e))
+    }
+
+    /// Waits for this resource's turn, if its rules look at other objects.
+    pub(crate) async fn turn(&self, served: &Served) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        served.rules().admit?;
+        let bucket = &served.resource.bucket;
+        let turn = self.turns.lock().entry(bucket.clone()).or_default().clone();
+        Some(turn.lock_owned().await)
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine").field("view", &self.view).finish_non_exhaustive()
+    }
+}
+
+/// The refusal for a store that cannot take the write.
+pub(crate) fn broken(error: &store::Error) -> ApiError {
+    ApiError::internal(error.to_string())
+}

@@ -1,0 +1,153 @@
+//! Create: POST, and the two verbs that create what they did not find.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Machine, Reply, Request, Served, broken, metadata, request::path, update::Part};
+use crate::{
+    kinds::Moment,
+    status::{ApiError, Problems, Result},
+    store::{self, Expect, Object, Put},
+};
+
+/// How often a generated name is tried anew when it is taken.
+const NAME_ATTEMPTS: usize = 8;
+
+/// Where the managed fields of a new object come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Booking {
+    /// The whole object is booked to the request's manager.
+    Whole,
+    /// Server-side apply has booked it already.
+    Done,
+}
+
+impl Machine {
+    pub(super) async fn create(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        let mut warnings = Vec::new();
+        let payload = request.payload()?;
+        if served.is_review() {
+            return self.review(request, served, payload);
+        }
+        let value = self.shape(request, served, payload, &mut warnings)?;
+        let object = self.insert(request, served, value, Booking::Whole, &mut warnings).await?;
+        let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
+        Ok(reply.with_warnings(warnings))
+    }
+
+    /// Stores a new object and returns it as stored; with a dry run, as it would be stored.
+    pub(super) async fn insert(
+        &self,
+        request: &Request,
+        served: &Served,
+        mut value: Value,
+        booking: Booking,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<Object>> {
+        self.check_namespace(request, served).await?;
+        self.stamp(served, request, &mut value)?;
+        let generated = self.name(&mut value);
+        served.to_storage(&mut value);
+        served.default(&mut value);
+        (served.rules().prepare_create)(&mut value, &self.moment());
+        served.drop_status(&mut value);
+        if booking == Booking::Whole {
+            self.book(request, served, Part::Main, None, &mut value)?;
+        }
+        self.check_new(served, &value)?;
+        warnings.extend((served.rules().warnings)(&value));
+        warnings.extend(served.deprecation());
+        let _turn = self.turn(served).await;
+        self.admit(served, &mut value, None)?;
+        served.accept(self, &mut value, None)?;
+        if request.dry_run()? {
+            return self.pretend_create(request, served, &value).await;
+        }
+        let object = self.store_new(request, served, value, generated).await?;
+        self.after_write(served, &object)?;
+        Ok(object)
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        let mut seed = [0; 8];
+        self.environment.entropy.fill(&mut seed);
+        Moment {
+            now: self.environment.clock.now(),
+            seed: u64::from_le_bytes(seed),
+        }
+    }
+
+    /// Chooses a name if only a base was given. True if it did.
+    fn name(&self, value: &mut Value) -> bool {
+        let base = metadata::text(value, "generateName").to_owned();
+        if !metadata::text(value, "name").is_empty() || base.is_empty() {
+            return false;
+        }
+        let name = self.generate_name(&base);
+        metadata::of(value).insert("name".into(), json!(name));
+        true
+    }
+
+    fn check_new(&self, served: &Served, value: &Value) -> Result<()> {
+        let mut problems = Problems::new();
+        served.validate_metadata(value, None, &mut problems);
+        served.validate(value, None, &mut problems);
+        served.refuse(metadata::text(value, "name"), &problems)
+    }
+
+    async fn pretend_create(&self, request: &Request, served: &Served, value: &Value) -> Result<Arc<Object>> {
+        let place = path(&request.target.namespace, metadata::text(value, "name"));
+        if self.head(served, &place).is_some_and(|head| head.object.is_some()) {
+            return Err(served.already_exists(metadata::text(value, "name")));
+        }
+        Ok(Arc::new(Object::unstored(value)))
+    }
+
+    async fn store_new(
+        &self,
+        request: &Request,
+        served: &Served,
+        mut value: Value,
+        generated: bool,
+    ) -> Result<Arc<Object>> {
+        let bucket = &served.resource.bucket;
+        for _ in 0..NAME_ATTEMPTS {
+            let place = path(&request.target.namespace, metadata::text(&value, "name"));
+            let now = self.environment.clock.now();
+            let put = Put::Object(&value);
+            match self.view.write(bucket, &place, Expect::Absent, put, now).await? {
+                Ok(object) => return Ok(object),
+                Err(store::Error::Conflict) if generated => {
+                    let base = metadata::text(&value, "generateName").to_owned();
+                    let name = self.generate_name(&base);
+                    metadata::of(&mut value).insert("name".into(), json!(name));
+                }
+                Err(store::Error::Conflict) => return self.taken(served, &place, &value).await,
+                Err(error) => return Err(broken(&error)),
+            }
+        }
+        let name = metadata::text(&value, "generateName");
+        let mut error = served.already_exists(name);
+        error.message.push_str(", the server was not able to generate a unique name for the object");
+        error.retry_after = Some(1);
+        Err(error)
+    }
+
+    /// The name is taken; said only once whoever took it cannot lose it any more.
+    async fn taken(&self, served: &Served, place: &str, value: &Value) -> Result<Arc<Object>> {
+        if let Some(head) = self.head(served, place) {
+            self.settled(head.revision).await?;
+        }
+        Err(served.already_exists(metadata::text(value, "name")))
+    }
+
+    /// Lets the kind's rules look at other objects.
+    pub(super) fn admit(&self, served: &Served, value: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
+        match served.rules().admit {
+            Some(admit) => admit(value, old, self),
+            None => Ok(()),
+        }
+    }
+}

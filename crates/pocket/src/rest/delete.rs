@@ -1,0 +1,188 @@
+//! Delete: preconditions, grace, finalizers and what becomes of dependents.
+
+mod options;
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Machine, Reply, Request, Served, Shown, broken, metadata, request::path};
+use crate::{
+    environment::rfc3339,
+    status::{ApiError, Result},
+    store::{self, Expect, Object, Put},
+};
+
+pub(crate) use options::{DeleteOptions, Propagation};
+
+/// Keeps an object until its dependents were orphaned.
+pub(crate) const ORPHAN: &str = "orphan";
+/// Keeps an object until its blocking dependents are gone.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+const ATTEMPTS: usize = 16;
+
+/// What a delete did.
+pub(crate) enum Deleted {
+    /// The object is gone; this was its last state.
+    Gone(Arc<Object>),
+    /// The object waits for its grace period or for finalizers.
+    Waiting(Arc<Object>),
+}
+
+impl Deleted {
+    pub(crate) fn object(&self) -> &Arc<Object> {
+        match self {
+            Self::Gone(object) | Self::Waiting(object) => object,
+        }
+    }
+}
+
+impl Machine {
+    pub(super) async fn delete(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        let options = DeleteOptions::of(request)?;
+        let deleted = self.remove(served, &request.target.namespace, &request.target.name, &options).await?;
+        if served.traits().delete_returns_object || matches!(deleted, Deleted::Waiting(_)) {
+            return self.reply(request, served, StatusCode::OK, deleted.object());
+        }
+        let body = success(served, &request.target.name, deleted.object());
+        Ok(Reply::value(StatusCode::OK, &body))
+    }
+
+    pub(super) async fn delete_collection(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        let options = DeleteOptions::of(request)?;
+        let mut listed = self.select(request, served).await?;
+        let mut gone = Vec::new();
+        for object in &listed.objects {
+            let metadata = object.metadata();
+            match self.remove(served, &metadata.namespace, &metadata.name, &options).await {
+                Ok(deleted) => gone.push(deleted.object().clone()),
+                // Somebody else removed it meanwhile, which is what was wanted.
+                Err(error) if error.code == StatusCode::NOT_FOUND => {}
+                Err(error) => return Err(error),
+            }
+        }
+        listed.objects = gone;
+        let mut request = request.clone();
+        request.presentation.shown = Shown::Whole;
+        let body = self.render(&request, served, &listed)?;
+        Ok(Reply::json(StatusCode::OK, body))
+    }
+
+    /// Deletes one object, now or as soon as everybody has let go of it.
+    pub(crate) async fn remove(
+        &self,
+        served: &Arc<Served>,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted> {
+        let place = path(namespace, name);
+        for _ in 0..ATTEMPTS {
+            let head = self.head(served, &place).ok_or_else(|| served.not_found(name))?;
+            self.settled(head.revision).await?;
+            let live = head.object.ok_or_else(|| served.not_found(name))?;
+            if let Some(deleted) = self.try_remove(served, &place, &live, options).await? {
+                return Ok(deleted);
+            }
+        }
+        Err(served.stale(name))
+    }
+
+    async fn try_remove(
+        &self,
+        served: &Arc<Served>,
+        place: &str,
+        live: &Arc<Object>,
+        options: &DeleteOptions,
+    ) -> Result<Option<Deleted>> {
+        let old = live.value();
+        options.check(served, &old, live.revision())?;
+        served.may_delete(&old)?;
+        let new = self.marked(served, &old, options);
+        let now = self.environment.clock.now();
+        let Some(new) = new else {
+            if options.dry_run {
+                return Ok(Some(Deleted::Gone(live.clone())));
+            }
+            let expect = Expect::Revision(live.revision());
+            let written = self.view.write(&served.resource.bucket, place, expect, Put::Gone(&old), now).await?;
+            return match written {
+                Ok(object) => {
+                    self.after_removal(served, &object)?;
+                    Ok(Some(Deleted::Gone(object)))
+                }
+                Err(store::Error::Conflict) => Ok(None),
+                Err(error) => Err(broken(&error)),
+            };
+        };
+        if new == old {
+            return Ok(Some(Deleted::Waiting(live.clone())));
+        }
+        if options.dry_run {
+            return Ok(Some(Deleted::Waiting(Arc::new(Object::pretended(&new, live.revision())))));
+        }
+        let expect = Expect::Revision(live.revision());
+        let written = self.view.write(&served.resource.bucket, place, expect, Put::Object(&new), now).await?;
+        match written {
+            Ok(object) => {
+                self.after_write(served, &object)?;
+                Ok(Some(Deleted::Waiting(object)))
+            }
+            Err(store::Error::Conflict) => Ok(None),
+            Err(error) => Err(broken(&error)),
+        }
+    }
+
+    /// The object as it waits to go, or `None` if nothing keeps it.
+    fn marked(&self, served: &Served, old: &Value, options: &DeleteOptions) -> Option<Value> {
+        let mut new = old.clone();
+        served.begin_removal(&mut new);
+        options.set_finalizers(served, &mut new);
+        let grace = served.traits().grace.map_or(0, |grace| grace(old, options.grace));
+        if grace == 0 && metadata::finalizers(&new).is_empty() && served.nothing_left(&new) {
+            return None;
+        }
+        let deleting = metadata::is_deleting(old);
+        let remaining = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(i64::MAX);
+        if deleting && grace >= remaining {
+            return Some(new);
+        }
+        let now = self.environment.clock.now();
+        let until = now.saturating_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(now);
+        let fields = metadata::of(&mut new);
+        if !deleting || grace < remaining {
+            fields.insert("deletionTimestamp".into(), json!(rfc3339(until)));
+            fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        }
+        if !deleting && served.traits().generation {
+            metadata::bump_generation(&mut new);
+        }
+        Some(new)
+    }
+}
+
+fn success(served: &Served, name: &str, object: &Object) -> Value {
+    let mut details = json!({
+        "name": name,
+        "kind": served.resource.plural,
+        "uid": &*object.metadata().uid,
+    });
+    if !served.resource.group.is_empty() {
+        details["group"] = json!(served.resource.group);
+    }
+    json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    })
+}
+
+/// The refusal of a delete whose preconditions do not hold.
+pub(super) fn precondition(served: &Served, name: &str, why: &str) -> ApiError {
+    let resource = &served.resource;
+    ApiError::conflict(&resource.group, &resource.plural, name, &format!("Precondition failed: {why}"))
+}

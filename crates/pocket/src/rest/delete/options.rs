@@ -1,0 +1,139 @@
+//! `DeleteOptions`, from the body or from the query.
+
+use serde_json::{Value, json};
+
+use super::{FOREGROUND, ORPHAN, precondition};
+use crate::{
+    rest::{Request, Served, metadata, request::option_error},
+    status::{ApiError, Problems, Result},
+};
+
+/// What becomes of the objects that a deleted object owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    /// They lose their owner and stay.
+    Orphan,
+    /// They go after the owner.
+    Background,
+    /// They go before the owner.
+    Foreground,
+}
+
+/// How an object is to be deleted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) uid: Option<String>,
+    pub(crate) revision: Option<String>,
+    pub(crate) propagation: Option<Propagation>,
+    pub(crate) grace: Option<i64>,
+    pub(crate) dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// The options of a request; what the body says wins over the query.
+    pub(super) fn of(request: &Request) -> Result<Self> {
+        let empty = Value::Null;
+        let body = request.body.as_ref().map_or(&empty, |payload| &payload.value);
+        if !body.is_null() && !body.is_object() {
+            return Err(ApiError::bad_request("the body of a delete must be DeleteOptions"));
+        }
+        let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+        if kind != "DeleteOptions" {
+            return Err(ApiError::bad_request(format!("the body of a delete must be DeleteOptions, not {kind}")));
+        }
+        let preconditions = &body["preconditions"];
+        let text = |value: &Value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
+        let listed = body["dryRun"].as_array().is_some_and(|words| words.iter().any(|word| word == "All"));
+        let options = Self {
+            uid: text(&preconditions["uid"]),
+            revision: text(&preconditions["resourceVersion"]),
+            propagation: propagation(request, body)?,
+            grace: match body["gracePeriodSeconds"].as_i64() {
+                Some(seconds) => Some(seconds),
+                None => request.number("gracePeriodSeconds")?,
+            },
+            dry_run: listed || request.dry_run()?,
+        };
+        if options.grace.is_some_and(|seconds| seconds < 0) {
+            let mut problems = Problems::new();
+            problems.invalid("gracePeriodSeconds", options.grace, "must be greater than or equal to 0");
+            return Err(option_error("delete", &problems));
+        }
+        Ok(options)
+    }
+
+    /// Refuses a delete of another object, or of another state of it, than was meant.
+    pub(super) fn check(&self, served: &Served, live: &Value, revision: u64) -> Result<()> {
+        let name = metadata::text(live, "name");
+        let uid = metadata::text(live, "uid");
+        if let Some(meant) = self.uid.as_deref().filter(|meant| *meant != uid) {
+            let why = format!("UID in precondition: {meant}, UID in object meta: {uid}");
+            return Err(precondition(served, name, &why));
+        }
+        let revision = revision.to_string();
+        if let Some(meant) = self.revision.as_deref().filter(|meant| *meant != revision) {
+            let why = format!("ResourceVersion in precondition: {meant}, ResourceVersion in object meta: {revision}");
+            return Err(precondition(served, name, &why));
+        }
+        Ok(())
+    }
+
+    /// Sets the finalizers by which the policy is carried out.
+    pub(super) fn set_finalizers(&self, served: &Served, value: &mut Value) {
+        if !served.is_collected() {
+            return;
+        }
+        let listed = metadata::finalizers(value);
+        // Who names no policy keeps the one that was named before.
+        let policy = self.propagation.unwrap_or_else(|| {
+            if listed.contains(&ORPHAN) {
+                Propagation::Orphan
+            } else if listed.contains(&FOREGROUND) {
+                Propagation::Foreground
+            } else if served.traits().orphan_by_default {
+                Propagation::Orphan
+            } else {
+                Propagation::Background
+            }
+        });
+        let mut finalizers: Vec<String> = listed
+            .iter()
+            .filter(|name| **name != ORPHAN && **name != FOREGROUND)
+            .map(|name| (*name).to_owned())
+            .collect();
+        match policy {
+            Propagation::Orphan => finalizers.push(ORPHAN.into()),
+            Propagation::Foreground => finalizers.push(FOREGROUND.into()),
+            Propagation::Background => {}
+        }
+        if finalizers.is_empty() {
+            metadata::of(value).remove("finalizers");
+        } else {
+            metadata::of(value).insert("finalizers".into(), json!(finalizers));
+        }
+    }
+}
+
+fn propagation(request: &Request, body: &Value) -> Result<Option<Propagation>> {
+    let policy = body["propagationPolicy"].as_str().or_else(|| request.parameter("propagationPolicy"));
+    let legacy = match body["orphanDependents"].as_bool() {
+        Some(orphan) => Some(orphan),
+        None => request.parameter("orphanDependents").map(|word| word != "false"),
+    };
+    let mut problems = Problems::new();
+    if let (Some(policy), Some(_)) = (policy, legacy) {
+        let text = "orphanDependents and deletionPropagation cannot be both set";
+        problems.invalid("propagationPolicy", policy, text);
+        return Err(option_error("delete", &problems));
+    }
+    match policy {
+        Some("Orphan") => Ok(Some(Propagation::Orphan)),
+        Some("Background") => Ok(Some(Propagation::Background)),
+        Some("Foreground") => Ok(Some(Propagation::Foreground)),
+        Some(other) => {
+            problems.not_supported("propagationPolicy", other, &["Background", "Foreground", "Orphan"]);
+            Err(option_error("delete", &problems))
+        }
+        None => Ok(legacy.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background })),
+    }
+}

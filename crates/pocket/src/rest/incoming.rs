@@ -1,0 +1,130 @@
+//! From a body to an object that may be stored: right kind, right place, known fields only.
+
+use serde_json::{Value, json};
+
+use super::{Machine, Request, Served, metadata};
+use crate::{
+    status::{ApiError, Result},
+};
+
+/// A body as it was read: the value, and what JSON cannot say of it.
+#[derive(Debug, Clone, Default)]
+pub struct Payload {
+    /// The value.
+    pub value: Value,
+    /// Paths of fields that were given twice; the last one counts.
+    pub duplicates: Vec<String>,
+}
+
+/// What is done about fields that the schema does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// Dropped silently.
+    Ignore,
+    /// Dropped, and said in a `Warning` header.
+    Warn,
+    /// Refused.
+    Strict,
+}
+
+impl Request {
+    /// The body; a write without one is refused.
+    pub(crate) fn payload(&self) -> Result<Payload> {
+        self.body
+            .clone()
+            .ok_or_else(|| ApiError::bad_request("the request has no body"))
+    }
+
+    pub(crate) fn unknown_fields(&self) -> Result<Unknown> {
+        match self.parameter("fieldValidation") {
+            None | Some("Warn") => Ok(Unknown::Warn),
+            Some("Ignore") => Ok(Unknown::Ignore),
+            Some("Strict") => Ok(Unknown::Strict),
+            Some(other) => {
+                let mut problems = crate::status::Problems::new();
+                problems.not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]);
+                Err(super::request::option_error("write", &problems))
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// Checks that `value` is an object of this kind for this URL and brings it into shape.
+    /// Texts for `Warning` headers are added to `warnings`.
+    pub(crate) fn shape(
+        &self,
+        request: &Request,
+        served: &Served,
+        payload: Payload,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value> {
+        let Payload { mut value, duplicates } = payload;
+        check_kind(served, &mut value)?;
+        let dropped = served.conform(&mut value)?;
+        report(request.unknown_fields()?, &dropped, &duplicates, warnings)?;
+        check_place(request, served, &mut value)?;
+        Ok(value)
+    }
+}
+
+/// `apiVersion` and `kind` must be those of the URL; absent ones are filled in.
+fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
+    let Some(object) = value.as_object_mut() else {
+        return Err(ApiError::bad_request("the body must be an object"));
+    };
+    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or(&served.api_version);
+    if api_version != served.api_version {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            served.api_version
+        )));
+    }
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or(&served.resource.kind);
+    if kind != served.resource.kind {
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version \"{}\" cannot be handled as a {}: the kind in the data does not match the resource",
+            served.version, served.resource.kind
+        )));
+    }
+    object.insert("apiVersion".into(), json!(served.api_version));
+    object.insert("kind".into(), json!(served.resource.kind));
+    Ok(())
+}
+
+/// Namespace and name of the body must agree with the URL.
+fn check_place(request: &Request, served: &Served, value: &mut Value) -> Result<()> {
+    let target = &request.target;
+    let namespace = metadata::text(value, "namespace");
+    if served.resource.namespaced && !namespace.is_empty() && namespace != target.namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let name = metadata::text(value, "name");
+    if !target.name.is_empty() && name != target.name {
+        if name.is_empty() {
+            metadata::of(value).insert("name".into(), json!(target.name));
+            return Ok(());
+        }
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        )));
+    }
+    Ok(())
+}
+
+fn report(mode: Unknown, dropped: &[String], duplicates: &[String], warnings: &mut Vec<String>) -> Result<()> {
+    if mode == Unknown::Ignore || (dropped.is_empty() && duplicates.is_empty()) {
+        return Ok(());
+    }
+    let unknown = dropped.iter().map(|path| format!("unknown field \"{path}\""));
+    let twice = duplicates.iter().map(|path| format!("duplicate field \"{path}\""));
+    let texts: Vec<String> = unknown.chain(twice).collect();
+    if mode == Unknown::Strict {
+        return Err(ApiError::bad_request(format!("strict decoding error: {}", texts.join(", "))));
+    }
+    warnings.extend(texts);
+    Ok(())
+}

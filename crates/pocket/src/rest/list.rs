@@ -1,0 +1,261 @@
+//! Lists: pages of a snapshot, selectors, and the rules about revisions.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    Machine, Reply, Request, Served, Shown,
+    reply::{finish, include_object, partial},
+    request::option_error,
+};
+use crate::{
+    rest::selection::Selection,
+    status::{ApiError, Problems, Result},
+    store::{self, Object, Page, Range},
+};
+
+/// How long a request for a revision that has not happened yet is held.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where the next page begins. The shape is the one clients know from other servers.
+#[derive(Debug, Serialize, Deserialize)]
+struct Continue {
+    v: String,
+    rv: u64,
+    start: String,
+}
+
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+/// At which revision a list is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Newest,
+    NotOlderThan(u64),
+    Exactly(u64),
+}
+
+/// One page of a list after selection.
+pub(crate) struct Listed {
+    pub(crate) revision: u64,
+    pub(crate) objects: Vec<Arc<Object>>,
+    pub(crate) next: Option<String>,
+    pub(crate) remaining: Option<usize>,
+}
+
+impl Machine {
+    pub(super) async fn list(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        if request.flag("sendInitialEvents") {
+            let mut problems = Problems::new();
+            problems.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+            return Err(option_error("list", &problems));
+        }
+        let listed = self.select(request, served).await?;
+        let body = self.render(request, served, &listed)?;
+        finish(request, StatusCode::OK, body)
+    }
+
+    /// The objects a list request is about.
+    pub(crate) async fn select(&self, request: &Request, served: &Served) -> Result<Listed> {
+        let selection = Selection::of(request, served)?;
+        let limit = request.number("limit")?.and_then(|n| usize::try_from(n).ok()).filter(|&n| n > 0);
+        let token = request.parameter("continue").map(decode_token).transpose()?;
+        let at = revision_rule(request, token.as_ref())?;
+        let revision = match at {
+            At::Newest => None,
+            At::NotOlderThan(revision) => {
+                self.not_older_than(revision).await?;
+                None
+            }
+            At::Exactly(revision) => {
+                self.not_older_than(revision).await?;
+                Some(revision)
+            }
+        };
+        let range = Range {
+            namespace: &request.target.namespace,
+            after: token.as_ref().map(|token| token.start.trim_end_matches('\0')),
+        };
+        let page = self.view.page(&served.resource.bucket, range, revision).await?;
+        let page = page.map_err(|error| expired(&error, token.as_ref(), self.view.revision()))?;
+        Ok(cut(served, page, &selection, limit))
+    }
+
+    fn render(&self, request: &Request, served: &Served, listed: &Listed) -> Result<Bytes> {
+        let metadata = listed.metadata();
+        match request.presentation.shown {
+            Shown::Whole => Ok(whole_list(served, listed, &metadata)),
+            Shown::Metadata => {
+                let items = listed.objects.iter();
+                let items: Vec<Value> = items.map(|o| partial(&served.value(o), "PartialObjectMetadata")).collect();
+                let list = json!({
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": metadata,
+                    "items": items,
+                });
+                Ok(list.to_string().into())
+            }
+            Shown::Table => {
+                let values: Vec<Value> = listed.objects.iter().map(|o| served.value(o)).collect();
+                let table = self.table(served, &values, include_object(request)?, metadata);
+                Ok(table.to_string().into())
+            }
+        }
+    }
+
+    /// Waits a little for a revision that has not happened yet, then refuses.
+    pub(crate) async fn not_older_than(&self, revision: u64) -> Result<()> {
+        if self.view.revision() >= revision {
+            return Ok(());
+        }
+        let patience = self.environment.clock.sleep(PATIENCE);
+        let settled = self.settled(revision);
+        tokio::select! {
+            biased;
+            result = settled => result,
+            () = patience => Err(too_new(revision, self.view.revision())),
+        }
+    }
+}
+
+impl Listed {
+    fn metadata(&self) -> Value {
+        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if let Some(token) = &self.next {
+            metadata["continue"] = json!(token);
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
+        metadata
+    }
+}
+
+/// Copies the stored bytes of all items into one answer.
+fn whole_list(served: &Served, listed: &Listed, metadata: &Value) -> Bytes {
+    let size: usize = listed.objects.iter().map(|object| object.json().len() + 1).sum();
+    let mut body = BytesMut::with_capacity(size + 256);
+    let resource = &served.resource;
+    let head = format!(
+        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
+        resource.list_kind, served.api_version
+    );
+    body.put_slice(head.as_bytes());
+    for (i, object) in listed.objects.iter().enumerate() {
+        if i > 0 {
+            body.put_u8(b',');
+        }
+        served.put_item(object, &mut body);
+    }
+    body.put_slice(b"]}");
+    body.freeze()
+}
+
+/// Keeps what was selected, up to the limit.
+fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>) -> Listed {
+    let mut objects = Vec::new();
+    let mut last = None;
+    let mut rest = page.objects.into_iter();
+    let mut full = false;
+    for (key, object) in rest.by_ref() {
+        if selection.matches(served, &object) {
+            objects.push(object);
+            if limit.is_some_and(|limit| objects.len() >= limit) {
+                last = Some(key);
+                full = true;
+                break;
+            }
+        }
+    }
+    let remaining = if full { rest.len() } else { 0 };
+    let next = last.filter(|_| remaining > 0).map(|key| encode_token(page.revision, &key));
+    Listed {
+        revision: page.revision,
+        objects,
+        remaining: (next.is_some() && selection.is_everything()).then_some(remaining),
+        next,
+    }
+}
+
+fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
+    let given = request.parameter("resourceVersion");
+    let matching = request.parameter("resourceVersionMatch");
+    let mut problems = Problems::new();
+    if let Some(token) = token {
+        if given.is_some_and(|rv| rv != "0") {
+            let message = "specifying resource version is not allowed when using continue";
+            return Err(ApiError::bad_request(message));
+        }
+        if matching.is_some() {
+            problems.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+            return Err(option_error("list", &problems));
+        }
+        return Ok(At::Exactly(token.rv));
+    }
+    let revision = request.revision("list")?;
+    match (matching, revision) {
+        (Some("Exact"), Some(revision)) => return Ok(At::Exactly(revision)),
+        (Some("Exact"), None) if given.is_some() => problems.forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        ),
+        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => problems.forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ),
+        (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
+        (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
+        (Some(other), _) => problems.not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan"]),
+    }
+    Err(option_error("list", &problems))
+}
+
+fn encode_token(revision: u64, key: &str) -> String {
+    let token = json!({"v": TOKEN_VERSION, "rv": revision, "start": format!("{key}\0")});
+    BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+fn decode_token(text: &str) -> Result<Continue> {
+    let bad = || ApiError::bad_request("continue key is not valid: use the token of the previous page as it is");
+    let json = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
+    let token: Continue = serde_json::from_slice(&json).map_err(|_| bad())?;
+    if token.v == TOKEN_VERSION { Ok(token) } else { Err(bad()) }
+}
+
+/// 410 for a snapshot that is gone; a token is renewed so that the client may go on inconsistently.
+fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiError {
+    match error {
+        store::Error::Compacted { asked, oldest } => match token {
+            Some(token) => {
+                let message = "The provided continue parameter is too old to display a consistent list result. \
+                    You can start a new list without the continue parameter, or use the continue token in this \
+                    response to retrieve the remainder of the results. Continuing with the provided token \
+                    results in an inconsistent list.";
+                let mut error = ApiError::expired(message);
+                error.continue_token = Some(encode_token(newest, token.start.trim_end_matches('\0')));
+                error
+            }
+            None => ApiError::expired(format!("too old resource version: {asked} ({oldest})")),
+        },
+        store::Error::Future { asked, newest } => too_new(*asked, *newest),
+        other => super::broken(other),
+    }
+}
+
+/// 504 for a revision that has not happened.
+pub(crate) fn too_new(asked: u64, newest: u64) -> ApiError {
+    let message = format!("Too large resource version: {asked}, current: {newest}");
+    let mut error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).caused_by(
+        "ResourceVersionTooLarge",
+        "",
+        "Too large resource version",
+    );
+    error.retry_after = Some(1);
+    error
+}

@@ -1,0 +1,141 @@
+//! The fields of `metadata` that belong to the server.
+
+use serde_json::{Map, Value, json};
+
+use super::{Machine, Request, Served};
+use crate::status::{ApiError, Result};
+
+/// Characters of generated name suffixes: no vowels, so that no words appear.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX: usize = 5;
+const LONGEST_BASE: usize = 58;
+
+/// Fields an update never changes, whatever the client sends.
+const KEPT: [&str; 5] = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+];
+
+/// `metadata` as a map, made if absent.
+pub(crate) fn of(value: &mut Value) -> &mut Map<String, Value> {
+    let metadata = &mut value["metadata"];
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    match metadata {
+        Value::Object(map) => map,
+        _ => unreachable!("made an object above"),
+    }
+}
+
+/// A string of `metadata`, empty when absent.
+pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// Whether a delete was accepted.
+pub(crate) fn is_deleting(value: &Value) -> bool {
+    value["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// The finalizers in order.
+pub(crate) fn finalizers(value: &Value) -> Vec<&str> {
+    let list = value["metadata"]["finalizers"].as_array();
+    list.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+impl Machine {
+    /// Gives a new object its identity.
+    pub(crate) fn stamp(&self, served: &Served, request: &Request, value: &mut Value) -> Result<()> {
+        if !text(value, "resourceVersion").is_empty() && text(value, "resourceVersion") != "0" {
+            return Err(ApiError::new(
+                http::StatusCode::INTERNAL_SERVER_ERROR,
+                "InternalError",
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        let generation = served.traits().generation;
+        let namespace = &request.target.namespace;
+        let metadata = of(value);
+        for field in KEPT.iter().chain(&["resourceVersion", "selfLink"]) {
+            metadata.remove(*field);
+        }
+        metadata.insert("uid".into(), json!(self.environment.uuid()));
+        metadata.insert("creationTimestamp".into(), json!(self.environment.timestamp()));
+        if served.resource.namespaced {
+            metadata.insert("namespace".into(), json!(namespace));
+        } else {
+            metadata.remove("namespace");
+        }
+        if generation {
+            metadata.insert("generation".into(), json!(1));
+        }
+        Ok(())
+    }
+
+    /// A name for an object that has only `generateName`.
+    pub(crate) fn generate_name(&self, base: &str) -> String {
+        let mut bytes = [0; SUFFIX];
+        self.environment.entropy.fill(&mut bytes);
+        let base: String = base.chars().take(LONGEST_BASE).collect();
+        let suffix = bytes.iter().map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()]));
+        base.chars().chain(suffix).collect()
+    }
+}
+
+/// Carries the server's fields over from the stored object.
+pub(crate) fn carry_over(new: &mut Value, old: &Value) {
+    let old = &old["metadata"];
+    let metadata = of(new);
+    for field in KEPT {
+        match old.get(field) {
+            Some(value) => metadata.insert(field.into(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+    metadata.remove("selfLink");
+    metadata.remove("resourceVersion");
+    for field in ["name", "namespace", "generateName"] {
+        if let Some(value) = old.get(field) {
+            metadata.entry(field).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+/// Counts a change of the wanted state.
+pub(crate) fn bump_generation(value: &mut Value) {
+    let next = value["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+    of(value).insert("generation".into(), json!(next));
+}
+
+/// Whether anything but metadata and status differs.
+pub(crate) fn wanted_state_differs(new: &Value, old: &Value, has_status: bool) -> bool {
+    let aside = |key: &str| key == "metadata" || (has_status && key == "status");
+    let part = |value: &Value| -> Option<usize> {
+        Some(value.as_object()?.keys().filter(|key| !aside(key)).count())
+    };
+    let Some(fields) = new.as_object() else {
+        return true;
+    };
+    part(new) != part(old) || fields.iter().any(|(key, value)| !aside(key) && old.get(key) != Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_and_metadata_do_not_count_as_wanted_state() {
+        let old = json!({"metadata": {"a": 1}, "spec": {"x": 1}, "status": {"y": 1}});
+        let mut new = json!({"metadata": {"a": 2}, "spec": {"x": 1}, "status": {"y": 2}});
+        assert!(!wanted_state_differs(&new, &old, true));
+        assert!(wanted_state_differs(&new, &old, false));
+        new["spec"]["x"] = json!(2);
+        assert!(wanted_state_differs(&new, &old, true));
+        new = json!({"metadata": {}, "status": {}});
+        assert!(wanted_state_differs(&new, &old, true));
+    }
+}

@@ -1,0 +1,164 @@
+//! Answers, and the forms in which objects are shown.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Machine, Request, Served};
+use crate::{
+    status::Result,
+    store::Object,
+    table::{self, IncludeObject},
+};
+
+/// How objects are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Shown {
+    /// As they are.
+    #[default]
+    Whole,
+    /// `PartialObjectMetadata`.
+    Metadata,
+    /// `Table`.
+    Table,
+}
+
+/// The form a client asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Presentation {
+    /// As what.
+    pub shown: Shown,
+    /// In YAML rather than JSON.
+    pub yaml: bool,
+}
+
+/// What is sent back.
+pub enum ReplyBody {
+    /// All at once.
+    Full(Bytes),
+    /// As it comes: a watch or a log.
+    Stream(BoxStream<'static, Bytes>),
+}
+
+/// An answer that is not a refusal.
+#[derive(Debug)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// `Content-Type`.
+    pub content_type: &'static str,
+    /// Texts for `Warning` headers.
+    pub warnings: Vec<String>,
+    /// The body.
+    pub body: ReplyBody,
+}
+
+/// What JSON answers are.
+pub(crate) const JSON: &str = "application/json";
+/// What YAML answers are.
+pub(crate) const YAML: &str = "application/yaml";
+
+impl Reply {
+    /// A JSON answer.
+    pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
+        Self {
+            status,
+            content_type: JSON,
+            warnings: Vec::new(),
+            body: ReplyBody::Full(body.into()),
+        }
+    }
+
+    /// A JSON answer with this value.
+    pub fn value(status: StatusCode, value: &Value) -> Self {
+        Self::json(status, value.to_string())
+    }
+
+    /// The same answer with `Warning` headers.
+    #[must_use]
+    pub fn with_warnings(mut self, warnings: Vec<String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+}
+
+impl fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(bytes) => write!(f, "Full({} bytes)", bytes.len()),
+            Self::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}
+
+impl Machine {
+    /// Answers with one object in the form that was asked for.
+    pub(crate) fn reply(
+        &self,
+        request: &Request,
+        served: &Served,
+        status: StatusCode,
+        object: &Arc<Object>,
+    ) -> Result<Reply> {
+        let body = match request.presentation.shown {
+            Shown::Whole => served.shown(object),
+            Shown::Metadata => partial(&served.value(object), "PartialObjectMetadata").to_string().into(),
+            Shown::Table => {
+                let value = served.value(object);
+                let include = include_object(request)?;
+                let revision = object.revision().to_string();
+                let table = self.table(served, &[value], include, json!({"resourceVersion": revision}));
+                table.to_string().into()
+            }
+        };
+        finish(request, status, body)
+    }
+
+    /// The rows of `objects`, with this list metadata.
+    pub(crate) fn table(&self, served: &Served, objects: &[Value], include: IncludeObject, metadata: Value) -> Value {
+        let now = self.environment.clock.now();
+        table::table(&served.printer(), objects, now, include, metadata)
+    }
+}
+
+/// Turns a JSON body into the encoding that was asked for.
+pub(crate) fn finish(request: &Request, status: StatusCode, body: Bytes) -> Result<Reply> {
+    let mut reply = Reply::json(status, body);
+    if !request.presentation.yaml {
+        return Ok(reply);
+    }
+    if let ReplyBody::Full(bytes) = &reply.body {
+        let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let text = serde_saphyr::to_string(&value)
+            .map_err(|error| crate::status::ApiError::internal(error.to_string()))?;
+        reply.body = ReplyBody::Full(text.into());
+        reply.content_type = YAML;
+    }
+    Ok(reply)
+}
+
+/// The object with nothing but its metadata.
+pub(crate) fn partial(value: &Value, kind: &str) -> Value {
+    json!({
+        "kind": kind,
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": value["metadata"],
+    })
+}
+
+/// The `includeObject` parameter of table requests.
+pub(crate) fn include_object(request: &Request) -> Result<IncludeObject> {
+    match request.parameter("includeObject") {
+        None | Some("Metadata") => Ok(IncludeObject::Metadata),
+        Some("Object") => Ok(IncludeObject::Object),
+        Some("None") => Ok(IncludeObject::None),
+        Some(other) => {
+            let mut problems = crate::status::Problems::new();
+            problems.not_supported("includeObject", other, &["Metadata", "None", "Object"]);
+            Err(crate::status::ApiError::invalid("meta.k8s.io", "TableOptions", "", &problems))
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A request as the machine sees it: who, what, which options, which body.
+
+use bytes::Bytes;
+
+use super::Presentation;
+use crate::status::{ApiError, Problems, Result};
+
+/// What is done to a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// One object.
+    Get,
+    /// A collection.
+    List,
+    /// Changes of a collection.
+    Watch,
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE of an object.
+    Delete,
+    /// DELETE of a collection.
+    DeleteCollection,
+}
+
+impl Verb {
+    /// The verb's name in discovery.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+/// What a URL points at. Absent parts are empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Target {
+    /// API group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Plural resource name.
+    pub plural: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Object name.
+    pub name: String,
+    /// Subresource.
+    pub subresource: Option<String>,
+}
+
+impl Target {
+    /// The object's place within its resource.
+    pub fn path(&self) -> String {
+        path(&self.namespace, &self.name)
+    }
+}
+
+/// `namespace/name`, or `name` for cluster-scoped objects.
+pub(crate) fn path(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        name.into()
+    } else {
+        format!("{namespace}/{name}")
+    }
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct User {
+    /// Name.
+    pub name: String,
+    /// Groups.
+    pub groups: Vec<String>,
+}
+
+/// A request whose method, URL and headers were understood.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is done.
+    pub verb: Verb,
+    /// To what.
+    pub target: Target,
+    /// Decoded query parameters in order.
+    pub query: Vec<(String, String)>,
+    /// The body as sent.
+    pub body: Bytes,
+    /// The body's media type without parameters, in lower case; empty when absent.
+    pub content_type: String,
+    /// The form the client wants back.
+    pub presentation: Presentation,
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// Who asks.
+    pub user: User,
+}
+
+impl Request {
+    /// The last value of a query parameter, if present and not empty.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().rev().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// A boolean query parameter; present without a value counts as true.
+    pub fn flag(&self, name: &str) -> bool {
+        let found = self.query.iter().rev().find(|(key, _)| key == name);
+        found.is_some_and(|(_, value)| value != "false" && value != "0")
+    }
+
+    /// A number from the query.
+    pub fn number(&self, name: &str) -> Result<Option<i64>> {
+        let Some(text) = self.parameter(name) else {
+            return Ok(None);
+        };
+        let number = text.parse().map_err(|_| {
+            ApiError::bad_request(format!("query parameter {name}: \"{text}\" is not a number"))
+        })?;
+        Ok(Some(number))
+    }
+
+    /// The `resourceVersion` parameter; `0` means any and is `None` here.
+    pub fn revision(&self, verb: &str) -> Result<Option<u64>> {
+        match self.parameter("resourceVersion") {
+            None | Some("0") => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| {
+                let mut problems = Problems::new();
+                problems.invalid("resourceVersion", text, "must be a decimal number");
+                option_error(verb, &problems)
+            }),
+        }
+    }
+
+    /// Whether nothing may be stored. Any other word than `All` is refused.
+    pub fn dry_run(&self) -> Result<bool> {
+        let mut dry = false;
+        for (key, value) in &self.query {
+            match (key.as_str(), value.as_str()) {
+                ("dryRun", "All") => dry = true,
+                ("dryRun", other) => {
+                    let mut problems = Problems::new();
+                    problems.not_supported("dryRun", other, &["All"]);
+                    return Err(option_error("write", &problems));
+                }
+                _ => {}
+            }
+        }
+        Ok(dry)
+    }
+
+    /// Who the changed fields are booked to: `fieldManager`, else the program's name.
+    pub fn manager(&self) -> Result<&str> {
+        let agent = self.user_agent.split('/').next().unwrap_or_default();
+        let manager = self.parameter("fieldManager").unwrap_or(agent);
+        if manager.len() > MANAGER_LENGTH {
+            let mut problems = Problems::new();
+            problems.too_long("fieldManager", MANAGER_LENGTH);
+            return Err(option_error("patch", &problems));
+        }
+        Ok(if manager.is_empty() { "unknown" } else { manager })
+    }
+}
+
+const MANAGER_LENGTH: usize = 128;
+
+/// The refusal of a request whose options are wrong.
+pub(crate) fn option_error(verb: &str, problems: &Problems) -> ApiError {
+    let kind = match verb {
+        "get" => "GetOptions",
+        "list" | "watch" => "ListOptions",
+        "patch" => "PatchOptions",
+        "delete" => "DeleteOptions",
+        _ => "CreateOptions",
+    };
+    ApiError::invalid("meta.k8s.io", kind, "", problems)
+}

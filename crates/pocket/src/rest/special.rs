@@ -1,0 +1,31 @@
+//! Subresources: status and scale of any kind, and those that single kinds have.
+
+mod pods;
+mod scale;
+
+use std::sync::Arc;
+
+use super::{Machine, Reply, Request, Served, Verb, registry::missing, update::Part};
+use crate::status::{ApiError, Result};
+
+impl Machine {
+    pub(super) async fn subresource(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        let name = request.target.subresource.as_deref().unwrap_or_default();
+        let subresource = served.subresource(name).ok_or_else(missing)?;
+        if !subresource.verbs.iter().any(|verb| verb == request.verb.name()) {
+            return Err(ApiError::method_not_allowed());
+        }
+        match (name, request.verb) {
+            ("status", Verb::Get) => self.get(request, served).await,
+            ("status", Verb::Update) => self.replace(request, served, Part::Status).await,
+            ("status", Verb::Patch) => self.patch_part(request, served, Part::Status).await,
+            ("scale", _) => self.scale(request, served).await,
+            ("finalize", _) => self.replace(request, served, Part::Other("finalize")).await,
+            ("ephemeralcontainers", Verb::Get) => self.get(request, served).await,
+            ("binding", _) => self.bind(request, served).await,
+            ("eviction", _) => self.evict(request, served).await,
+            ("log", _) => self.log(request, served).await,
+            _ => Err(missing()),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Subresources that only pods have: binding to a node, eviction, logs.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::{
+    kinds,
+    rest::{
+        Machine, Reply, ReplyBody, Request, Served,
+        create::Booking,
+        delete::DeleteOptions,
+        registry::missing,
+        update::{Part, Proposal},
+    },
+    runtime::LogOptions,
+    status::{ApiError, Result},
+};
+
+impl Machine {
+    /// Assigns a pod to a node; a second binding is a conflict.
+    pub(super) async fn bind(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        let binding = request.payload()?.value;
+        let moment = self.moment();
+        let resource = &served.resource;
+        let name = &request.target.name;
+        let change = |old: &Value| {
+            let value = kinds::bind(old, &binding, &moment)
+                .map_err(|why| ApiError::conflict(&resource.group, &format!("{}/binding", resource.plural), name, &why))?;
+            Ok(Proposal {
+                value,
+                booking: Booking::Done,
+            })
+        };
+        self.modify(request, served, Part::Other("binding"), &mut Vec::new(), change).await?;
+        Ok(Reply::value(StatusCode::CREATED, &success()))
+    }
+
+    /// Deletes a pod unless a disruption budget forbids it.
+    pub(super) async fn evict(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        let mut request = request.clone();
+        let eviction = request.payload()?.value;
+        if let Some(body) = request.body.as_mut() {
+            body.value = eviction.get("deleteOptions").cloned().unwrap_or_default();
+        }
+        let options = DeleteOptions::of(&request)?;
+        let pod = self.read(&request, served).await?;
+        if let Some(mut budget) = kinds::eviction_budget(&pod.value(), self)? {
+            self.spend(&mut budget).await?;
+        }
+        self.remove(served, &request.target.namespace, &request.target.name, &options).await?;
+        Ok(Reply::value(StatusCode::CREATED, &success()))
+    }
+
+    /// Takes one disruption from a budget, so that evictions in a row cannot overspend it.
+    async fn spend(&self, budget: &mut kinds::Budget) -> Result<()> {
+        let bucket = budget.bucket;
+        let expect = crate::store::Expect::Revision(budget.revision);
+        let put = crate::store::Put::Object(&budget.object);
+        let now = self.environment.clock.now();
+        let written = self.view.write(bucket, &budget.path, expect, put, now).await?;
+        written.map(|_| ()).map_err(|_| too_many_requests("the disruption budget changed; try again"))
+    }
+
+    pub(super) async fn log(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        let runtime = self.runtime.clone().ok_or_else(missing)?;
+        let pod = self.read(request, served).await?;
+        let number = |name| -> Result<Option<u64>> { Ok(request.number(name)?.and_then(|n| u64::try_from(n).ok())) };
+        let options = LogOptions {
+            container: request.parameter("container").unwrap_or_default().into(),
+            follow: request.flag("follow"),
+            previous: request.flag("previous"),
+            tail_lines: number("tailLines")?,
+            since_seconds: number("sinceSeconds")?,
+            timestamps: request.flag("timestamps"),
+            limit_bytes: number("limitBytes")?,
+        };
+        let lines = runtime.log(pod.value(), options).await?;
+        Ok(Reply {
+            status: StatusCode::OK,
+            content_type: "text/plain",
+            warnings: Vec::new(),
+            body: ReplyBody::Stream(lines.boxed()),
+        })
+    }
+}
+
+/// 429 for an eviction that a budget does not allow now.
+pub(crate) fn too_many_requests(message: &str) -> ApiError {
+    let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+    error.retry_after = Some(10);
+    error
+}
+
+fn success() -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+}

@@ -1,0 +1,317 @@
+//! Update: one loop for PUT, every kind of PATCH and the status subresource.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Machine, Reply, Request, Served, broken, create::Booking, metadata};
+use crate::{
+    status::{ApiError, Problems, Result},
+    store::{self, Expect, Object, Put},
+};
+
+/// How often a write that named no revision is tried again when somebody was faster.
+const ATTEMPTS: usize = 16;
+
+/// Which part of the object an endpoint may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything but status.
+    Main,
+    /// Status alone.
+    Status,
+    /// One field through a subresource of its own (`scale`, `finalize`); the name is booked.
+    Other(&'static str),
+}
+
+impl Part {
+    /// The name under which managed fields of this endpoint are booked.
+    pub(crate) fn subresource(self) -> Option<&'static str> {
+        match self {
+            Self::Main => None,
+            Self::Status => Some("status"),
+            Self::Other(name) => Some(name),
+        }
+    }
+}
+
+/// A new state made from the stored one.
+pub(crate) struct Proposal {
+    /// The new object, in the storage version.
+    pub(crate) value: Value,
+    /// Who booked its managed fields.
+    pub(crate) booking: Booking,
+}
+
+impl Machine {
+    pub(super) async fn update(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        self.replace(request, served, Part::Main).await
+    }
+
+    /// PUT on the main resource or on status.
+    pub(super) async fn replace(&self, request: &Request, served: &Arc<Served>, part: Part) -> Result<Reply> {
+        let mut warnings = Vec::new();
+        let value = self.shape(request, served, request.payload()?, &mut warnings)?;
+        let creates = part == Part::Main && served.traits().create_on_update;
+        if creates && self.head(served, &request.target.path()).is_none_or(|head| head.object.is_none()) {
+            let object = self.insert(request, served, value, Booking::Whole, &mut warnings).await?;
+            let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
+            return Ok(reply.with_warnings(warnings));
+        }
+        let unconditional = served.traits().unconditional_update;
+        if !unconditional && metadata::text(&value, "resourceVersion").is_empty() {
+            let mut problems = Problems::new();
+            problems.invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            served.refuse(&request.target.name, &problems)?;
+        }
+        let mut value = value;
+        served.to_storage(&mut value);
+        let change = |_: &Value| {
+            Ok(Proposal {
+                value: value.clone(),
+                booking: Booking::Whole,
+            })
+        };
+        let object = self.modify(request, served, part, &mut warnings, change).await?;
+        let reply = self.reply(request, served, StatusCode::OK, &object)?;
+        Ok(reply.with_warnings(warnings))
+    }
+
+    /// Reads, proposes, checks and writes until nobody was faster.
+    pub(super) async fn modify(
+        &self,
+        request: &Request,
+        served: &Arc<Served>,
+        part: Part,
+        warnings: &mut Vec<String>,
+        mut propose: impl FnMut(&Value) -> Result<Proposal>,
+    ) -> Result<Arc<Object>> {
+        let place = request.target.path();
+        let name = &request.target.name;
+        let _turn = self.turn(served).await;
+        for _ in 0..ATTEMPTS {
+            let Some(head) = self.head(served, &place) else {
+                return Err(served.not_found(name));
+            };
+            let Some(live) = head.object else {
+                self.settled(head.revision).await?;
+                return Err(served.not_found(name));
+            };
+            let outcome = self.attempt(request, served, part, &live, warnings, &mut propose).await;
+            // Whatever is answered rests on the state that was read.
+            self.settled(live.revision()).await?;
+            if let Some(object) = outcome? {
+                return Ok(object);
+            }
+        }
+        Err(served.stale(name))
+    }
+
+    /// One try; `None` if somebody was faster and trying again may help.
+    async fn attempt(
+        &self,
+        request: &Request,
+        served: &Arc<Served>,
+        part: Part,
+        live: &Arc<Object>,
+        warnings: &mut Vec<String>,
+        propose: &mut impl FnMut(&Value) -> Result<Proposal>,
+    ) -> Result<Option<Arc<Object>>> {
+        let old = live.value();
+        let Proposal { value: mut new, booking } = propose(&old)?;
+        let name = &request.target.name;
+        let conditional = check_preconditions(served, name, &new, &old, live)?;
+        self.settle_fields(request, served, part, &mut new, &old)?;
+        if booking == Booking::Whole {
+            self.book(request, served, part, Some(&old), &mut new)?;
+        }
+        self.check_change(served, part, name, &new, &old)?;
+        if part == Part::Main {
+            self.admit(served, &mut new, Some(&old))?;
+            served.accept(self, &mut new, Some(&old))?;
+            *warnings = merge(warnings, (served.rules().warnings)(&new));
+        }
+        if same(&new, &old) {
+            return Ok(Some(live.clone()));
+        }
+        if request.dry_run()? {
+            return Ok(Some(Arc::new(Object::pretended(&new, live.revision()))));
+        }
+        let written = self.write_change(served, request, live, &new).await?;
+        if written.is_none() && conditional {
+            return Err(served.stale(name));
+        }
+        if let Some(object) = &written {
+            self.after_write(served, object)?;
+        }
+        Ok(written)
+    }
+
+    /// Keeps what this endpoint may not change, fills defaults and counts the generation.
+    fn settle_fields(
+        &self,
+        _request: &Request,
+        served: &Served,
+        part: Part,
+        new: &mut Value,
+        old: &Value,
+    ) -> Result<()> {
+        metadata::carry_over(new, old);
+        let has_status = served.has_status();
+        match part {
+            Part::Main if has_status => keep(new, old, "status"),
+            Part::Status => keep_all_but_status(new, old),
+            Part::Main | Part::Other(_) => {}
+        }
+        served.default(new);
+        if part == Part::Main {
+            (served.rules().prepare_update)(new, old);
+        }
+        let counts = served.traits().generation && part != Part::Status;
+        if counts && metadata::wanted_state_differs(new, old, has_status) {
+            metadata::bump_generation(new);
+        }
+        Ok(())
+    }
+
+    fn check_change(&self, served: &Served, part: Part, name: &str, new: &Value, old: &Value) -> Result<()> {
+        let mut problems = Problems::new();
+        served.validate_metadata(new, Some(old), &mut problems);
+        if part == Part::Status {
+            (served.rules().validate_status)(new, old, &mut problems);
+            served.validate_custom(new, Some(old), &mut problems);
+        } else {
+            served.validate(new, Some(old), &mut problems);
+        }
+        served.refuse(name, &problems)
+    }
+
+    /// Stores the change; an object that was only waiting for this change vanishes.
+    async fn write_change(
+        &self,
+        served: &Served,
+        request: &Request,
+        live: &Object,
+        new: &Value,
+    ) -> Result<Option<Arc<Object>>> {
+        let now = self.environment.clock.now();
+        let ends = metadata::is_deleting(new)
+            && metadata::finalizers(new).is_empty()
+            && served.nothing_left(new)
+            && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
+        let put = if ends { Put::Gone(new) } else { Put::Object(new) };
+        let place = request.target.path();
+        let expect = Expect::Revision(live.revision());
+        match self.view.write(&served.resource.bucket, &place, expect, put, now).await? {
+            Ok(object) if ends => {
+                self.after_removal(served, &object)?;
+                Ok(Some(Arc::new(Object::pretended(new, live.revision()))))
+            }
+            Ok(object) => Ok(Some(object)),
+            Err(store::Error::Conflict) => Ok(None),
+            Err(error) => Err(broken(&error)),
+        }
+    }
+}
+
+/// Refuses a change of another object or of an older state. True if a state was named.
+fn check_preconditions(served: &Served, name: &str, new: &Value, old: &Value, live: &Object) -> Result<bool> {
+    let uid = metadata::text(new, "uid");
+    let stored = metadata::text(old, "uid");
+    if !uid.is_empty() && uid != stored {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}");
+        return Err(ApiError::conflict(&served.resource.group, &served.resource.plural, name, &why));
+    }
+    let revision = match &new["metadata"]["resourceVersion"] {
+        Value::String(text) if text.is_empty() || text == "0" => return Ok(false),
+        Value::String(text) => text.parse::<u64>().map_err(|_| {
+            let mut problems = Problems::new();
+            problems.invalid("metadata.resourceVersion", text.as_str(), "must be a decimal number");
+            ApiError::invalid(&served.resource.group, &served.resource.kind, name, &problems)
+        })?,
+        _ => return Ok(false),
+    };
+    if revision == live.revision() {
+        return Ok(true);
+    }
+    Err(served.stale(name))
+}
+
+fn keep(new: &mut Value, old: &Value, field: &str) {
+    let Some(fields) = new.as_object_mut() else {
+        return;
+    };
+    match old.get(field) {
+        Some(value) => fields.insert(field.into(), value.clone()),
+        None => fields.remove(field),
+    };
+}
+
+fn keep_all_but_status(new: &mut Value, old: &Value) {
+    let status = new.get("status").cloned();
+    let managed = new["metadata"].get("managedFields").cloned();
+    *new = old.clone();
+    match status {
+        Some(status) => new["status"] = status,
+        None => {
+            if let Some(fields) = new.as_object_mut() {
+                fields.remove("status");
+            }
+        }
+    }
+    if let Some(managed) = managed {
+        metadata::of(new).insert("managedFields".into(), managed);
+    }
+    metadata::of(new).remove("resourceVersion");
+}
+
+/// Whether a write would change nothing; the revision and the times of bookings do not count.
+fn same(new: &Value, old: &Value) -> bool {
+    let fields = |value: &Value| value.as_object().map_or(0, serde_json::Map::len);
+    let equal = |key: &String, value: &Value| {
+        if key == "metadata" {
+            same_metadata(value, &old["metadata"])
+        } else {
+            old.get(key) == Some(value)
+        }
+    };
+    fields(new) == fields(old) && new.as_object().is_some_and(|all| all.iter().all(|(k, v)| equal(k, v)))
+}
+
+fn same_metadata(new: &Value, old: &Value) -> bool {
+    let count = |value: &Value| {
+        let fields = value.as_object();
+        fields.map_or(0, |all| all.keys().filter(|key| *key != "resourceVersion").count())
+    };
+    let (Some(fields), true) = (new.as_object(), count(new) == count(old)) else {
+        return false;
+    };
+    fields.iter().all(|(key, value)| match key.as_str() {
+        "resourceVersion" => true,
+        "managedFields" => same_bookings(value, &old["managedFields"]),
+        _ => old.get(key) == Some(value),
+    })
+}
+
+fn same_bookings(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_array(), old.as_array()) else {
+        return new == old;
+    };
+    let timeless = |entry: &Value| {
+        let mut entry = entry.clone();
+        entry["time"] = json!(null);
+        entry
+    };
+    new.len() == old.len() && new.iter().zip(old).all(|(a, b)| a == b || timeless(a) == timeless(b))
+}
+
+fn merge(warnings: &[String], more: Vec<String>) -> Vec<String> {
+    let mut all = warnings.to_vec();
+    for text in more {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all
+}

@@ -1,0 +1,157 @@
+//! The stream of one watch: renders only what the client is ready to take.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, stream};
+
+use super::Lines;
+use crate::{
+    environment::BoxFuture,
+    rest::selection::Selection,
+    store::{Cursor, Event, Flow, Object},
+};
+
+/// How often an idle watch is told how far it has come.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// Lines are gathered into chunks of about this size.
+const CHUNK: usize = 64 << 10;
+
+/// What is still to be sent.
+enum Item {
+    /// An object of the initial state.
+    Initial(Arc<Object>),
+    /// A change.
+    Event(Arc<Event>),
+    /// The end of the initial state, which was read at this revision.
+    InitialEnd(u64),
+}
+
+/// One watch on its way to a client.
+pub(super) struct Feed {
+    lines: Lines,
+    selection: Selection,
+    cursor: Cursor,
+    items: VecDeque<Item>,
+    bookmarks: bool,
+    marked: u64,
+    end: BoxFuture<()>,
+    tick: BoxFuture<()>,
+    ended: bool,
+}
+
+impl Feed {
+    pub(super) fn new(lines: Lines, selection: Selection, cursor: Cursor, lifetime: Duration) -> Self {
+        let clock = lines.clock();
+        Self {
+            marked: cursor.revision(),
+            end: clock.sleep(lifetime),
+            tick: clock.sleep(BOOKMARK_EVERY),
+            lines,
+            selection,
+            cursor,
+            items: VecDeque::new(),
+            bookmarks: false,
+            ended: false,
+        }
+    }
+
+    /// Queues the initial state, with a mark behind it if asked for.
+    pub(super) fn begin(&mut self, objects: Vec<Arc<Object>>, mark: bool) {
+        self.items.extend(objects.into_iter().map(Item::Initial));
+        if mark {
+            self.items.push_back(Item::InitialEnd(self.cursor.revision()));
+        }
+    }
+
+    /// Sends a bookmark now and then.
+    pub(super) fn send_bookmarks(&mut self) {
+        self.bookmarks = true;
+    }
+
+    /// The lines, in chunks.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Bytes> + Send + 'static {
+        stream::unfold(self, |mut feed| async move {
+            let chunk = feed.next().await?;
+            Some((chunk, feed))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        let mut chunk = BytesMut::new();
+        loop {
+            self.fill(&mut chunk).await;
+            if !chunk.is_empty() {
+                return Some(chunk.freeze());
+            }
+            if self.ended {
+                return None;
+            }
+            match self.cursor.take() {
+                Ok(events) if events.is_empty() => self.wait(&mut chunk).await,
+                Ok(events) => self.items.extend(events.into_iter().map(Item::Event)),
+                Err(error) => {
+                    self.lines.expired(&error, &mut chunk);
+                    self.ended = true;
+                }
+            }
+        }
+    }
+
+    /// Renders queued items until the chunk is full.
+    async fn fill(&mut self, chunk: &mut BytesMut) {
+        while chunk.len() < CHUNK
+            && let Some(item) = self.items.pop_front()
+        {
+            match item {
+                Item::Initial(object) => self.lines.added(&object, chunk),
+                Item::InitialEnd(revision) => self.lines.bookmark(revision, true, chunk),
+                Item::Event(event) => self.deliver(&event, chunk).await,
+            }
+        }
+    }
+
+    async fn deliver(&mut self, event: &Event, chunk: &mut BytesMut) {
+        let hooks = self.lines.hooks();
+        if let Some(hooks) = &hooks {
+            match hooks.before_event(event).await {
+                Flow::Deliver => {}
+                Flow::Skip => return,
+                Flow::Cut => {
+                    self.ended = true;
+                    self.items.clear();
+                    return;
+                }
+            }
+        }
+        self.lines.event(event, &self.selection, chunk);
+        if let Some(hooks) = &hooks {
+            hooks.after_event(event);
+        }
+    }
+
+    /// Waits for a change, the next bookmark or the end.
+    async fn wait(&mut self, chunk: &mut BytesMut) {
+        tokio::select! {
+            biased;
+            () = self.cursor.changed() => {}
+            () = &mut self.end => {
+                self.ended = true;
+                self.mark(chunk);
+            }
+            () = &mut self.tick => {
+                self.tick = self.lines.clock().sleep(BOOKMARK_EVERY);
+                self.mark(chunk);
+            }
+        }
+    }
+
+    /// Tells how far the watch has come, if it has come any further.
+    fn mark(&mut self, chunk: &mut BytesMut) {
+        let revision = self.cursor.revision();
+        if self.bookmarks && revision > self.marked {
+            self.marked = revision;
+            self.lines.bookmark(revision, false, chunk);
+        }
+    }
+}

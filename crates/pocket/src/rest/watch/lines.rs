@@ -1,0 +1,143 @@
+//! The lines of a watch: one JSON document each, ending in a newline.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, BytesMut};
+use serde_json::{Value, json};
+
+use crate::{
+    environment::Clock,
+    rest::{Machine, Request, Served, Shown, reply::partial},
+    rest::selection::Selection,
+    status::ApiError,
+    store::{Change, Error, Event, Hooks, Object},
+    table::IncludeObject,
+};
+
+/// Renders events in the form the client asked for.
+pub(in crate::rest) struct Lines {
+    machine: Machine,
+    served: Arc<Served>,
+    shown: Shown,
+    include: IncludeObject,
+    /// Only the first table of a stream describes its columns.
+    columns_sent: bool,
+}
+
+impl Lines {
+    pub(super) fn new(machine: Machine, served: Arc<Served>, request: &Request, include: IncludeObject) -> Self {
+        Self {
+            machine,
+            served,
+            shown: request.presentation.shown,
+            include,
+            columns_sent: false,
+        }
+    }
+
+    pub(super) fn clock(&self) -> Arc<dyn Clock> {
+        self.machine.environment.clock.clone()
+    }
+
+    pub(super) fn hooks(&self) -> Option<Arc<dyn Hooks>> {
+        self.machine.view.hooks().cloned()
+    }
+
+    /// An object of the initial state.
+    pub(super) fn added(&mut self, object: &Object, out: &mut BytesMut) {
+        self.line("ADDED", object, None, out);
+    }
+
+    /// A change as the selection sees it: entering is an addition, leaving is a removal.
+    pub(super) fn event(&mut self, event: &Event, selection: &Selection, out: &mut BytesMut) {
+        let matches = |object: &Object| selection.matches(&self.served, object);
+        let is = event.present().is_some_and(|object| matches(object));
+        let was = event.previous.as_ref().is_some_and(|object| matches(object));
+        match (was, is, event.change) {
+            (false, false, _) => {}
+            (false, true, _) => self.line("ADDED", &event.object, None, out),
+            (true, true, _) => self.line("MODIFIED", &event.object, None, out),
+            (true, false, Change::Deleted) => self.line("DELETED", &event.object, None, out),
+            (true, false, _) => {
+                if let Some(previous) = &event.previous {
+                    self.line("DELETED", previous, Some(event.revision()), out);
+                }
+            }
+        }
+    }
+
+    /// How far the watch has come; `initial` marks the end of the initial state.
+    pub(super) fn bookmark(&mut self, revision: u64, initial: bool, out: &mut BytesMut) {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = match self.shown {
+            Shown::Whole => json!({
+                "kind": self.served.resource.kind,
+                "apiVersion": self.served.api_version,
+                "metadata": metadata,
+            }),
+            Shown::Metadata => partial(&json!({"metadata": metadata}), "PartialObjectMetadata"),
+            Shown::Table => {
+                let rows = [json!({"cells": [], "object": partial(&json!({"metadata": metadata}), "PartialObjectMetadata")})];
+                json!({
+                    "kind": "Table",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": {"resourceVersion": revision.to_string()},
+                    "columnDefinitions": [],
+                    "rows": if initial { &rows[..] } else { &[] },
+                })
+            }
+        };
+        write("BOOKMARK", object.to_string().as_bytes(), out);
+    }
+
+    /// The watch cannot go on: its place is no longer in the history.
+    pub(super) fn expired(&self, error: &Error, out: &mut BytesMut) {
+        let error = match error {
+            Error::Compacted { asked, oldest } => {
+                ApiError::expired(format!("too old resource version: {asked} ({oldest})"))
+            }
+            other => ApiError::internal(other.to_string()),
+        };
+        write("ERROR", error.to_value().to_string().as_bytes(), out);
+    }
+
+    fn line(&mut self, kind: &str, object: &Object, revision: Option<u64>, out: &mut BytesMut) {
+        if self.shown == Shown::Whole && revision.is_none() {
+            write(kind, &self.served.shown(object), out);
+            return;
+        }
+        let mut value = self.served.value(object);
+        if let Some(revision) = revision {
+            value["metadata"]["resourceVersion"] = json!(revision.to_string());
+        }
+        let value = match self.shown {
+            Shown::Whole => value,
+            Shown::Metadata => partial(&value, "PartialObjectMetadata"),
+            Shown::Table => self.table(value),
+        };
+        write(kind, value.to_string().as_bytes(), out);
+    }
+
+    fn table(&mut self, object: Value) -> Value {
+        let revision = object["metadata"]["resourceVersion"].clone();
+        let metadata = json!({"resourceVersion": revision});
+        let mut table = self.machine.table(&self.served, &[object], self.include, metadata);
+        if self.columns_sent {
+            table["columnDefinitions"] = json!([]);
+        }
+        self.columns_sent = true;
+        table
+    }
+}
+
+fn write(kind: &str, object: &[u8], out: &mut BytesMut) {
+    out.reserve(object.len() + kind.len() + 24);
+    out.put_slice(b"{\"type\":\"");
+    out.put_slice(kind.as_bytes());
+    out.put_slice(b"\",\"object\":");
+    out.put_slice(object);
+    out.put_slice(b"}\n");
+}

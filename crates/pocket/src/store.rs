@@ -1,0 +1,297 @@
+//! The revisioned store: every object of every resource, and the recent history of their changes.
+//!
+//! One counter numbers all writes. A write is *sequenced* when it has its revision and *committed*
+//! when it can no longer be lost; only committed writes are read, listed or watched, so nobody acts
+//! on a change that a power cut could take back. In memory the two moments are one. With a data
+//! folder, a single writer thread makes everything that was sequenced meanwhile durable with one
+//! sync, then commits it in order.
+//!
+//! Watchers own no queue: each keeps a place in the shared history and is woken when there is
+//! more. The history is bounded in bytes and in time, so a watcher that never reads costs nothing
+//! and is told that its place expired.
+//!
+//! This room knows nothing of kinds: a resource is a name, an object is JSON with a revision.
+
+mod durable;
+mod history;
+pub mod journal;
+mod object;
+mod state;
+mod view;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use parking_lot::{Condvar, Mutex, RwLock};
+use serde_json::Value;
+use tokio::sync::{oneshot, watch as wake};
+
+pub use history::{Change, Event};
+pub use object::{Metadata, Object, Owner, encode};
+pub use state::{Head, Page, Range};
+pub use view::{Access, Flow, Hooks, View};
+pub use watch::Cursor;
+
+use state::State;
+
+/// How much history is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// At most this many bytes of events, objects included.
+    pub bytes: usize,
+    /// At most this long.
+    pub age: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            bytes: 32 << 20,
+            age: Duration::from_secs(300),
+        }
+    }
+}
+
+/// What a write expects to find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// No object under this name.
+    Absent,
+    /// The object at this revision.
+    Revision(u64),
+}
+
+/// A change to one object; the store adds the revision.
+#[derive(Debug, Clone, Copy)]
+pub enum Put<'a> {
+    /// Store this state.
+    Object(&'a Value),
+    /// Remove the object; this is the last state that watchers are shown.
+    Gone(&'a Value),
+}
+
+/// Why the store refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The object is not what the write expected; somebody was faster.
+    #[error("the object is not at the expected revision")]
+    Conflict,
+    /// The revision is older than the history.
+    #[error("revision {asked} is older than the history, which begins at {oldest}")]
+    Compacted {
+        /// What was asked for.
+        asked: u64,
+        /// The oldest revision that can be read.
+        oldest: u64,
+    },
+    /// The revision has not happened yet.
+    #[error("revision {asked} is in the future; the newest is {newest}")]
+    Future {
+        /// What was asked for.
+        asked: u64,
+        /// The newest revision.
+        newest: u64,
+    },
+    /// The data folder can no longer be written.
+    #[error("nothing more can be written: {0}")]
+    Broken(Arc<str>),
+}
+
+/// A cheap handle on one store.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    state: RwLock<State>,
+    /// Sequenced writes on their way to disk; unused in memory.
+    queue: Mutex<durable::Queue>,
+    queued: Condvar,
+    durable: bool,
+    /// The newest committed revision.
+    committed: wake::Sender<u64>,
+    retention: Retention,
+}
+
+impl Store {
+    /// An empty store in memory whose first write gets the revision after `revision`.
+    pub fn in_memory(revision: u64, retention: Retention) -> Self {
+        Self::with(State::new(revision), retention, false)
+    }
+
+    fn with(state: State, retention: Retention, durable: bool) -> Self {
+        let committed = wake::Sender::new(state.committed);
+        Self {
+            shared: Arc::new(Shared {
+                state: RwLock::new(state),
+                queue: Mutex::default(),
+                queued: Condvar::new(),
+                durable,
+                committed,
+                retention,
+            }),
+        }
+    }
+
+    /// The newest committed revision.
+    pub fn revision(&self) -> u64 {
+        self.shared.state.read().committed
+    }
+
+    /// The oldest revision that can still be read.
+    pub fn oldest(&self) -> u64 {
+        self.shared.state.read().compacted
+    }
+
+    /// Makes one change if the object is as expected, and returns once it is committed.
+    ///
+    /// `now` is kept with the event so that history can expire by age.
+    pub async fn write(
+        &self,
+        resource: &str,
+        path: &str,
+        expect: Expect,
+        put: Put<'_>,
+        now: Timestamp,
+    ) -> Result<Arc<Object>, Error> {
+        let (object, wait) = self.sequence(resource, path, expect, put, now)?;
+        if let Some(wait) = wait {
+            wait.await
+                .unwrap_or_else(|_| Err(Error::Broken("the writer stopped".into())))?;
+        }
+        Ok(object)
+    }
+
+    fn sequence(
+        &self,
+        resource: &str,
+        path: &str,
+        expect: Expect,
+        put: Put<'_>,
+        now: Timestamp,
+    ) -> Result<(Arc<Object>, Option<Waiter>), Error> {
+        let mut state = self.shared.state.write();
+        if let Some(cause) = &state.broken {
+            return Err(Error::Broken(cause.clone()));
+        }
+        let event = state.sequence(resource, path, expect, put, now)?;
+        let object = event.object.clone();
+        if self.shared.durable {
+            state.hold(&event);
+            let wait = self.shared.enqueue(event);
+            drop(state);
+            return Ok((object, Some(wait)));
+        }
+        state.commit(event, self.shared.retention);
+        self.shared.committed.send_replace(state.committed);
+        Ok((object, None))
+    }
+
+    /// The newest state of an object, committed or not, for a write that builds on it. What is
+    /// answered from it must wait for [`Self::settled`] first.
+    pub fn head(&self, resource: &str, path: &str) -> Option<Head> {
+        self.shared.state.read().head(resource, path)
+    }
+
+    /// Returns once everything up to `revision` is committed.
+    pub async fn settled(&self, revision: u64) -> Result<(), Error> {
+        let mut committed = self.shared.committed.subscribe();
+        let seen = committed.wait_for(|&at| at >= revision || self.broken().is_some());
+        let _ = seen.await;
+        match self.broken() {
+            Some(cause) if self.revision() < revision => Err(Error::Broken(cause)),
+            _ => Ok(()),
+        }
+    }
+
+    fn broken(&self) -> Option<Arc<str>> {
+        self.shared.state.read().broken.clone()
+    }
+
+    /// Drops history older than the retention allows; called now and then so that an idle store
+    /// lets go of it too.
+    pub fn expire(&self, now: Timestamp) {
+        let age = self.shared.retention.age;
+        self.shared.state.write().expire(now, age);
+    }
+
+    /// Forgets all history before `revision`, as a test of slow watchers wants it.
+    pub fn compact(&self, revision: u64) {
+        self.shared.state.write().compact(revision);
+    }
+
+    /// The newest committed revision, as it moves.
+    pub fn committed(&self) -> wake::Receiver<u64> {
+        self.shared.committed.subscribe()
+    }
+
+    /// Whether nothing more can be written.
+    pub fn is_broken(&self) -> bool {
+        self.broken().is_some()
+    }
+
+    /// Changes of all resources after `revision`, at most `most`.
+    pub fn changes_after(&self, revision: u64, most: usize) -> Result<Vec<Arc<Event>>, Error> {
+        let state = self.shared.state.read();
+        if revision < state.compacted {
+            return Err(Error::Compacted {
+                asked: revision,
+                oldest: state.compacted,
+            });
+        }
+        Ok(state.changes_after(revision, most))
+    }
+
+    /// All committed objects at one revision: resource, path, object.
+    pub fn everything(&self) -> (u64, Vec<(Arc<str>, Arc<str>, Arc<Object>)>) {
+        let state = self.shared.state.read();
+        (state.committed, state.live())
+    }
+
+    /// The committed objects of a resource, in one namespace if it is not empty.
+    pub fn objects(&self, resource: &str, namespace: &str) -> Vec<(Arc<str>, Arc<Object>)> {
+        let state = self.shared.state.read();
+        let range = Range {
+            namespace,
+            after: None,
+        };
+        state.page(resource, &range, state.committed).objects
+    }
+
+    /// How many objects a resource has.
+    pub fn count(&self, resource: &str) -> usize {
+        self.shared.state.read().count(resource)
+    }
+
+    /// The whole kept history in order.
+    pub fn export_history(&self) -> Vec<Arc<Event>> {
+        self.shared.state.read().history().cloned().collect()
+    }
+
+    /// A store in memory with the same objects, history and revision, going its own way from here.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let state = self.shared.state.read().fork();
+        Self::with(state, self.shared.retention, false)
+    }
+}
+
+type Waiter = oneshot::Receiver<Result<(), Error>>;
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("revision", &self.revision())
+            .field("durable", &self.shared.durable)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! A place in the history of one resource.
+
+use std::sync::Arc;
+
+use tokio::sync::watch as wake;
+
+use super::{Error, Event, View};
+
+/// How many events a watcher takes at a time, so that one that has fallen far behind does not hold
+/// the lock, or much memory, while it catches up.
+const BATCH: usize = 256;
+
+/// A watcher's place: everything up to [`Cursor::revision`] was taken.
+#[derive(Debug)]
+pub struct Cursor {
+    view: View,
+    resource: Arc<str>,
+    revision: u64,
+    wake: wake::Receiver<u64>,
+}
+
+impl Cursor {
+    pub(super) fn new(view: View, resource: &str, revision: u64) -> Self {
+        let wake = view.store().shared.state.write().subscribe(resource);
+        Self {
+            view,
+            resource: resource.into(),
+            revision,
+            wake,
+        }
+    }
+
+    /// Everything of this resource up to here was taken.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Takes what is there, without waiting. An empty batch means that there is no more now.
+    pub fn take(&mut self) -> Result<Vec<Arc<Event>>, Error> {
+        // Seen before reading, so that a change in between wakes the next wait.
+        self.wake.borrow_and_update();
+        let state = self.view.store().shared.state.read();
+        let until = self.view.revision_in(&state);
+        let oldest = state.known_from(&self.resource);
+        if self.revision < oldest {
+            return Err(Error::Compacted {
+                asked: self.revision,
+                oldest,
+            });
+        }
+        let events = state.events(&self.resource, self.revision, until, BATCH);
+        drop(state);
+        // A full batch may have left some behind; otherwise all up to `until` are in hand, and
+        // the place moves on even when other resources made the revisions.
+        self.revision = match events.last() {
+            Some(last) if events.len() == BATCH => last.revision(),
+            _ => self.revision.max(until),
+        };
+        Ok(events)
+    }
+
+    /// Resolves when the resource has changed since the last [`Self::take`].
+    pub async fn changed(&mut self) {
+        // The sender lives as long as the store, which the view keeps alive.
+        let _ = self.wake.changed().await;
+    }
+}
