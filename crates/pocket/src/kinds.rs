@@ -4,6 +4,9 @@
 //! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
 //! they take values and return values, and have no client, clock or randomness inside.
 
+mod fields;
+pub mod pod_spec;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
