@@ -4,8 +4,13 @@
 //! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
 //! they take values and return values, and have no client, clock or randomness inside.
 
+pub mod enums;
 mod fields;
+pub mod metadata;
+pub mod names;
+mod path;
 pub mod pod_spec;
+pub mod required;
 
 use jiff::Timestamp;
 use serde_json::Value;
