@@ -11,6 +11,7 @@ pub mod names;
 mod path;
 pub mod pod_spec;
 pub mod required;
+mod resources;
 
 use jiff::Timestamp;
 use serde_json::Value;
