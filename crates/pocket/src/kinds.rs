@@ -4,14 +4,20 @@
 //! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
 //! they take values and return values, and have no client, clock or randomness inside.
 
+mod config_map;
 pub mod enums;
 mod fields;
 pub mod metadata;
 pub mod names;
 mod path;
+mod pod;
 pub mod pod_spec;
 pub mod required;
 mod resources;
+mod secret;
+#[cfg(test)]
+mod testing;
+pub mod warnings;
 
 use jiff::Timestamp;
 use serde_json::Value;
