@@ -6,6 +6,20 @@
 
 mod life;
 mod pod_actions;
+mod config_map;
+pub mod enums;
+mod fields;
+pub mod metadata;
+pub mod names;
+mod path;
+mod pod;
+pub mod pod_spec;
+pub mod required;
+mod resources;
+mod secret;
+#[cfg(test)]
+mod testing;
+pub mod warnings;
 
 use jiff::Timestamp;
 use serde_json::Value;

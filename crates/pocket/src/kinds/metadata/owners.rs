@@ -1,0 +1,51 @@
+//! Rules on owner references.
+
+use serde_json::Value;
+
+use crate::{
+    kinds::fields::{flag, text},
+    status::Problems,
+};
+
+const PATH: &str = "metadata.ownerReferences";
+
+pub(super) fn check(owners: &[Value], problems: &mut Problems) {
+    let mut controller: Option<&Value> = None;
+    for owner in owners {
+        check_one(owner, problems);
+        if !flag(owner, "controller") {
+            continue;
+        }
+        if let Some(first) = controller {
+            let detail = format!(
+                "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                named(first),
+                named(owner)
+            );
+            problems.invalid(PATH, owners, detail);
+        }
+        controller = Some(owner);
+    }
+}
+
+fn named(owner: &Value) -> String {
+    format!("{}/{}", text(owner, "kind"), text(owner, "name"))
+}
+
+fn check_one(owner: &Value, problems: &mut Problems) {
+    let version = text(owner, "apiVersion");
+    if version.rsplit('/').next().is_none_or(str::is_empty) {
+        let path = format!("{PATH}.apiVersion");
+        problems.invalid(path, version, "version must not be empty");
+    }
+    for field in ["kind", "name", "uid"] {
+        if text(owner, field).is_empty() {
+            problems.invalid(format!("{PATH}.{field}"), "", "must not be empty");
+        }
+    }
+    // Events come and go by their age; nothing may depend on one.
+    if text(owner, "kind") == "Event" && matches!(version, "v1" | "events.k8s.io/v1") {
+        let detail = format!("{version}, Kind=Event is disallowed from being an owner");
+        problems.invalid(PATH, owner.clone(), detail);
+    }
+}

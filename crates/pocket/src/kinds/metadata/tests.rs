@@ -1,0 +1,166 @@
+use serde_json::json;
+
+use super::*;
+
+fn told(metadata: Value, rule: NameRule, namespaced: bool) -> Vec<String> {
+    let mut problems = Problems::new();
+    let object = json!({ "metadata": metadata });
+    validate_metadata(&object, rule, namespaced, &mut problems);
+    problems.iter().map(ToString::to_string).collect()
+}
+
+fn told_of_named(mut metadata: Value) -> Vec<String> {
+    metadata["name"] = json!("x");
+    told(metadata, NameRule::Subdomain, false)
+}
+
+fn told_of_change(new: &Value, old: &Value) -> Vec<String> {
+    let mut problems = Problems::new();
+    let (new, old) = (json!({ "metadata": new }), json!({ "metadata": old }));
+    validate_metadata_update(&new, &old, &mut problems);
+    problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_name_is_required_and_follows_its_rule() {
+    let required = ["metadata.name: Required value: name or generateName is required"];
+    assert_eq!(told(json!({}), NameRule::Subdomain, false), required);
+    for (rule, name, good) in [
+        (NameRule::Subdomain, "a.b", true),
+        (NameRule::Label, "a.b", false),
+        (NameRule::Rfc1035, "1a", false),
+        (NameRule::PathSegment, "system:node", true),
+        (NameRule::PathSegment, "a/b", false),
+    ] {
+        let told = told(json!({"name": name}), rule, false);
+        assert_eq!(told.is_empty(), good, "{rule:?} {name}: {told:?}");
+        assert!(
+            told.iter()
+                .all(|text| text.starts_with("metadata.name: Invalid value"))
+        );
+    }
+}
+
+#[test]
+fn a_generated_name_may_end_with_a_dash_before_its_suffix() {
+    let told = |prefix: &str| told(json!({"generateName": prefix}), NameRule::Label, false);
+    assert_eq!(told("web-"), [""; 0]);
+    assert!(told("Web-")[0].starts_with("metadata.generateName: Invalid value: \"Web-\""));
+    assert!(told("-")[0].starts_with("metadata.generateName: Invalid value: \"-\""));
+}
+
+#[test]
+fn only_namespaced_kinds_have_a_namespace() {
+    let named = json!({"name": "x"});
+    let placed = json!({"name": "x", "namespace": "n"});
+    assert_eq!(
+        told(named.clone(), NameRule::Subdomain, true),
+        ["metadata.namespace: Required value"]
+    );
+    assert_eq!(told(placed.clone(), NameRule::Subdomain, true), [""; 0]);
+    assert_eq!(
+        told(placed, NameRule::Subdomain, false),
+        ["metadata.namespace: Forbidden: not allowed on this type"]
+    );
+}
+
+#[test]
+fn labels_have_qualified_keys_and_short_values() {
+    let told = told_of_named(json!({"labels": {"a/b/c": "v", "ok": "no spaces"}}));
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("metadata.labels: Invalid value: \"a/b/c\": a qualified name"));
+    assert!(told[1].starts_with("metadata.labels: Invalid value: \"no spaces\": a valid label"));
+}
+
+#[test]
+fn annotations_hold_anything_up_to_256_kib() {
+    let exact = "v".repeat(256 * 1024 - 1);
+    let annotations = |value: &str| json!({"annotations": {"k": value}});
+    assert_eq!(told_of_named(annotations(&exact)), [""; 0]);
+    assert_eq!(
+        told_of_named(annotations(&format!("{exact}v"))),
+        ["metadata.annotations: Too long: may not be more than 262144 bytes"]
+    );
+    assert_eq!(
+        told_of_named(json!({"annotations": {"Example.COM/k": "v"}})),
+        [""; 0]
+    );
+}
+
+#[test]
+fn finalizers_are_standard_or_qualified() {
+    for (finalizer, good) in [
+        ("example.com/hold", true),
+        ("kubernetes", true),
+        ("orphan", true),
+        ("foregroundDeletion", true),
+        ("hold", false),
+        ("a b/c", false),
+    ] {
+        let told = told_of_named(json!({"finalizers": [finalizer]}));
+        assert_eq!(told.is_empty(), good, "{finalizer}: {told:?}");
+    }
+    let both = told_of_named(json!({"finalizers": ["orphan", "foregroundDeletion"]}));
+    assert!(both[0].contains("cannot be both set"), "{both:?}");
+}
+
+#[test]
+fn owners_are_whole_and_one_controls() {
+    let owner = |name: &str| json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": "u", "controller": true});
+    assert_eq!(
+        told_of_named(json!({"ownerReferences": [owner("a")]})),
+        [""; 0]
+    );
+    let two = told_of_named(json!({"ownerReferences": [owner("a"), owner("b")]}));
+    assert!(
+        two[0].contains("Only one reference can have Controller set to true"),
+        "{two:?}"
+    );
+    let bare = told_of_named(json!({"ownerReferences": [{}]}));
+    assert_eq!(bare.len(), 4, "{bare:?}");
+    let mut event = owner("a");
+    event["kind"] = json!("Event");
+    let event = told_of_named(json!({"ownerReferences": [event]}));
+    assert!(
+        event[0].contains("disallowed from being an owner"),
+        "{event:?}"
+    );
+}
+
+#[test]
+fn identity_does_not_change() {
+    let old = json!({"name": "x", "uid": "u", "creationTimestamp": "t", "generation": 2});
+    assert_eq!(told_of_change(&old, &old), [""; 0]);
+    for (field, value) in [
+        ("uid", json!("v")),
+        ("creationTimestamp", json!("later")),
+        ("name", json!("y")),
+        ("deletionTimestamp", json!("t")),
+    ] {
+        let mut new = old.clone();
+        new[field] = value.clone();
+        let text = format!("metadata.{field}: Invalid value: {value}: field is immutable");
+        assert_eq!(told_of_change(&new, &old), [text]);
+    }
+    let mut new = old.clone();
+    new["generation"] = json!(1);
+    assert_eq!(
+        told_of_change(&new, &old),
+        ["metadata.generation: Invalid value: 1: must not be decremented"]
+    );
+}
+
+#[test]
+fn no_finalizer_is_added_while_deleting() {
+    let old = json!({"deletionTimestamp": "t", "finalizers": ["a/b"]});
+    let mut new = old.clone();
+    new["finalizers"] = json!(["a/b", "c/d"]);
+    assert_eq!(
+        told_of_change(&new, &old),
+        [
+            "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"c/d\"}"
+        ]
+    );
+    new["finalizers"] = json!([]);
+    assert_eq!(told_of_change(&new, &old), [""; 0]);
+}

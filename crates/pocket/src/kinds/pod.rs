@@ -1,0 +1,159 @@
+//! Pods.
+//!
+//! A pod is what a template becomes when it runs, so it gets more than the template had: a place
+//! for its account's token, tolerations of a node's silence, a priority and a service class.
+
+mod admission;
+mod qos;
+mod token_volume;
+mod update;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Moment, NameRule, Rules, Traits,
+    fields::{each_mut, entries, fill, filled, flag, list, number, set, text},
+    pod_spec::{default_pod_spec, validate_pod_spec},
+    warnings::pod_spec_warnings,
+};
+use crate::status::Problems;
+
+/// The rules of pods.
+pub(super) const RULES: Rules = Rules {
+    default,
+    prepare_create,
+    validate,
+    validate_update: update::validate,
+    validate_status,
+    warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
+    admit: Some(admission::admit),
+    traits: Traits {
+        generation: true,
+        delete_returns_object: true,
+        grace: Some(grace),
+        name: NameRule::Subdomain,
+        ..Traits::USUAL
+    },
+    ..Rules::SHAPE_ONLY
+};
+
+fn default(pod: &mut Value) {
+    let Some(spec) = filled(pod, "spec") else {
+        return;
+    };
+    default_pod_spec(spec);
+    fill(spec, "enableServiceLinks", true);
+    let shares_network = flag(spec, "hostNetwork");
+    for containers in ["initContainers", "containers"] {
+        for container in each_mut(spec, containers) {
+            request_what_is_limited(container);
+            if shares_network {
+                open_on_host(container);
+            }
+        }
+    }
+}
+
+/// A resource with a limit and no request is requested up to the limit.
+fn request_what_is_limited(container: &mut Value) {
+    let Some(resources) = container.get_mut("resources") else {
+        return;
+    };
+    let requests = &resources["requests"];
+    let missing: Map<String, Value> = entries(resources, "limits")
+        .filter(|(name, _)| requests.get(name.as_str()).is_none())
+        .map(|(name, limit)| (name.clone(), limit.clone()))
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    if let Some(Value::Object(requests)) = filled(resources, "requests") {
+        requests.extend(missing);
+    }
+}
+
+fn open_on_host(container: &mut Value) {
+    for port in each_mut(container, "ports") {
+        if number(port, "hostPort") == 0 {
+            let same = port["containerPort"].clone();
+            set(port, "hostPort", same);
+        }
+    }
+}
+
+fn prepare_create(pod: &mut Value, moment: &Moment) {
+    let class = qos::class(&pod["spec"]);
+    set(
+        pod,
+        "status",
+        json!({"phase": "Pending", "qosClass": class}),
+    );
+    let Some(spec) = filled(pod, "spec") else {
+        return;
+    };
+    fill(spec, "serviceAccountName", "default");
+    let account = spec["serviceAccountName"].clone();
+    set(spec, "serviceAccount", account);
+    token_volume::add(spec, moment.seed);
+    tolerate_silence(spec);
+    if text(spec, "priorityClassName").is_empty() {
+        fill(spec, "priority", 0);
+        fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+    }
+}
+
+/// A pod stays five minutes on a node that stopped answering, unless it says otherwise.
+fn tolerate_silence(spec: &mut Value) {
+    const TAINTS: [&str; 2] = [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ];
+    let said = |taint: &str| {
+        list(spec, "tolerations").iter().any(|toleration| {
+            let (key, effect) = (text(toleration, "key"), text(toleration, "effect"));
+            (key == taint || key.is_empty()) && matches!(effect, "NoExecute" | "")
+        })
+    };
+    let missing: Vec<Value> = TAINTS
+        .into_iter()
+        .filter(|taint| !said(taint))
+        .map(|taint| {
+            json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+        })
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    fill(spec, "tolerations", json!([]));
+    if let Some(tolerations) = spec["tolerations"].as_array_mut() {
+        tolerations.extend(missing);
+    }
+}
+
+fn validate(pod: &Value, problems: &mut Problems) {
+    validate_pod_spec(&pod["spec"], "spec", problems);
+}
+
+fn validate_status(new: &Value, old: &Value, problems: &mut Problems) {
+    let (now, before) = (
+        text(&new["status"], "qosClass"),
+        text(&old["status"], "qosClass"),
+    );
+    if !before.is_empty() && now != before {
+        problems.invalid("status.qosClass", now, "field is immutable");
+    }
+}
+
+/// A pod that never ran or has finished needs no time to stop.
+fn grace(pod: &Value, requested: Option<i64>) -> i64 {
+    let spec = &pod["spec"];
+    let finished = matches!(text(&pod["status"], "phase"), "Failed" | "Succeeded");
+    if text(spec, "nodeName").is_empty() || finished {
+        return 0;
+    }
+    let seconds = requested.unwrap_or_else(|| number(spec, "terminationGracePeriodSeconds"));
+    if seconds < 0 { 1 } else { seconds }
+}
+
+#[cfg(test)]
+mod tests;

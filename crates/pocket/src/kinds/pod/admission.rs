@@ -1,0 +1,147 @@
+//! What a new pod needs to know of other objects: its account and its priority class.
+
+use serde_json::Value;
+
+use super::token_volume;
+use crate::{
+    kinds::{
+        Cluster,
+        fields::{filled, flag, is_set, list, number, set, text},
+    },
+    status::{ApiError, Problems},
+};
+
+/// Classes that exist on every cluster, for the pods that keep it alive.
+const SYSTEM_CLASSES: [(&str, i64); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
+
+pub(super) fn admit(
+    pod: &mut Value,
+    old: Option<&Value>,
+    cluster: &dyn Cluster,
+) -> Result<(), ApiError> {
+    if old.is_some() {
+        return Ok(());
+    }
+    refuse_ephemeral(pod)?;
+    use_account(pod, cluster)?;
+    use_priority(pod, cluster)
+}
+
+fn refuse_ephemeral(pod: &Value) -> Result<(), ApiError> {
+    if list(&pod["spec"], "ephemeralContainers").is_empty() {
+        return Ok(());
+    }
+    let mut problems = Problems::new();
+    problems.forbidden("spec.ephemeralContainers", "cannot be set on create");
+    Err(ApiError::invalid("", "Pod", name_of(pod), &problems))
+}
+
+fn name_of(pod: &Value) -> &str {
+    text(&pod["metadata"], "name")
+}
+
+fn forbidden(pod: &Value, why: &str) -> ApiError {
+    ApiError::forbidden("", "pods", name_of(pod), why)
+}
+
+fn use_account(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
+    let namespace = text(&pod["metadata"], "namespace");
+    let name = text(&pod["spec"], "serviceAccountName");
+    let Some(account) = cluster.get("", "serviceaccounts", namespace, name) else {
+        let why = format!(
+            "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
+        );
+        return Err(forbidden(pod, &why));
+    };
+    let Some(spec) = filled(pod, "spec") else {
+        return Ok(());
+    };
+    let declined = account["automountServiceAccountToken"] == false;
+    if declined && !flag(spec, "automountServiceAccountToken") {
+        token_volume::remove(spec);
+    }
+    let secrets = list(&account, "imagePullSecrets");
+    if !secrets.is_empty() && list(spec, "imagePullSecrets").is_empty() {
+        set(spec, "imagePullSecrets", secrets);
+    }
+    Ok(())
+}
+
+/// What a priority class says about its pods.
+struct Priority {
+    value: i64,
+    preemption: String,
+}
+
+fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
+    let spec = &pod["spec"];
+    let class = text(spec, "priorityClassName").to_owned();
+    let (class, priority) = if class.is_empty() {
+        global_default(cluster)
+    } else {
+        let found = named_class(&class, cluster).ok_or_else(|| {
+            forbidden(
+                pod,
+                &format!("no PriorityClass with name {class} was found"),
+            )
+        })?;
+        (class, found)
+    };
+    let given = number(spec, "priority");
+    if is_set(spec, "priority") && given != priority.value && !(given == 0 && !class.is_empty()) {
+        let why = format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+            priority.value
+        );
+        return Err(forbidden(pod, &why));
+    }
+    let Some(spec) = filled(pod, "spec") else {
+        return Ok(());
+    };
+    if !class.is_empty() {
+        set(spec, "priorityClassName", class);
+    }
+    set(spec, "priority", priority.value);
+    set(spec, "preemptionPolicy", priority.preemption);
+    Ok(())
+}
+
+fn named_class(name: &str, cluster: &dyn Cluster) -> Option<Priority> {
+    if let Some(class) = cluster.get("scheduling.k8s.io", "priorityclasses", "", name) {
+        return Some(priority_of(&class));
+    }
+    let (_, value) = SYSTEM_CLASSES
+        .into_iter()
+        .find(|(known, _)| *known == name)?;
+    Some(Priority {
+        value,
+        preemption: "PreemptLowerPriority".to_owned(),
+    })
+}
+
+/// The class that pods get which name none: the lowest of those marked so.
+fn global_default(cluster: &dyn Cluster) -> (String, Priority) {
+    let classes = cluster.list("scheduling.k8s.io", "priorityclasses", "");
+    let marked = classes.iter().filter(|class| flag(class, "globalDefault"));
+    match marked.min_by_key(|class| number(class, "value")) {
+        Some(class) => (
+            text(&class["metadata"], "name").to_owned(),
+            priority_of(class),
+        ),
+        None => (String::new(), priority_of(&Value::Null)),
+    }
+}
+
+fn priority_of(class: &Value) -> Priority {
+    let preemption = match text(class, "preemptionPolicy") {
+        "" => "PreemptLowerPriority",
+        policy => policy,
+    };
+    Priority {
+        value: number(class, "value"),
+        preemption: preemption.to_owned(),
+    }
+}

@@ -1,0 +1,96 @@
+//! The volume with the token of the pod's account, the server's certificate and the namespace.
+
+use serde_json::{Value, json};
+
+use crate::kinds::fields::{each_mut, fill, filled, list, take, text};
+
+const PREFIX: &str = "kube-api-access-";
+const PLACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// A little more than an hour, so that a token refreshed each hour never lapses.
+const TOKEN_SECONDS: i64 = 3607;
+const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// Adds the volume and mounts it where no container put something else, unless the pod declines.
+pub(super) fn add(spec: &mut Value, seed: u64) {
+    if spec["automountServiceAccountToken"] == false || has_volume(spec) {
+        return;
+    }
+    let name = format!("{PREFIX}{}", suffix(seed));
+    let mut mounted = false;
+    for containers in ["initContainers", "containers"] {
+        for container in each_mut(spec, containers) {
+            mounted |= mount(container, &name);
+        }
+    }
+    if !mounted {
+        return;
+    }
+    fill(spec, "volumes", json!([]));
+    if let Some(volumes) = spec["volumes"].as_array_mut() {
+        volumes.push(volume(&name));
+    }
+}
+
+/// Takes the volume out again: the account declines what the pod did not.
+pub(super) fn remove(spec: &mut Value) {
+    let ours = |item: &Value| text(item, "name").starts_with(PREFIX);
+    retain(spec, "volumes", |volume| !ours(volume));
+    for containers in ["initContainers", "containers"] {
+        for container in each_mut(spec, containers) {
+            retain(container, "volumeMounts", |mount| !ours(mount));
+        }
+    }
+}
+
+fn retain(holder: &mut Value, key: &str, keep: impl Fn(&Value) -> bool) {
+    if let Some(items) = holder.get_mut(key).and_then(Value::as_array_mut) {
+        items.retain(keep);
+        if items.is_empty() {
+            take(holder, key);
+        }
+    }
+}
+
+fn has_volume(spec: &Value) -> bool {
+    let mut volumes = list(spec, "volumes").iter();
+    volumes.any(|volume| text(volume, "name").starts_with(PREFIX))
+}
+
+fn mount(container: &mut Value, name: &str) -> bool {
+    let mut mounts = list(container, "volumeMounts").iter();
+    if mounts.any(|mount| text(mount, "mountPath") == PLACE) {
+        return false;
+    }
+    fill(container, "volumeMounts", json!([]));
+    let Some(mounts) = container["volumeMounts"].as_array_mut() else {
+        return false;
+    };
+    mounts.push(json!({"name": name, "readOnly": true, "mountPath": PLACE}));
+    true
+}
+
+fn volume(name: &str) -> Value {
+    let mut volume = json!({"name": name, "projected": {"sources": [
+        {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [
+            {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
+        ]}},
+    ]}});
+    if let Some(projected) = filled(&mut volume, "projected") {
+        fill(projected, "defaultMode", 0o644);
+    }
+    volume
+}
+
+/// Five letters that cannot spell anything.
+fn suffix(mut seed: u64) -> String {
+    let letters = SUFFIX_LETTERS.len() as u64;
+    (0..5)
+        .map(|_| {
+            let letter = SUFFIX_LETTERS[(seed % letters) as usize];
+            seed /= letters;
+            char::from(letter)
+        })
+        .collect()
+}

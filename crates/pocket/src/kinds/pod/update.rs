@@ -1,0 +1,114 @@
+//! What may change in a pod that exists: images, added tolerations, a nearer deadline, fewer
+//! scheduling gates, and nothing else.
+
+use serde_json::Value;
+
+use crate::{
+    kinds::{
+        fields::{each_mut, entries, is_set, list, number, set, take, text},
+        path::Path,
+    },
+    status::Problems,
+};
+
+const FIXED: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
+    let (new, old) = (&new["spec"], &old["spec"]);
+    if new == old {
+        return;
+    }
+    for field in ["containers", "initContainers"] {
+        if list(new, field).len() != list(old, field).len() {
+            let path = format!("spec.{field}");
+            problems.forbidden(path, "pod updates may not add or remove containers");
+            return;
+        }
+    }
+    check_deadline(new, old, problems);
+    check_tolerations(new, old, problems);
+    check_gates(new, old, problems);
+    if without_changeable(new, old) != *old {
+        problems.forbidden("spec", FIXED);
+    }
+}
+
+/// The new spec with the old values of what may change.
+fn without_changeable(new: &Value, old: &Value) -> Value {
+    let mut spec = new.clone();
+    for field in ["containers", "initContainers"] {
+        let before = list(old, field);
+        for (container, before) in each_mut(&mut spec, field).zip(before) {
+            restore(container, before, "image");
+        }
+    }
+    let mut fields = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
+    let was_negative = number(old, "terminationGracePeriodSeconds") < 0;
+    if was_negative && number(new, "terminationGracePeriodSeconds") == 1 {
+        fields.push("terminationGracePeriodSeconds");
+    }
+    if !list(old, "schedulingGates").is_empty() && keeps_selector(new, old) {
+        fields.push("nodeSelector");
+    }
+    for field in fields {
+        restore(&mut spec, old, field);
+    }
+    spec
+}
+
+fn restore(new: &mut Value, old: &Value, field: &str) {
+    match old.get(field) {
+        Some(value) => set(new, field, value.clone()),
+        None => {
+            take(new, field);
+        }
+    }
+}
+
+/// A gated pod has not been placed yet, so its selector may become stricter.
+fn keeps_selector(new: &Value, old: &Value) -> bool {
+    let now = &new["nodeSelector"];
+    entries(old, "nodeSelector").all(|(key, value)| now.get(key) == Some(value))
+}
+
+fn check_deadline(new: &Value, old: &Value, problems: &mut Problems) {
+    const FIELD: &str = "activeDeadlineSeconds";
+    if !is_set(old, FIELD) {
+        return;
+    }
+    let path = "spec.activeDeadlineSeconds";
+    if !is_set(new, FIELD) {
+        let detail = "must not update from a positive integer to nil value";
+        problems.invalid(path, Value::Null, detail);
+    } else if number(new, FIELD) > number(old, FIELD) {
+        let detail = "must be less than or equal to previous value";
+        problems.invalid(path, new[FIELD].clone(), detail);
+    }
+}
+
+fn check_tolerations(new: &Value, old: &Value, problems: &mut Problems) {
+    let lasting = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        take(&mut toleration, "tolerationSeconds");
+        toleration
+    };
+    let now: Vec<Value> = list(new, "tolerations").iter().map(lasting).collect();
+    let kept = |toleration: &Value| now.contains(&lasting(toleration));
+    if !list(old, "tolerations").iter().all(kept) {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        problems.forbidden("spec.tolerations", detail);
+    }
+}
+
+fn check_gates(new: &Value, old: &Value, problems: &mut Problems) {
+    let before = list(old, "schedulingGates");
+    let path = Path::At("spec.schedulingGates");
+    for (index, gate) in list(new, "schedulingGates").iter().enumerate() {
+        if !before.contains(gate) {
+            let name = text(gate, "name");
+            let detail =
+                format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            problems.forbidden(path.index(index), detail);
+        }
+    }
+}

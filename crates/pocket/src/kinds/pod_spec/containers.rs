@@ -1,0 +1,81 @@
+//! Rules on containers: names, images, and what init containers may not have.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{env, mounts, ports, probes};
+use crate::{
+    kinds::{
+        fields::{is_set, list, text},
+        names,
+        path::Path,
+        resources::check_requirements,
+    },
+    status::Problems,
+};
+
+/// Rules on all containers of a pod spec.
+pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let mut names = HashSet::new();
+    for field in ["initContainers", "containers", "ephemeralContainers"] {
+        let path = path.field(field);
+        for (index, container) in list(spec, field).iter().enumerate() {
+            let path = path.index(index);
+            check_one(container, &path, problems);
+            mounts::check(container, spec, &path, problems);
+            let name = text(container, "name");
+            if !name.is_empty() && !names.insert(name) {
+                problems.duplicate(path.field("name"), name);
+            }
+            if field == "initContainers" {
+                check_init(container, &path, problems);
+            }
+        }
+    }
+    ports::check_host_ports(spec, path, problems);
+}
+
+fn check_one(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let name = text(container, "name");
+    if !name.is_empty() {
+        for complaint in names::label(name) {
+            problems.invalid(path.field("name"), name, complaint);
+        }
+    }
+    check_image(container, path, problems);
+    ports::check(container, path, problems);
+    env::check(container, path, problems);
+    probes::check(container, path, problems);
+    let resources = path.field("resources");
+    check_requirements(&container["resources"], &resources, problems);
+}
+
+fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let image = text(container, "image");
+    if image.is_empty() {
+        problems.required(path.field("image"), "");
+    } else if image.trim() != image {
+        let detail = "must not have leading or trailing whitespace";
+        problems.invalid(path.field("image"), image, detail);
+    }
+}
+
+/// An init container runs to its end before the others, so nothing may wait for it to be ready;
+/// one that restarts always is a sidecar and may.
+fn check_init(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+    if text(container, "restartPolicy") == "Always" {
+        return;
+    }
+    for field in [
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "lifecycle",
+    ] {
+        if is_set(container, field) {
+            let detail = "may not be set for init containers without restartPolicy=Always";
+            problems.forbidden(path.field(field), detail);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Rules on the ports of containers.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::{
+    kinds::{
+        fields::{flag, list, number, text},
+        names,
+        path::Path,
+    },
+    status::Problems,
+};
+
+/// Rules on the ports of one container.
+pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let path = path.field("ports");
+    let mut seen = HashSet::new();
+    for (index, port) in list(container, "ports").iter().enumerate() {
+        let path = path.index(index);
+        let name = text(port, "name");
+        if !name.is_empty() {
+            for complaint in names::port_name(name) {
+                problems.invalid(path.field("name"), name, complaint);
+            }
+            if !seen.insert(name) {
+                problems.duplicate(path.field("name"), name);
+            }
+        }
+        let number = number(port, "containerPort");
+        if number == 0 {
+            problems.required(path.field("containerPort"), "");
+        } else {
+            check_number(number, &path.field("containerPort"), problems);
+        }
+        check_host_port(port, &path, problems);
+    }
+}
+
+fn check_number(port: i64, path: &Path<'_>, problems: &mut Problems) {
+    for complaint in names::port_number(port) {
+        problems.invalid(path, port, complaint);
+    }
+}
+
+fn check_host_port(port: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let host = number(port, "hostPort");
+    if host != 0 {
+        check_number(host, &path.field("hostPort"), problems);
+    }
+}
+
+/// A port of the node is taken once, and equals the container's when they share a network.
+pub(super) fn check_host_ports(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let mut taken = HashSet::new();
+    let path = path.field("containers");
+    for (index, container) in list(spec, "containers").iter().enumerate() {
+        let path = path.index(index);
+        let path = path.field("ports");
+        for (index, port) in list(container, "ports").iter().enumerate() {
+            let host = number(port, "hostPort");
+            let path = path.index(index);
+            if flag(spec, "hostNetwork") && host != 0 && host != number(port, "containerPort") {
+                let detail = "must match `hostPort` when `hostNetwork` is true";
+                let container = port["containerPort"].clone();
+                problems.invalid(path.field("containerPort"), container, detail);
+            }
+            if host == 0 {
+                continue;
+            }
+            let key = format!("{}/{}/{host}", text(port, "protocol"), text(port, "hostIP"));
+            if !taken.insert(key.clone()) {
+                problems.duplicate(path.field("hostPort"), key);
+            }
+        }
+    }
+}

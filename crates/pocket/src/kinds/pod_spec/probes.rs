@@ -1,0 +1,94 @@
+//! Rules on probes and lifecycle handlers.
+
+use serde_json::Value;
+
+use super::check_not_negative;
+use crate::{
+    kinds::{
+        fields::{is_set, list, number, text},
+        names,
+        path::Path,
+    },
+    status::Problems,
+};
+
+const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
+
+/// Rules on the probes and the lifecycle of one container.
+pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+    for field in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if is_set(container, field) {
+            check_probe(field, &container[field], &path.field(field), problems);
+        }
+    }
+    let lifecycle = path.field("lifecycle");
+    for moment in ["postStart", "preStop"] {
+        let handler = &container["lifecycle"][moment];
+        if !handler.is_null() {
+            check_handler(handler, &lifecycle.field(moment), problems);
+        }
+    }
+}
+
+fn check_probe(kind: &str, probe: &Value, path: &Path<'_>, problems: &mut Problems) {
+    check_handler(probe, path, problems);
+    for field in [
+        "initialDelaySeconds",
+        "timeoutSeconds",
+        "periodSeconds",
+        "successThreshold",
+        "failureThreshold",
+    ] {
+        check_not_negative(probe, field, path, problems);
+    }
+    let successes = number(probe, "successThreshold");
+    if kind != "readinessProbe" && successes > 1 {
+        problems.invalid(path.field("successThreshold"), successes, "must be 1");
+    }
+    let grace = path.field("terminationGracePeriodSeconds");
+    if !is_set(probe, "terminationGracePeriodSeconds") {
+        return;
+    }
+    let seconds = number(probe, "terminationGracePeriodSeconds");
+    if kind == "readinessProbe" {
+        problems.invalid(grace, seconds, "must not be set for readinessProbes");
+    } else if seconds < 1 {
+        problems.invalid(grace, seconds, "must be greater than 0");
+    }
+}
+
+fn check_handler(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let mut handlers = HANDLERS.into_iter().filter(|name| is_set(handler, name));
+    let Some(first) = handlers.next() else {
+        problems.required(path, "must specify a handler type");
+        return;
+    };
+    for other in handlers {
+        let detail = "may not specify more than 1 handler type";
+        problems.forbidden(path.field(other), detail);
+    }
+    let path = path.field(first);
+    let handler = &handler[first];
+    match first {
+        "exec" if list(handler, "command").is_empty() => {
+            problems.required(path.field("command"), "");
+        }
+        "httpGet" | "tcpSocket" | "grpc" => check_port(handler, &path, problems),
+        _ => {}
+    }
+}
+
+/// A port by number, or by the name it has in the container.
+fn check_port(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let complaints = match &handler["port"] {
+        Value::String(name) => names::port_name(name),
+        _ => names::port_number(number(handler, "port")),
+    };
+    for complaint in complaints {
+        let shown = match text(handler, "port") {
+            "" => Value::from(number(handler, "port")),
+            name => Value::from(name),
+        };
+        problems.invalid(path.field("port"), shown, complaint);
+    }
+}

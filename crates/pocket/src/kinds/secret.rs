@@ -1,0 +1,113 @@
+//! Secrets: ConfigMaps with types, each of which promises certain keys.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::Value;
+
+use super::{
+    Rules, Traits,
+    config_map::{DATA_BYTES, check_frozen, check_key, decoded_bytes},
+    fields::{entries, fill, filled, set, take, text},
+    path::Path,
+};
+use crate::status::Problems;
+
+/// The annotation that says whose token a secret holds.
+const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+
+/// The rules of Secrets.
+pub(super) const RULES: Rules = Rules {
+    default,
+    validate,
+    validate_update,
+    traits: Traits {
+        status: false,
+        ..Traits::USUAL
+    },
+    ..Rules::SHAPE_ONLY
+};
+
+fn default(secret: &mut Value) {
+    fill(secret, "type", "Opaque");
+    fold_string_data(secret);
+}
+
+/// `stringData` is a convenience for writers; only `data` is stored.
+fn fold_string_data(secret: &mut Value) {
+    let Some(Value::Object(texts)) = take(secret, "stringData") else {
+        return;
+    };
+    if texts.is_empty() {
+        return;
+    }
+    let Some(data) = filled(secret, "data") else {
+        return;
+    };
+    for (key, value) in texts {
+        let encoded = STANDARD.encode(value.as_str().unwrap_or_default());
+        set(data, &key, encoded);
+    }
+}
+
+fn validate(secret: &Value, problems: &mut Problems) {
+    let mut bytes = 0;
+    for (key, value) in entries(secret, "data") {
+        check_key(key, "data", problems);
+        bytes += decoded_bytes(value);
+    }
+    if bytes > DATA_BYTES {
+        problems.too_long("data", DATA_BYTES);
+    }
+    check_type(secret, problems);
+}
+
+/// What each type promises to those who read it.
+fn check_type(secret: &Value, problems: &mut Problems) {
+    let require = |keys: &[&str], problems: &mut Problems| {
+        for key in keys {
+            if secret["data"].get(key).is_none() {
+                problems.required(Path::At("data").key(key), "");
+            }
+        }
+    };
+    match text(secret, "type") {
+        "kubernetes.io/service-account-token" => {
+            if text(&secret["metadata"]["annotations"], ACCOUNT_NAME).is_empty() {
+                let path = format!("metadata.annotations[{ACCOUNT_NAME}]");
+                problems.required(path, "");
+            }
+        }
+        "kubernetes.io/dockercfg" => check_json(secret, ".dockercfg", problems),
+        "kubernetes.io/dockerconfigjson" => check_json(secret, ".dockerconfigjson", problems),
+        "kubernetes.io/basic-auth" => {
+            let keys = ["username", "password"];
+            if keys.iter().all(|key| secret["data"].get(key).is_none()) {
+                require(&keys, problems);
+            }
+        }
+        "kubernetes.io/ssh-auth" => require(&["ssh-privatekey"], problems),
+        "kubernetes.io/tls" => require(&["tls.crt", "tls.key"], problems),
+        _ => {}
+    }
+}
+
+fn check_json(secret: &Value, key: &str, problems: &mut Problems) {
+    let path = Path::At("data").key(key);
+    let Some(encoded) = secret["data"].get(key).and_then(Value::as_str) else {
+        problems.required(path, "");
+        return;
+    };
+    let decoded = STANDARD.decode(encoded).unwrap_or_default();
+    if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&decoded) {
+        problems.invalid(path, "<secret contents redacted>", error.to_string());
+    }
+}
+
+fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
+    if text(new, "type") != text(old, "type") {
+        problems.invalid("type", text(new, "type"), "field is immutable");
+    }
+    check_frozen(new, old, &["data"], problems);
+}
+
+#[cfg(test)]
+mod tests;
