@@ -18,6 +18,7 @@
 //! - `rest`: the generic REST machine;
 //! - `wire`: HTTP, content negotiation, protobuf, TLS.
 
+pub mod crd;
 pub mod environment;
 pub mod kinds;
 pub mod schema;
