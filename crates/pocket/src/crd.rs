@@ -6,6 +6,7 @@
 
 pub mod compile;
 pub mod default;
+pub mod path;
 mod place;
 pub mod prune;
 pub mod validate;
