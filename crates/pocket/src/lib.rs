@@ -19,6 +19,7 @@
 //! - `rest`: the generic REST machine;
 //! - `wire`: HTTP, content negotiation, protobuf, TLS.
 
+pub mod crd;
 pub mod environment;
 pub mod kinds;
 pub mod patch;

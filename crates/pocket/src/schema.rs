@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 pub use builtin::{OBJECT_META, builtin, definitions};
-pub use limits::{Limits, Rule};
+pub use limits::{Limits, Pattern, Rule};
 
 /// Index of a node in its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -21,6 +21,15 @@ pub struct Rule {
     pub optional_old_self: bool,
 }
 
+/// A regular expression with the text it was written as.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    /// As in the definition.
+    pub source: Box<str>,
+    /// Compiled.
+    pub regex: Regex,
+}
+
 /// Value validations of one node.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
@@ -31,7 +40,7 @@ pub struct Limits {
     pub multiple_of: Option<f64>,
     pub min_length: Option<u64>,
     pub max_length: Option<u64>,
-    pub pattern: Option<Regex>,
+    pub pattern: Option<Pattern>,
     pub min_items: Option<u64>,
     pub max_items: Option<u64>,
     pub unique_items: bool,
@@ -45,6 +54,26 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Whether nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        self.minimum.is_none()
+            && self.maximum.is_none()
+            && self.multiple_of.is_none()
+            && self.min_length.is_none()
+            && self.max_length.is_none()
+            && self.pattern.is_none()
+            && self.min_items.is_none()
+            && self.max_items.is_none()
+            && !self.unique_items
+            && self.min_properties.is_none()
+            && self.max_properties.is_none()
+            && self.all_of.is_empty()
+            && self.any_of.is_empty()
+            && self.one_of.is_empty()
+            && self.not.is_none()
+            && self.rules.is_empty()
+    }
+
     pub(super) fn children_mut(&mut self) -> impl Iterator<Item = &mut NodeId> {
         self.all_of
             .iter_mut()

@@ -1,0 +1,124 @@
+//! Dropping fields that a schema does not declare.
+//!
+//! Pruning is idempotent and never touches a field that the schema declares. It runs before
+//! defaulting and validation, so that neither sees an unknown field.
+
+use serde_json::Value;
+
+use super::place::Place;
+use crate::schema::{Schema, Type};
+
+/// Removes unknown fields from `value` and returns their paths, in the order of the object.
+pub fn prune(schema: Schema<'_>, value: &mut Value) -> Vec<String> {
+    let mut dropped = Vec::new();
+    walk(schema, value, &Place::ROOT, &mut dropped);
+    dropped
+}
+
+fn walk(schema: Schema<'_>, value: &mut Value, at: &Place<'_>, dropped: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            let keeps = schema.node().preserve_unknown;
+            fields.retain(|name, value| match schema.field(name) {
+                Some(field) => {
+                    walk(field, value, &at.field(name), dropped);
+                    true
+                }
+                None if keeps => true,
+                None => {
+                    dropped.push(at.field(name).to_string());
+                    false
+                }
+            });
+        }
+        Value::Array(items) => walk_items(schema, items, at, dropped),
+        _ => {}
+    }
+}
+
+fn walk_items(schema: Schema<'_>, items: &mut [Value], at: &Place<'_>, dropped: &mut Vec<String>) {
+    let node = schema.node();
+    for (index, item) in items.iter_mut().enumerate() {
+        match schema.items() {
+            Some(schema) => walk(schema, item, &at.index(index), dropped),
+            // A list where nothing is known of the items: the unknown rule holds for each of them.
+            None if node.ty == Type::Any && !node.preserve_unknown => {
+                walk(schema, item, &at.index(index), dropped);
+            }
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::crd::compile::compile;
+
+    fn pruned(schema: &Value, mut value: Value) -> (Value, Vec<String>) {
+        let compiled = compile(schema, false);
+        let dropped = prune(compiled.root(), &mut value);
+        (value, dropped)
+    }
+
+    #[test]
+    fn unknown_fields_are_dropped_and_named() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "size": {"type": "integer"},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"b": {"type": "string"}}}},
+        }}}});
+        let (value, dropped) = pruned(
+            &schema,
+            json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x", "bogus": 1}, "extra": true,
+                "spec": {"size": 1, "bogus": 2, "list": [{"a": "1", "c": 3}], "map": {"k": {"b": "1", "d": 4}}}}),
+        );
+        assert_eq!(
+            value,
+            json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"},
+                "spec": {"size": 1, "list": [{"a": "1"}], "map": {"k": {"b": "1"}}}})
+        );
+        let mut dropped = dropped;
+        dropped.sort();
+        assert_eq!(
+            dropped,
+            [
+                "extra",
+                "metadata.bogus",
+                "spec.bogus",
+                "spec.list[0].c",
+                "spec.map.k.d"
+            ]
+        );
+    }
+
+    #[test]
+    fn preserved_objects_keep_unknown_fields_but_prune_below_known_ones() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object",
+            "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"known": {"type": "object", "properties": {"a": {"type": "string"}}}}}}});
+        let (value, dropped) = pruned(
+            &schema,
+            json!({"spec": {"free": {"x": [1]}, "known": {"a": "1", "b": 2}}}),
+        );
+        assert_eq!(
+            value,
+            json!({"spec": {"free": {"x": [1]}, "known": {"a": "1"}}})
+        );
+        assert_eq!(dropped, ["spec.known.b"]);
+    }
+
+    #[test]
+    fn an_embedded_resource_keeps_its_object_fields() {
+        let schema = json!({"type": "object", "properties": {"template": {"type": "object",
+            "x-kubernetes-embedded-resource": true,
+            "properties": {"spec": {"type": "object"}}}}});
+        let object = json!({"template": {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {}}});
+        let (value, dropped) = pruned(&schema, object.clone());
+        assert_eq!(value, object);
+        assert!(dropped.is_empty());
+    }
+}

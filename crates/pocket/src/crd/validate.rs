@@ -1,0 +1,250 @@
+//! Whether a custom object keeps its schema.
+//!
+//! Paths and words follow the API server, because people and tools match on them. On update a
+//! problem below a value that did not change is tolerated (ratcheting): old and new values are
+//! correlated through fields, map keys and the keys of map lists, and compared only where a
+//! problem was found, so that a valid object pays nothing for it.
+
+mod format;
+mod junction;
+mod list;
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+use super::place::Place;
+use crate::{
+    schema::{Limits, Schema, Type},
+    status::{FieldError, FieldErrorKind, Problems},
+};
+
+pub(crate) use format::go_duration;
+pub(crate) use list::correlate;
+
+/// Reports what in `new` breaks `schema`; `old` is the stored object on update.
+pub fn validate(schema: Schema<'_>, new: &Value, old: Option<&Value>, problems: &mut Problems) {
+    let mut findings = Findings::default();
+    let at = Place::ROOT;
+    walk(schema, new, old, &at, Whole::Root, &mut findings);
+    for error in findings.0 {
+        problems.push(error);
+    }
+}
+
+/// As [`validate`], for a value that is not a whole object, such as a default.
+pub(crate) fn validate_part(schema: Schema<'_>, value: &Value, problems: &mut Problems) {
+    let mut findings = Findings::default();
+    walk(schema, value, None, &Place::ROOT, Whole::No, &mut findings);
+    for error in findings.0 {
+        problems.push(error);
+    }
+}
+
+/// Whether a value is a whole object, whose metadata has rules of its own elsewhere.
+#[derive(Clone, Copy, PartialEq)]
+enum Whole {
+    Root,
+    No,
+}
+
+/// Problems that may still be forgiven.
+#[derive(Default)]
+struct Findings(Vec<FieldError>);
+
+impl Findings {
+    fn add(&mut self, kind: FieldErrorKind, at: &Place<'_>, value: Option<Value>, detail: String) {
+        self.0.push(FieldError {
+            kind,
+            path: at.to_string(),
+            value,
+            detail,
+        });
+    }
+
+    /// `spec.size: Invalid value: 0: spec.size in body <words>`.
+    fn in_body(&mut self, at: &Place<'_>, value: &Value, words: impl std::fmt::Display) {
+        let detail = format!("{at} in body {words}");
+        self.add(FieldErrorKind::Invalid, at, Some(value.clone()), detail);
+    }
+
+    /// `spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`.
+    fn wrong_type(&mut self, at: &Place<'_>, value: &Value, expected: &str) {
+        let found = type_name(value);
+        let detail = format!("{at} in body must be of type {expected}: \"{found}\"");
+        self.add(FieldErrorKind::TypeInvalid, at, Some(found.into()), detail);
+    }
+
+    fn required(&mut self, at: &Place<'_>, detail: &str) {
+        self.add(FieldErrorKind::Required, at, None, detail.into());
+    }
+}
+
+fn walk(
+    schema: Schema<'_>,
+    new: &Value,
+    old: Option<&Value>,
+    at: &Place<'_>,
+    whole: Whole,
+    findings: &mut Findings,
+) {
+    let before = findings.0.len();
+    if new.is_null() && schema.node().nullable {
+        return;
+    }
+    if has_type(schema, new, at, findings) {
+        enumeration(schema, new, at, findings);
+        if let Some(limits) = &schema.node().limits {
+            scalar::check(limits, new, at, findings);
+            junction::check(schema, limits, new, at, findings);
+        }
+        match new {
+            Value::Object(fields) => object(schema, fields, old, at, whole, findings),
+            Value::Array(items) => list::check(schema, items, old, at, findings),
+            Value::String(text) => {
+                if let Some(format) = &schema.node().format {
+                    format::check(format, text, at, findings);
+                }
+            }
+            _ => {}
+        }
+    }
+    if findings.0.len() > before && old == Some(new) {
+        findings.0.truncate(before);
+    }
+}
+
+fn has_type(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Findings) -> bool {
+    let (fits, expected) = match schema.node().ty {
+        Type::Object => (value.is_object(), "object"),
+        Type::Array => (value.is_array(), "array"),
+        Type::String => (value.is_string(), "string"),
+        Type::Integer => (is_integer(value), "integer"),
+        Type::Number => (value.is_number(), "number"),
+        Type::Boolean => (value.is_boolean(), "boolean"),
+        Type::IntOrString => (value.is_string() || is_integer(value), "integer,string"),
+        Type::Quantity => (value.is_string() || value.is_number(), "string"),
+        Type::Any => (true, ""),
+    };
+    if !fits {
+        findings.wrong_type(at, value, expected);
+    }
+    fits
+}
+
+/// `2.0` is an integer, as it is for the API server.
+fn is_integer(value: &Value) -> bool {
+    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) if is_integer(value) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn enumeration(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+    let allowed = &schema.node().enumeration;
+    if allowed.is_empty() || allowed.contains(value) {
+        return;
+    }
+    let shown: Vec<String> = allowed
+        .iter()
+        .map(|value| match value {
+            Value::String(text) => format!("\"{text}\""),
+            other => format!("\"{other}\""),
+        })
+        .collect();
+    let detail = format!("supported values: {}", shown.join(", "));
+    findings.add(
+        FieldErrorKind::NotSupported,
+        at,
+        Some(value.clone()),
+        detail,
+    );
+}
+
+fn object(
+    schema: Schema<'_>,
+    fields: &Map<String, Value>,
+    old: Option<&Value>,
+    at: &Place<'_>,
+    whole: Whole,
+    findings: &mut Findings,
+) {
+    let node = schema.node();
+    for name in &node.required {
+        if !fields.contains_key(&**name) {
+            findings.required(&at.field(name), "");
+        }
+    }
+    if let Some(limits) = &node.limits {
+        property_count(limits, fields, at, findings);
+    }
+    if node.embedded_resource {
+        embedded(fields, at, findings);
+    }
+    let is_object = whole == Whole::Root || node.embedded_resource;
+    for (name, value) in fields {
+        let Some(field) = schema.field(name) else {
+            continue;
+        };
+        let place = at.field(name);
+        if is_object && name == "metadata" {
+            metadata(field, value, &place, findings);
+            continue;
+        }
+        let old = old.and_then(|old| old.get(name));
+        walk(field, value, old, &place, Whole::No, findings);
+    }
+}
+
+fn property_count(
+    limits: &Limits,
+    fields: &Map<String, Value>,
+    at: &Place<'_>,
+    findings: &mut Findings,
+) {
+    let count = fields.len() as u64;
+    if let Some(most) = limits.max_properties.filter(|&most| count > most) {
+        let detail = format!("must have at most {most} items");
+        findings.add(FieldErrorKind::TooMany, at, Some(count.into()), detail);
+    }
+    if let Some(least) = limits.min_properties.filter(|&least| count < least) {
+        let words = format!("should have at least {least} properties");
+        findings.in_body(at, &Value::from(count), words);
+    }
+}
+
+/// The rest of metadata has the same rules in every kind, and they are kept where all kinds are.
+fn metadata(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+    for name in ["name", "generateName"] {
+        if let (Some(schema), Some(value)) = (schema.property(name), value.get(name)) {
+            walk(schema, value, None, &at.field(name), Whole::No, findings);
+        }
+    }
+    for name in &schema.node().required {
+        if value.get(&**name).is_none() {
+            findings.required(&at.field(name), "");
+        }
+    }
+}
+
+fn embedded(fields: &Map<String, Value>, at: &Place<'_>, findings: &mut Findings) {
+    for name in ["apiVersion", "kind"] {
+        match fields.get(name) {
+            Some(Value::String(text)) if text.is_empty() => {
+                findings.required(&at.field(name), "must not be empty");
+            }
+            None => findings.required(&at.field(name), "must not be empty"),
+            Some(_) => {}
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `allOf`, `anyOf`, `oneOf` and `not`.
+//!
+//! The API server names no field for these: their path is `<nil>` and the place is in the words.
+
+use serde_json::Value;
+
+use super::{Findings, Place, Whole, walk};
+use crate::{
+    schema::{Limits, NodeId, Schema},
+    status::FieldErrorKind,
+};
+
+pub(super) fn check(
+    schema: Schema<'_>,
+    limits: &Limits,
+    value: &Value,
+    at: &Place<'_>,
+    findings: &mut Findings,
+) {
+    for &id in &limits.all_of {
+        let mut branch = try_branch(schema, id, value, at);
+        if !branch.0.is_empty() {
+            findings.0.append(&mut branch.0);
+            no_field(findings, at, "must validate all the schemas (allOf)");
+        }
+    }
+    if !limits.any_of.is_empty() {
+        let (valid, best) = try_all(schema, &limits.any_of, value, at);
+        if valid == 0 {
+            findings.0.extend(best.0);
+            no_field(findings, at, "must validate at least one schema (anyOf)");
+        }
+    }
+    if !limits.one_of.is_empty() {
+        let (valid, best) = try_all(schema, &limits.one_of, value, at);
+        let words = "must validate one and only one schema (oneOf). Found";
+        match valid {
+            1 => {}
+            0 => {
+                findings.0.extend(best.0);
+                no_field(findings, at, &format!("{words} none valid"));
+            }
+            many => no_field(findings, at, &format!("{words} {many} valid alternatives")),
+        }
+    }
+    if let Some(id) = limits.not
+        && try_branch(schema, id, value, at).0.is_empty()
+    {
+        no_field(findings, at, "must not validate the schema (not)");
+    }
+}
+
+fn try_branch(schema: Schema<'_>, id: NodeId, value: &Value, at: &Place<'_>) -> Findings {
+    let mut findings = Findings::default();
+    walk(
+        schema.sibling(id),
+        value,
+        None,
+        at,
+        Whole::No,
+        &mut findings,
+    );
+    findings
+}
+
+/// How many branches hold, and what the branch that came nearest to holding lacks.
+fn try_all(schema: Schema<'_>, ids: &[NodeId], value: &Value, at: &Place<'_>) -> (usize, Findings) {
+    let mut valid = 0;
+    let mut best: Option<Findings> = None;
+    for &id in ids {
+        let branch = try_branch(schema, id, value, at);
+        if branch.0.is_empty() {
+            valid += 1;
+        } else if best.as_ref().is_none_or(|b| branch.0.len() < b.0.len()) {
+            best = Some(branch);
+        }
+    }
+    (valid, best.unwrap_or_default())
+}
+
+fn no_field(findings: &mut Findings, at: &Place<'_>, words: &str) {
+    let nowhere = Place::Start("<nil>");
+    let detail = format!("\"{at}\" {words}");
+    findings.add(FieldErrorKind::Invalid, &nowhere, Some("".into()), detail);
+}

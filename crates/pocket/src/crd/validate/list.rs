@@ -1,0 +1,118 @@
+//! Lists: their length, their entries, and the uniqueness that sets and map lists promise.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::{Findings, Place, Whole, walk};
+use crate::{
+    schema::{Limits, ListType, Schema},
+    status::FieldErrorKind,
+};
+
+pub(super) fn check(
+    schema: Schema<'_>,
+    items: &[Value],
+    old: Option<&Value>,
+    at: &Place<'_>,
+    findings: &mut Findings,
+) {
+    let node = schema.node();
+    if let Some(limits) = &node.limits {
+        length(limits, items, at, findings);
+    }
+    match &node.list_type {
+        ListType::Set => set(items, at, findings),
+        ListType::Map(keys) => map(schema, keys, items, at, findings),
+        ListType::Atomic => {}
+    }
+    let Some(schema_of_items) = schema.items() else {
+        return;
+    };
+    for (index, item) in items.iter().enumerate() {
+        let old = correlate(schema, item, old);
+        walk(
+            schema_of_items,
+            item,
+            old,
+            &at.index(index),
+            Whole::No,
+            findings,
+        );
+    }
+}
+
+fn length(limits: &Limits, items: &[Value], at: &Place<'_>, findings: &mut Findings) {
+    let count = items.len() as u64;
+    if let Some(most) = limits.max_items.filter(|&most| count > most) {
+        let detail = format!("must have at most {most} items");
+        findings.add(FieldErrorKind::TooMany, at, Some(count.into()), detail);
+    }
+    if let Some(least) = limits.min_items.filter(|&least| count < least) {
+        let words = format!("should have at least {least} items");
+        findings.in_body(at, &Value::from(count), words);
+    }
+}
+
+fn set(items: &[Value], at: &Place<'_>, findings: &mut Findings) {
+    let mut seen = HashSet::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        if !seen.insert(item) {
+            let place = at.index(index);
+            findings.add(
+                FieldErrorKind::Duplicate,
+                &place,
+                Some(item.clone()),
+                String::new(),
+            );
+        }
+    }
+}
+
+fn map(
+    schema: Schema<'_>,
+    keys: &[Box<str>],
+    items: &[Value],
+    at: &Place<'_>,
+    findings: &mut Findings,
+) {
+    let mut seen = HashSet::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let key: Vec<_> = keys.iter().map(|key| key_of(schema, key, item)).collect();
+        if !seen.insert(key) {
+            let shown = keys
+                .iter()
+                .filter_map(|key| Some((key.to_string(), item.get(&**key)?.clone())))
+                .collect::<Map<_, _>>();
+            let place = at.index(index);
+            findings.add(
+                FieldErrorKind::Duplicate,
+                &place,
+                Some(shown.into()),
+                String::new(),
+            );
+        }
+    }
+}
+
+/// A key that is not given counts with its default.
+fn key_of<'v, 's: 'v>(schema: Schema<'s>, key: &str, item: &'v Value) -> Option<&'v Value> {
+    item.get(key)
+        .or_else(|| schema.items()?.property(key)?.node().default.as_ref())
+}
+
+/// The entry of the old list that `item` is a new version of. Only the entries of map lists have
+/// an identity; the entries of other lists are correlated with nothing.
+pub(crate) fn correlate<'v>(
+    schema: Schema<'_>,
+    item: &Value,
+    old: Option<&'v Value>,
+) -> Option<&'v Value> {
+    let ListType::Map(keys) = &schema.node().list_type else {
+        return None;
+    };
+    old?.as_array()?.iter().find(|old| {
+        keys.iter()
+            .all(|key| key_of(schema, key, old) == key_of(schema, key, item))
+    })
+}
