@@ -1,0 +1,5 @@
+//! What crosses the wire: content types and their decoding.
+//!
+//! May use every other room; no other room uses it.
+
+pub mod protobuf;
