@@ -1,0 +1,91 @@
+//! Writes `crates/pocket/data` from `xtask/inputs`.
+//!
+//! The inputs hold what a Kubernetes server publishes of all its kinds; the outputs hold what the
+//! served ones need, and `inputs/served.txt` is the only place that says which those are. The
+//! outputs are a function of the inputs alone: no clock, no order of maps, no network.
+
+mod columns;
+mod discovery;
+mod protobuf;
+mod served;
+mod types;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use served::Served;
+
+/// Writes every generated file, or with `check` fails if a committed one differs.
+pub(crate) fn run(check: bool) -> anyhow::Result<()> {
+    let stale: Vec<String> = outputs()?
+        .into_iter()
+        .filter(|(path, text)| fs::read_to_string(path).ok().as_ref() != Some(text))
+        .map(|(path, text)| settle(&path, &text, check))
+        .collect::<anyhow::Result<_>>()?;
+    if check && !stale.is_empty() {
+        bail!(
+            "{} differ from what `cargo xtask generate` writes",
+            stale.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn settle(path: &Path, text: &str, check: bool) -> anyhow::Result<String> {
+    if !check {
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(path.display().to_string())
+}
+
+fn outputs() -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let inputs = root.join("inputs");
+    let data = root.join("../crates/pocket/data");
+    let served = Served::parse(&text(&inputs.join("served.txt"))?)?;
+    let definitions = json(&inputs.join("types.json"))?;
+    let resources = discovery::resources(&json(&inputs.join("discovery.json"))?, &served)?;
+    let facts = json(&inputs.join("protobuf.json"))?;
+    let columns = json(&inputs.join("columns.json"))?;
+    Ok(vec![
+        (
+            data.join("types.json"),
+            types::render(&definitions, &resources, &served)?,
+        ),
+        (data.join("discovery.json"), discovery::render(&resources)?),
+        (
+            data.join("protobuf.txt"),
+            protobuf::render(&facts, &definitions, &resources)?,
+        ),
+        (
+            data.join("columns.json"),
+            columns::render(&columns, &served)?,
+        ),
+    ])
+}
+
+fn text(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+}
+
+fn json(path: &Path) -> anyhow::Result<Value> {
+    serde_json::from_str(&text(path)?).with_context(|| format!("reading {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn committed_data_is_what_the_inputs_say() {
+        super::run(true).unwrap();
+    }
+
+    #[test]
+    fn two_runs_write_the_same() {
+        assert_eq!(super::outputs().unwrap(), super::outputs().unwrap());
+    }
+}
