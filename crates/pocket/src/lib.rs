@@ -22,3 +22,4 @@ pub mod environment;
 pub mod kinds;
 pub mod schema;
 pub mod status;
+pub mod store;

@@ -1,0 +1,3 @@
+//! The revisioned store, in memory or durable.
+
+pub mod journal;
