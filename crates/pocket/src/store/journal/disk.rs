@@ -2,7 +2,9 @@
 //!
 //! A trait, so that a test may put a layer below that loses whatever was not synced. The journal
 //! assumes no more than this of a disk: bytes are durable once [`DiskFile::sync`] has returned, and
-//! names once [`Disk::sync_folder`] has; before that, any part of them may or may not survive.
+//! names once [`Disk::sync_folder`] has; before that, any part of them may or may not survive, and
+//! bytes may read as noise. Durable bytes stay what they are while their neighbours are written, or
+//! while they are written again with the same values: a sector holds its old or its new content.
 
 use std::{fmt, io, path::PathBuf};
 

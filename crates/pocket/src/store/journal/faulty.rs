@@ -2,7 +2,8 @@
 //!
 //! It keeps two truths: what a running process sees, and what is durable, with the writes between
 //! them. A power cut leaves the durable part and whatever the chosen [`Loss`] keeps of the rest.
-//! Bytes that are durable stay so while their neighbours are written; nothing else is promised.
+//! Bytes that are durable stay so while their neighbours are written, or while they are written
+//! again as they are; nothing else is promised.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -271,7 +272,11 @@ fn tear(file: &mut Vec<u8>, offset: usize, bytes: &[u8], loss: Loss, dice: &mut 
         let arrived = dice.coin();
         if !arrived && loss == Loss::Noise {
             let zeroes = dice.coin();
-            sector.fill_with(|| if zeroes { 0 } else { dice.below(256) as u8 });
+            for (byte, old) in sector.iter_mut().zip(file.get(at..end).unwrap_or_default()) {
+                if byte != old {
+                    *byte = if zeroes { 0 } else { dice.below(256) as u8 };
+                }
+            }
         }
         // A file that did not get its new length has no sectors there.
         if (arrived || loss == Loss::Noise) && end <= file.len() {
