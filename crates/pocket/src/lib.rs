@@ -28,3 +28,4 @@ pub mod schema;
 pub mod selector;
 pub mod status;
 pub mod wire;
+pub mod store;

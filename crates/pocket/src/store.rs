@@ -295,3 +295,6 @@ impl fmt::Debug for Store {
             .finish_non_exhaustive()
     }
 }
+//! The revisioned store, in memory or durable.
+
+pub mod journal;

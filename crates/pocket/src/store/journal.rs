@@ -1,0 +1,287 @@
+//! The durable engine under the store: a checksummed, segmented, append-only log with snapshots.
+//!
+//! All objects live in memory; the journal exists so that they survive. It depends on nothing but
+//! a [`Disk`], and is written by one thread.
+//!
+//! Invariants:
+//! - a batch is durable when [`Journal::append`] returns `Ok`, and after a power cut it is there
+//!   as a whole or not at all;
+//! - the revision never goes back, even when nothing is left alive;
+//! - what was durable and is no longer readable is an [`Error`] that names the file, never silence.
+//!
+//! One limit remains. The end of the last log after a *crash* cannot be told from a write that the
+//! power cut short. Should the disk later damage the last batch, or wipe everything from some
+//! batch to the end, that is dropped with a warning. Every frame confirms those before it, and
+//! [`Journal::close`] writes one, so after an orderly stop damage to any one batch is noticed.
+//!
+//! ```text
+//! FORMAT                          pocket data format 1
+//! lock                            held while a process uses the folder
+//! snapshot-<revision>.seg         all objects at that revision
+//! log-<revision>.seg              the writes after that revision, in order
+//! ```
+
+mod disk;
+mod error;
+#[cfg(test)]
+pub(crate) mod faulty;
+mod folder;
+mod format;
+mod frame;
+mod layout;
+mod log;
+mod recovery;
+mod replay;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+
+pub use self::{
+    disk::{Disk, DiskFile},
+    error::Error,
+    folder::FolderDisk,
+    snapshot::{Compaction, Snapshot},
+};
+use self::{
+    frame::{PAYLOAD_LIMIT, record_len},
+    log::Log,
+};
+
+/// One write of one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The revision of this write, and of no other.
+    pub revision: u64,
+    /// The key, in the store's own form.
+    pub key: Bytes,
+    /// The new value; `None` deletes.
+    pub value: Option<Bytes>,
+}
+
+/// A recent write, with what it replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What was written.
+    pub record: Record,
+    /// The version before it, if the key existed.
+    pub previous: Option<Record>,
+}
+
+/// What a data folder held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// No revision up to this one may be given again.
+    pub revision: u64,
+    /// All objects, by key.
+    pub live: Vec<Record>,
+    /// Every write after `tail_after`, oldest first.
+    pub tail: Vec<Change>,
+    /// A watch may resume from this revision or any later one.
+    pub tail_after: u64,
+}
+
+/// How a journal behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// At most this many recent writes are recovered for watches.
+    pub tail_limit: usize,
+    /// The logs may grow by this many bytes, or by the size of the snapshot if that is larger,
+    /// before [`Journal::wants_compaction`].
+    pub compact_above: u64,
+    /// New logs grow by this many bytes at a time; zero counts as one.
+    pub step: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            tail_limit: 10_000,
+            compact_above: 8 << 20,
+            step: 1 << 20,
+        }
+    }
+}
+
+/// The open journal of one data folder.
+#[derive(Debug)]
+pub struct Journal {
+    disk: Arc<dyn Disk>,
+    settings: Settings,
+    log: Log,
+    /// The first failure to write: after it, what the disk holds is unknown until it is read again.
+    failed: Option<Error>,
+    snapshot_bytes: u64,
+    sealed_bytes: u64,
+    /// Size of the logs above which a compaction is worth its cost.
+    compact_at: u64,
+    running: Weak<()>,
+}
+
+impl Journal {
+    /// Opens a data folder, making an empty one ready, and reads what it holds.
+    pub fn open(disk: Box<dyn Disk>, settings: Settings) -> Result<(Self, Recovered), Error> {
+        let disk: Arc<dyn Disk> = disk.into();
+        let settings = Settings {
+            step: settings.step.max(1),
+            ..settings
+        };
+        format::ensure(&disk, settings.step)?;
+        let resumed = recovery::recover(&disk, &settings)?;
+        let mut journal = Self {
+            disk,
+            settings,
+            log: resumed.log,
+            failed: None,
+            snapshot_bytes: resumed.snapshot_bytes,
+            sealed_bytes: resumed.sealed_bytes,
+            compact_at: 0,
+            running: Weak::new(),
+        };
+        journal.compact_at = journal.worthwhile();
+        Ok((journal, resumed.recovered))
+    }
+
+    /// Commits the records together: durable when it returns `Ok`, with one write and one sync.
+    ///
+    /// Revisions ascend, within the batch and from batch to batch; gaps are allowed. Once a write
+    /// or a sync has failed, every later call repeats that error.
+    pub fn append(&mut self, batch: &[Record]) -> Result<(), Error> {
+        self.check_health()?;
+        self.check(batch)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let result = self.log.append(batch);
+        self.remember(result)
+    }
+
+    /// The revision of the last batch.
+    pub fn revision(&self) -> u64 {
+        self.log.last()
+    }
+
+    /// Whether so much of the logs is history that a snapshot would pay.
+    pub fn wants_compaction(&self) -> bool {
+        self.failed.is_none()
+            && self.running.strong_count() == 0
+            && self.log_bytes() > self.compact_at
+    }
+
+    /// Replaces snapshot and logs by a snapshot of the objects that exist at `revision`, which
+    /// must be [`Journal::revision`] or a later one that is given away already.
+    ///
+    /// Nothing is lost whenever it is cut short. An error while the snapshot is written leaves the
+    /// journal usable as it was.
+    pub fn compact(
+        &mut self,
+        revision: u64,
+        live: &mut dyn Iterator<Item = Record>,
+    ) -> Result<(), Error> {
+        let snapshot = self.begin_compaction(revision)?.write(live)?;
+        self.finish_compaction(snapshot)
+    }
+
+    /// The first part of [`Journal::compact`]: later batches go to a new log, so the snapshot may
+    /// be written elsewhere meanwhile. One compaction runs at a time; dropping it gives it up.
+    pub fn begin_compaction(&mut self, revision: u64) -> Result<Compaction, Error> {
+        self.check_health()?;
+        if self.running.strong_count() > 0 {
+            return Err(Error::Compacting);
+        }
+        if revision < self.log.last() {
+            return Err(Error::NotInSnapshot {
+                revision: self.log.last(),
+                snapshot: revision,
+            });
+        }
+        // A compaction that fails is tried again only after as much again was written.
+        self.compact_at = self.log_bytes() + self.settings.compact_above;
+        if revision != self.log.base() {
+            let result = self.rotate(revision);
+            self.remember(result)?;
+        }
+        let running = Arc::new(());
+        self.running = Arc::downgrade(&running);
+        Ok(Compaction {
+            disk: self.disk.clone(),
+            revision,
+            running,
+        })
+    }
+
+    /// The last part of [`Journal::compact`]: the snapshot takes the place of the logs before it.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a snapshot takes effect once, and ends its compaction"
+    )]
+    pub fn finish_compaction(&mut self, snapshot: Snapshot) -> Result<(), Error> {
+        let disk = &*self.disk;
+        let (from, to) = (
+            layout::new_snapshot(snapshot.revision),
+            layout::snapshot(snapshot.revision),
+        );
+        disk.rename(&from, &to)
+            .map_err(Error::io(disk, "rename", &from))?;
+        disk.sync_folder().map_err(Error::io(disk, "sync", ""))?;
+        let layout = layout::Layout::of(disk)?;
+        self.snapshot_bytes = snapshot.bytes;
+        self.sealed_bytes = 0;
+        self.compact_at = self.worthwhile();
+        recovery::tidy(&*self.disk, layout.superseded())
+    }
+
+    /// Ends the journal in order, which confirms the last batch; see the module's one limit.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.check_health()?;
+        self.log.note_close()
+    }
+
+    /// The new log is durable before the old one says that it goes on there.
+    fn rotate(&mut self, base: u64) -> Result<(), Error> {
+        let next = Log::create(&self.disk, base, self.settings.step)?;
+        self.log.seal(base)?;
+        self.sealed_bytes += self.log.bytes();
+        self.log = next;
+        Ok(())
+    }
+
+    fn check(&self, batch: &[Record]) -> Result<(), Error> {
+        let (mut last, mut bytes) = (self.log.last(), 0);
+        for record in batch {
+            if record.revision <= last {
+                let revision = record.revision;
+                return Err(Error::Backwards { revision, last });
+            }
+            last = record.revision;
+            bytes += record_len(record);
+        }
+        if bytes > PAYLOAD_LIMIT {
+            let limit = PAYLOAD_LIMIT;
+            return Err(Error::TooLarge { bytes, limit });
+        }
+        Ok(())
+    }
+
+    fn check_health(&self) -> Result<(), Error> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn remember(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        if let Err(error) = &result {
+            self.failed = Some(error.clone());
+        }
+        result
+    }
+
+    fn log_bytes(&self) -> u64 {
+        self.sealed_bytes + self.log.bytes()
+    }
+
+    fn worthwhile(&self) -> u64 {
+        self.snapshot_bytes.max(self.settings.compact_above)
+    }
+}

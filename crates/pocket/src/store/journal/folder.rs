@@ -1,0 +1,125 @@
+//! The real file layer: a folder of the operating system, locked for one process.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use super::{Disk, DiskFile, Error};
+
+const LOCK: &str = "lock";
+
+/// A folder on the local disk. Objects may be secrets, so nobody but its owner may look inside.
+#[derive(Debug)]
+pub struct FolderDisk {
+    folder: PathBuf,
+    /// Held open for its lock, which ends with this value or with the process.
+    _lock: File,
+}
+
+impl FolderDisk {
+    /// Opens the folder, creating it when it is not there, and locks it.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        let folder = folder.into();
+        create_folder(&folder).map_err(Error::io_at("create", folder.clone()))?;
+        let path = folder.join(LOCK);
+        let lock = private()
+            .create(true)
+            .open(&path)
+            .map_err(Error::io_at("open", path.clone()))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self {
+                folder,
+                _lock: lock,
+            }),
+            Err(TryLockError::WouldBlock) => Err(Error::InUse { path: folder }),
+            Err(TryLockError::Error(cause)) => Err(Error::io_at("lock", path)(cause)),
+        }
+    }
+}
+
+/// The new folder's own name must survive a power cut as well, hence the sync of its parents.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|f| !f.exists()).collect();
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    for created in missing.into_iter().filter(|f| !f.as_os_str().is_empty()) {
+        let parent = created.parent().filter(|p| !p.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).truncate(false).mode(0o600);
+    options
+}
+
+impl Disk for FolderDisk {
+    fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() {
+            self.folder.clone()
+        } else {
+            self.folder.join(name)
+        }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            // A name that is not text is none of ours.
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.path(name))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let file = private()
+            .create(true)
+            .truncate(true)
+            .open(self.path(name))?;
+        Ok(Box::new(LocalFile(file)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(LocalFile(private().open(self.path(name))?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name))
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+#[derive(Debug)]
+struct LocalFile(File);
+
+impl DiskFile for LocalFile {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn set_len(&mut self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

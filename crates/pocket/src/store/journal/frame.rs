@@ -1,0 +1,302 @@
+//! How bytes lie in a file: a file header, then frames, each holding records. Pure.
+//!
+//! All numbers are little-endian. A frame is the unit of atomicity: its checksums decide whether
+//! all of its records exist or none. They also cover where the frame lies (file and offset), so
+//! that a frame that was stored *inside* an object, or copied elsewhere, is never taken for one.
+//!
+//! ```text
+//! file    magic 8, version 4, step 4, base revision 8, zero 4, checksum 4
+//! frame   mark 4, payload length 4, kind 4, payload checksum 4, after 8, last 8, checksum 4, payload
+//! record  revision 8, key length 4, value length 4 (all ones: deleted), key, value
+//! ```
+//!
+//! The header's own checksum makes the payload length trustworthy even if the payload is torn.
+
+use bytes::Bytes;
+
+use super::Record;
+
+/// Size of the header of every file.
+pub(super) const FILE_HEADER: usize = 32;
+/// Size of the header of every frame.
+pub(super) const FRAME_HEADER: usize = 36;
+/// The largest payload of a frame.
+pub(super) const PAYLOAD_LIMIT: usize = 1 << 30;
+
+const RECORD_HEADER: usize = 16;
+const MARK: [u8; 4] = *b"\xf7NPF";
+const VERSION: u32 = 1;
+const DELETED: u32 = u32::MAX;
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileKind {
+    Log,
+    Snapshot,
+}
+
+impl FileKind {
+    fn magic(self) -> [u8; 8] {
+        match self {
+            Self::Log => *b"NEAPLOG\n",
+            Self::Snapshot => *b"NEAPSNP\n",
+        }
+    }
+}
+
+/// The beginning of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileHeader {
+    pub(super) kind: FileKind,
+    /// A log is always a multiple of this long; zero in a snapshot.
+    pub(super) step: u32,
+    /// The revision before the first record of a log; the revision of a snapshot.
+    pub(super) base: u64,
+}
+
+impl FileHeader {
+    pub(super) fn encode(self) -> [u8; FILE_HEADER] {
+        let mut bytes = [0; FILE_HEADER];
+        bytes[..8].copy_from_slice(&self.kind.magic());
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.step.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.base.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[..28]);
+        bytes[28..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// The header of `file`, if it begins with a sound one of this kind.
+    pub(super) fn decode(kind: FileKind, file: &[u8]) -> Option<Self> {
+        let bytes = file.get(..FILE_HEADER)?;
+        let header = Self {
+            kind,
+            step: u32_at(bytes, 12)?,
+            base: u64_at(bytes, 16)?,
+        };
+        (header.encode() == *bytes).then_some(header)
+    }
+}
+
+/// What a frame says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrameKind {
+    /// Records that were committed together.
+    Batch = 1,
+    /// The log ends here and goes on in the one whose base is this frame's `last`.
+    Seal = 2,
+    /// The journal was closed in order.
+    Close = 3,
+    /// Some of the objects of a snapshot.
+    Objects = 4,
+    /// The end of a snapshot; `after` counts its objects.
+    End = 5,
+}
+
+impl FrameKind {
+    fn decode(number: u32) -> Option<Self> {
+        [
+            Self::Batch,
+            Self::Seal,
+            Self::Close,
+            Self::Objects,
+            Self::End,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u32 == number)
+    }
+}
+
+/// A sound frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame<'a> {
+    pub(super) kind: FrameKind,
+    /// The revision before this frame.
+    pub(super) after: u64,
+    /// The revision once it is applied.
+    pub(super) last: u64,
+    pub(super) payload: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// Size of the whole frame.
+    pub(super) fn len(&self) -> usize {
+        FRAME_HEADER + self.payload.len()
+    }
+}
+
+/// What lies at an offset of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'a> {
+    Frame(Frame<'a>),
+    /// Nothing was written here.
+    Blank,
+    /// No frame header.
+    NoHeader,
+    /// A frame was begun here, and must end at this offset, but its payload is not sound.
+    NoPayload(usize),
+    /// A frame was begun here, and the file ends before it does.
+    CutOff,
+}
+
+impl<'a> Place<'a> {
+    /// Looks at `offset` of the file whose base is `base`.
+    pub(super) fn at(file: &'a [u8], base: u64, offset: usize) -> Self {
+        let rest = file.get(offset..).unwrap_or_default();
+        let Some(header) = rest.get(..FRAME_HEADER) else {
+            return if is_blank(rest) {
+                Self::Blank
+            } else {
+                Self::NoHeader
+            };
+        };
+        if is_blank(header) {
+            return Self::Blank;
+        }
+        let Some((frame, len, checksum)) = header_at(header, base, offset) else {
+            return Self::NoHeader;
+        };
+        let Some(payload) = rest.get(FRAME_HEADER..FRAME_HEADER + len) else {
+            return Self::CutOff;
+        };
+        if crc32c::crc32c(payload) != checksum {
+            return Self::NoPayload(offset + FRAME_HEADER + len);
+        }
+        Self::Frame(Frame { payload, ..frame })
+    }
+}
+
+fn header_at(header: &[u8], base: u64, offset: usize) -> Option<(Frame<'_>, usize, u32)> {
+    let sound = header.starts_with(&MARK)
+        && u32_at(header, 32)? == header_checksum(header, base, offset as u64);
+    if !sound {
+        return None;
+    }
+    let frame = Frame {
+        kind: FrameKind::decode(u32_at(header, 8)?)?,
+        after: u64_at(header, 16)?,
+        last: u64_at(header, 24)?,
+        payload: &[],
+    };
+    Some((frame, u32_at(header, 4)? as usize, u32_at(header, 12)?))
+}
+
+fn header_checksum(header: &[u8], base: u64, offset: u64) -> u32 {
+    let mut place = [0; 16];
+    place[..8].copy_from_slice(&base.to_le_bytes());
+    place[8..].copy_from_slice(&offset.to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(&place), &header[..32])
+}
+
+/// Whether a sound frame header lies anywhere after `offset`.
+pub(super) fn any_header_after(file: &[u8], base: u64, offset: usize) -> bool {
+    let rest = file.get(offset + 1..).unwrap_or_default();
+    rest.windows(FRAME_HEADER).enumerate().any(|(at, header)| {
+        header[0] == MARK[0] && header_at(header, base, offset + 1 + at).is_some()
+    })
+}
+
+/// Whether there is nothing but zeroes.
+pub(super) fn is_blank(bytes: &[u8]) -> bool {
+    static ZEROES: [u8; 4096] = [0; 4096];
+    bytes
+        .chunks(ZEROES.len())
+        .all(|chunk| chunk == &ZEROES[..chunk.len()])
+}
+
+/// A frame under construction: records are pushed, then [`FrameBuffer::finish`] makes it whole.
+#[derive(Debug, Default)]
+pub(super) struct FrameBuffer(Vec<u8>);
+
+impl FrameBuffer {
+    /// Starts again, keeping the memory unless an unusually large frame made it grow.
+    pub(super) fn clear(&mut self) {
+        const KEPT: usize = 1 << 20;
+        self.0.clear();
+        self.0.shrink_to(KEPT);
+        self.0.resize(FRAME_HEADER, 0);
+    }
+
+    pub(super) fn push(&mut self, record: &Record) {
+        let value = record.value.as_deref();
+        let value_len = value.map_or(DELETED, |value| value.len() as u32);
+        self.0.extend_from_slice(&record.revision.to_le_bytes());
+        self.0
+            .extend_from_slice(&(record.key.len() as u32).to_le_bytes());
+        self.0.extend_from_slice(&value_len.to_le_bytes());
+        self.0.extend_from_slice(&record.key);
+        self.0.extend_from_slice(value.unwrap_or_default());
+    }
+
+    pub(super) fn payload_len(&self) -> usize {
+        self.0.len().saturating_sub(FRAME_HEADER)
+    }
+
+    /// The bytes of the frame, to be written at `offset` of the file whose base is `base`.
+    pub(super) fn finish(
+        &mut self,
+        base: u64,
+        offset: u64,
+        kind: FrameKind,
+        after: u64,
+        last: u64,
+    ) -> &[u8] {
+        let len = self.payload_len() as u32;
+        let checksum = crc32c::crc32c(&self.0[FRAME_HEADER..]);
+        let header = &mut self.0[..FRAME_HEADER];
+        header[..4].copy_from_slice(&MARK);
+        header[4..8].copy_from_slice(&len.to_le_bytes());
+        header[8..12].copy_from_slice(&(kind as u32).to_le_bytes());
+        header[12..16].copy_from_slice(&checksum.to_le_bytes());
+        header[16..24].copy_from_slice(&after.to_le_bytes());
+        header[24..32].copy_from_slice(&last.to_le_bytes());
+        let checksum = header_checksum(header, base, offset);
+        header[32..].copy_from_slice(&checksum.to_le_bytes());
+        &self.0
+    }
+}
+
+/// The size of a record in a payload.
+pub(super) fn record_len(record: &Record) -> usize {
+    RECORD_HEADER + record.key.len() + record.value.as_ref().map_or(0, Bytes::len)
+}
+
+/// A record where it lies in a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawRecord<'a> {
+    pub(super) revision: u64,
+    pub(super) key: &'a [u8],
+    pub(super) value: Option<&'a [u8]>,
+}
+
+impl<'a> RawRecord<'a> {
+    /// Takes the first record off `payload`; `None` if there is no whole record.
+    pub(super) fn take(payload: &mut &'a [u8]) -> Option<Self> {
+        let revision = u64_at(payload, 0)?;
+        let key_len = u32_at(payload, 8)? as usize;
+        let value_len = u32_at(payload, 12)?;
+        let (key, rest) = payload[RECORD_HEADER..].split_at_checked(key_len)?;
+        let (value, rest) = if value_len == DELETED {
+            (None, rest)
+        } else {
+            let (value, rest) = rest.split_at_checked(value_len as usize)?;
+            (Some(value), rest)
+        };
+        *payload = rest;
+        Some(Self {
+            revision,
+            key,
+            value,
+        })
+    }
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    let bytes = bytes.get(offset..offset + 4)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    let bytes = bytes.get(offset..offset + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}

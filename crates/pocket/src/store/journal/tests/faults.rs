@@ -1,0 +1,140 @@
+//! Full and broken disks.
+
+use std::{error::Error as _, io::ErrorKind};
+
+use super::*;
+use crate::store::journal::faulty::{Call, Dice, Loss};
+
+#[test]
+fn a_failed_write_names_the_file_and_the_remedy_and_ends_the_journal() {
+    let cases = [
+        (
+            Call::Write,
+            ErrorKind::StorageFull,
+            "cannot write",
+            "free space",
+        ),
+        (
+            Call::SetLen,
+            ErrorKind::StorageFull,
+            "cannot grow",
+            "free space",
+        ),
+        (
+            Call::Sync,
+            ErrorKind::Other,
+            "cannot sync",
+            "check the disk",
+        ),
+        (
+            Call::Write,
+            ErrorKind::ReadOnlyFilesystem,
+            "cannot write",
+            "writable",
+        ),
+    ];
+    for (call, kind, action, remedy) in cases {
+        let disk = FaultyDisk::default();
+        let (mut journal, _) = open(&disk).unwrap();
+        journal.append(&[put(1, "a", "x")]).unwrap();
+        disk.fail(call, kind);
+        let batch = [put(2, "b", &"y".repeat(400))];
+        let error = journal.append(&batch).unwrap_err();
+        let message = error.to_string();
+        for part in [action, remedy, "/data/log-00000000000000000000.seg"] {
+            assert!(message.contains(part), "{call:?}: {message}");
+        }
+        assert!(error.source().is_some());
+
+        let calls = disk.calls();
+        disk.fail(Call::Remove, kind);
+        assert_eq!(journal.append(&batch).unwrap_err().to_string(), message);
+        assert_eq!(journal.append(&[]).unwrap_err().to_string(), message);
+        assert!(journal.begin_compaction(2).is_err());
+        assert!(!journal.wants_compaction());
+        assert!(journal.close().is_err());
+        assert_eq!(
+            disk.calls(),
+            calls,
+            "a failed journal leaves the disk alone"
+        );
+    }
+}
+
+/// After a failed sync the system shows bytes that are not on the disk.
+#[test]
+fn what_is_found_after_a_failed_sync_is_made_durable_first() {
+    for rotate in [false, true] {
+        let disk = FaultyDisk::default();
+        let (mut journal, _) = open(&disk).unwrap();
+        journal.append(&[put(1, "a", "x")]).unwrap();
+        disk.fail(Call::Sync, ErrorKind::Other);
+        if rotate {
+            assert!(journal.begin_compaction(1).is_err());
+        } else {
+            assert!(journal.append(&[put(2, "b", "y")]).is_err());
+        }
+        let mut dice = Dice::new(1);
+        let restarted = disk.restart(Loss::Process, &mut dice);
+        let (mut journal, found) = open(&restarted).unwrap();
+        let after = restarted.restart(Loss::Everything, &mut dice);
+        assert_eq!(open(&after).unwrap().1, found);
+        journal.append(&[put(3, "c", "z")]).unwrap();
+        let after = restarted.restart(Loss::Everything, &mut dice);
+        assert_eq!(open(&after).unwrap().1.revision, 3);
+    }
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_written_leaves_the_journal_as_it_was() {
+    for call in [Call::Write, Call::Sync, Call::Create] {
+        let (disk, mut journal, mut model) = written_disk();
+        let compaction = journal.begin_compaction(7).unwrap();
+        disk.fail(call, ErrorKind::StorageFull);
+        let error = compaction.write(&mut model.live().into_iter()).unwrap_err();
+        assert!(error.to_string().contains("/data/snapshot-"), "{error}");
+        assert!(error.to_string().contains("free space"), "{error}");
+        disk.fail(Call::Remove, ErrorKind::Other);
+        assert!(
+            !disk
+                .list()
+                .unwrap()
+                .iter()
+                .any(|name| name.ends_with(".tmp"))
+        );
+
+        assert!(!journal.wants_compaction());
+        let batch = [put(8, "f", "eight")];
+        journal.append(&batch).unwrap();
+        model.apply(&batch);
+        assert!(model.matches(&open(&disk.copy()).unwrap().1), "{call:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_named_takes_no_effect() {
+    for call in [Call::Rename, Call::SyncFolder, Call::Remove] {
+        let (disk, mut journal, mut model) = written_disk();
+        let compaction = journal.begin_compaction(7).unwrap();
+        let snapshot = compaction.write(&mut model.live().into_iter()).unwrap();
+        disk.fail(call, ErrorKind::Other);
+        let error = journal.finish_compaction(snapshot).unwrap_err();
+        assert!(error.to_string().contains("/data"), "{error}");
+        disk.fail(Call::Create, ErrorKind::Other);
+        let batch = [put(8, "f", "eight")];
+        journal.append(&batch).unwrap();
+        model.apply(&batch);
+        for loss in [Loss::Everything, Loss::Nothing] {
+            let after = disk.restart(loss, &mut Dice::new(1));
+            assert!(model.matches(&open(&after).unwrap().1), "{call:?} {loss:?}");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_can_be_opened_and_read() {
+    let (disk, _, model) = written_disk();
+    let full = disk.copy();
+    full.fail(Call::SetLen, ErrorKind::StorageFull);
+    assert!(model.matches(&open(&full).unwrap().1));
+}
