@@ -295,6 +295,3 @@ impl fmt::Debug for Store {
             .finish_non_exhaustive()
     }
 }
-//! The revisioned store, in memory or durable.
-
-pub mod journal;

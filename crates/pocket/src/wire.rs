@@ -1,8 +1,18 @@
-//! HTTP, content negotiation and the encodings of bodies.
-
-pub mod decode;
-//! What crosses the wire: content types and their decoding.
+//! What crosses the wire: HTTP, content negotiation, the encodings of bodies, TLS.
 //!
 //! May use every other room; no other room uses it.
 
+mod authenticate;
+mod body;
+pub mod decode;
+mod documents;
+mod negotiate;
 pub mod protobuf;
+mod route;
+mod serve;
+mod service;
+
+pub use authenticate::Authenticate;
+pub use body::Body;
+pub use serve::serve;
+pub use service::Service;

@@ -6,11 +6,12 @@
 use std::{mem, sync::Arc, thread};
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::{
-    Error, Event, Object, Retention, Shared, Store, Waiter,
-    journal::{self, Disk, Journal, Record},
+    Change, Error, Event, Object, Retention, Shared, Store, Waiter,
+    journal::{self, Disk, Journal, Record, Recovered},
     state::State,
 };
 
@@ -22,6 +23,7 @@ type Queued = (Arc<Event>, oneshot::Sender<Result<(), Error>>);
 pub(super) struct Queue {
     waiting: Vec<Queued>,
     closed: bool,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 /// Separates resource from path in a journal key; neither can contain it.
@@ -29,26 +31,33 @@ const SEPARATOR: u8 = 0;
 
 impl Store {
     /// Opens the store on `disk`, starting its writer thread.
-    pub fn durable(disk: Box<dyn Disk>, retention: Retention) -> Result<Self, journal::Error> {
-        let (journal, recovered) = Journal::open(disk)?;
-        let objects = recovered.live.into_iter().filter_map(|record| {
-            let (resource, path) = split(&record.key)?;
-            Some((resource, path, Object::new(record.revision, record.value?)))
-        });
-        let state = State::restore(recovered.revision, objects);
-        let store = Self::with(state, retention, true);
+    pub fn durable(
+        disk: Box<dyn Disk>,
+        retention: Retention,
+        now: Timestamp,
+    ) -> Result<Self, journal::Error> {
+        let (journal, recovered) = Journal::open(disk, journal::Settings::default())?;
+        let store = Self::with(restore(recovered, now), retention, true);
         let shared = Arc::clone(&store.shared);
         let writer = thread::Builder::new().name("pocket-writer".into());
-        writer
-            .spawn(move || shared.run(journal))
-            .map_err(journal::Error::thread)?;
+        let thread = writer.spawn(move || shared.run(journal)).map_err(journal::Error::thread)?;
+        store.shared.queue.lock().thread = Some(thread);
         Ok(store)
     }
 
-    /// Lets the writer thread finish what was queued and end. Later writes are refused.
+    /// Makes what was queued durable, ends the writer thread and lets go of the folder. Later
+    /// writes are refused.
     pub fn close(&self) {
-        self.shared.queue.lock().closed = true;
+        let thread = {
+            let mut queue = self.shared.queue.lock();
+            queue.closed = true;
+            queue.thread.take()
+        };
         self.shared.queued.notify_all();
+        if let Some(thread) = thread {
+            // A panic of the writer was reported by the panic hook already.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -71,6 +80,9 @@ impl Shared {
             if journal.wants_compaction() {
                 self.compact(&mut journal);
             }
+        }
+        if let Err(error) = journal.close() {
+            tracing::error!(error = %chain(&error), "the data folder could not be closed cleanly");
         }
         self.give_up(Vec::new(), "the server is stopping");
     }
@@ -103,8 +115,9 @@ impl Shared {
 
     /// After a failed append nothing is known of what reached the disk, so nothing more is written.
     fn break_down(&self, batch: Vec<Queued>, error: &journal::Error) {
-        tracing::error!(%error, "the data folder can no longer be written");
-        self.give_up(batch, &error.to_string());
+        let cause = chain(error);
+        tracing::error!(error = %cause, "the data folder can no longer be written");
+        self.give_up(batch, &cause);
     }
 
     /// Refuses `batch`, everything queued behind it, and all later writes.
@@ -134,6 +147,53 @@ impl Shared {
             self.break_down(Vec::new(), &error);
         }
     }
+}
+
+/// The error with what caused it, since the text travels without the error.
+fn chain(error: &journal::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text.push_str(": ");
+        text.push_str(&next.to_string());
+        cause = next.source();
+    }
+    text
+}
+
+/// The state that a folder holds. What is restored counts as having happened now.
+fn restore(recovered: Recovered, now: Timestamp) -> State {
+    let objects = recovered.live.into_iter().filter_map(|record| {
+        let (resource, path) = split(&record.key)?;
+        Some((resource, path, Object::new(record.revision, record.value?)))
+    });
+    let mut state = State::restore(recovered.revision, recovered.tail_after, objects);
+    for change in recovered.tail {
+        if let Some(event) = past_event(change, now) {
+            state.remember(Arc::new(event));
+        }
+    }
+    state
+}
+
+fn past_event(change: journal::Change, at: Timestamp) -> Option<Event> {
+    let (resource, path) = split(&change.record.key)?;
+    let revision = change.record.revision;
+    let previous = change.previous.and_then(|record| Some(Object::new(record.revision, record.value?)));
+    let (kind, json) = match (change.record.value, &previous) {
+        (Some(json), None) => (Change::Added, json),
+        (Some(json), Some(_)) => (Change::Modified, json),
+        (None, Some(previous)) => (Change::Deleted, previous.at_revision(revision)),
+        (None, None) => return None,
+    };
+    Some(Event {
+        change: kind,
+        resource,
+        path,
+        object: Arc::new(Object::new(revision, json)),
+        previous: previous.map(Arc::new),
+        at,
+    })
 }
 
 fn record(event: &Event) -> Record {

@@ -100,9 +100,15 @@ impl State {
         }
     }
 
-    /// A state restored from disk.
-    pub(super) fn restore(revision: u64, objects: impl Iterator<Item = (Arc<str>, Arc<str>, Object)>) -> Self {
+    /// A state restored from disk, of which the changes after `known` will be remembered.
+    pub(super) fn restore(
+        revision: u64,
+        known: u64,
+        objects: impl Iterator<Item = (Arc<str>, Arc<str>, Object)>,
+    ) -> Self {
         let mut state = Self::new(revision);
+        state.compacted = known;
+        state.born = known;
         for (resource, path, object) in objects {
             state.bucket(&resource).objects.insert(path, Arc::new(object));
         }
@@ -193,6 +199,14 @@ impl State {
         while self.weight > retention.bytes && self.log.len() > 1 {
             self.forget_oldest();
         }
+    }
+
+    /// Takes in a change that was committed before the state was restored.
+    pub(super) fn remember(&mut self, event: Arc<Event>) {
+        self.weight += event.weight();
+        self.log.push_back(event.clone());
+        let bucket = self.bucket(&event.resource);
+        bucket.log.push_back(event);
     }
 
     /// Drops everything that was sequenced but will never commit.

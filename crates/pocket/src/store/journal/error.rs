@@ -124,6 +124,16 @@ impl Error {
         }
     }
 
+    /// The writer thread could not be started.
+    pub(in crate::store) fn thread(cause: io::Error) -> Self {
+        Self::Io {
+            action: "start the writer thread of",
+            path: PathBuf::from("the data folder"),
+            remedy: "let this user run more threads, then start again",
+            cause: Arc::new(cause),
+        }
+    }
+
     pub(super) fn corrupt(
         disk: &dyn Disk,
         name: &str,

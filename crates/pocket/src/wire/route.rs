@@ -1,0 +1,143 @@
+//! From method and path to what is asked.
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+
+use crate::{
+    rest::{Target, Verb},
+    status::{ApiError, Result},
+};
+
+/// What a path is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Route {
+    /// `/api`: the versions of the core group.
+    CoreVersions,
+    /// `/apis`: all groups.
+    Groups,
+    /// `/apis/G`.
+    Group(String),
+    /// `/api/V` or `/apis/G/V`: group and version.
+    Version(String, String),
+    /// `/openapi/v3`.
+    OpenApiIndex,
+    /// `/openapi/v3/...`: group and version.
+    OpenApi(String, String),
+    /// `/version`.
+    ServerVersion,
+    /// `/healthz`, `/livez`, `/readyz`.
+    Health,
+    /// A resource.
+    Resource(Target),
+    /// Nothing.
+    Unknown,
+}
+
+/// What `path` is for.
+pub(super) fn route(path: &str) -> Route {
+    let parts: Vec<String> = path
+        .split('/')
+        .filter(|part| !part.is_empty())
+        .map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned())
+        .collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match parts.as_slice() {
+        ["api"] => Route::CoreVersions,
+        ["apis"] => Route::Groups,
+        ["api", version] => Route::Version(String::new(), (*version).into()),
+        ["apis", group] => Route::Group((*group).into()),
+        ["apis", group, version] => Route::Version((*group).into(), (*version).into()),
+        ["api", version, rest @ ..] => target("", version, rest).map_or(Route::Unknown, Route::Resource),
+        ["apis", group, version, rest @ ..] => target(group, version, rest).map_or(Route::Unknown, Route::Resource),
+        ["openapi", "v3"] => Route::OpenApiIndex,
+        ["openapi", "v3", "api", version] => Route::OpenApi(String::new(), (*version).into()),
+        ["openapi", "v3", "apis", group, version] => Route::OpenApi((*group).into(), (*version).into()),
+        ["version"] => Route::ServerVersion,
+        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        _ => Route::Unknown,
+    }
+}
+
+fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
+    let place = |namespace: &str, rest: &[&str]| {
+        let (plural, rest) = rest.split_first()?;
+        let (name, rest) = rest.split_first().map_or(("", rest), |(name, rest)| (*name, rest));
+        let subresource = match rest {
+            [] => None,
+            [subresource] => Some((*subresource).to_owned()),
+            _ => return None,
+        };
+        Some(Target {
+            group: group.into(),
+            version: version.into(),
+            plural: (*plural).into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            subresource,
+        })
+    };
+    match rest {
+        // Subresources of a namespace look like resources inside it.
+        ["namespaces", _, "status" | "finalize"] => place("", rest),
+        ["namespaces", namespace, inside @ ..] if !inside.is_empty() => place(namespace, inside),
+        _ => place("", rest),
+    }
+}
+
+/// What is done to `target`.
+pub(super) fn verb(method: &Method, target: &Target, watch: bool) -> Result<Verb> {
+    let named = !target.name.is_empty();
+    match (method.as_str(), named) {
+        ("GET" | "HEAD", _) if watch && target.subresource.is_none() => Ok(Verb::Watch),
+        ("GET" | "HEAD", true) => Ok(Verb::Get),
+        ("GET" | "HEAD", false) => Ok(Verb::List),
+        ("POST", false) => Ok(Verb::Create),
+        ("POST", true) if target.subresource.is_some() => Ok(Verb::Create),
+        ("PUT", true) => Ok(Verb::Update),
+        ("PATCH", true) => Ok(Verb::Patch),
+        ("DELETE", true) => Ok(Verb::Delete),
+        ("DELETE", false) => Ok(Verb::DeleteCollection),
+        _ => Err(ApiError::method_not_allowed()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(path: &str) -> Target {
+        match route(path) {
+            Route::Resource(target) => target,
+            other => panic!("{path} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn namespaced_objects_and_their_subresources() {
+        let target = resource("/apis/apps/v1/namespaces/d/deployments/web/scale");
+        assert_eq!(target.path(), "d/web");
+        assert_eq!((target.plural.as_str(), target.subresource.as_deref()), ("deployments", Some("scale")));
+    }
+
+    #[test]
+    fn a_namespace_is_an_object_of_its_own() {
+        let target = resource("/api/v1/namespaces/d/finalize");
+        assert_eq!((target.plural.as_str(), target.name.as_str()), ("namespaces", "d"));
+        assert!(target.namespace.is_empty());
+        let inside = resource("/api/v1/namespaces/d/pods");
+        assert_eq!((inside.plural.as_str(), inside.namespace.as_str()), ("pods", "d"));
+    }
+
+    #[test]
+    fn escaped_names_are_read() {
+        let target = resource("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode");
+        assert_eq!(target.name, "system:node");
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere() {
+        for path in ["/", "/foo", "/openapi/v2", "/api/v1/namespaces/a/pods/b/log/x"] {
+            assert_eq!(route(path), Route::Unknown, "{path}");
+        }
+    }
+}
