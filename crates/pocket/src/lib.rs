@@ -10,7 +10,7 @@
 //! - [`environment`]: the clock, randomness and spawner parameters;
 //! - [`schema`]: the shape of built-in and custom objects;
 //! - `store`: the revisioned store, in memory or durable;
-//! - `patch`: JSON, merge and strategic patches, server-side apply and managed fields;
+//! - [`patch`]: JSON, merge and strategic patches, server-side apply and managed fields;
 //! - `crd`: custom resource definitions, their schemas and rules;
 //! - `kinds`: the table of built-in kinds, with their defaults and rules. Nothing else knows a
 //!   built-in kind by name;
@@ -20,5 +20,6 @@
 
 pub mod environment;
 pub mod kinds;
+pub mod patch;
 pub mod schema;
 pub mod status;
