@@ -86,29 +86,23 @@ pub fn apply(
         takeover::adopt(&mut managers, stamp);
     }
     let claim = stamp.scope.keep(FieldSet::of_value(schema, config));
-    let own = Entry::by(stamp, Operation::Apply, claim);
-    let last = managers.take(&own);
+    let mut own = Entry::by(stamp, Operation::Apply, claim);
     let mut object = merged(schema, live, config);
-    if let Some(last) = last {
-        // What nobody owns stays too: `metadata` does not go with its last label.
-        let kept = managers.all().union(own.fields.clone());
-        let kept = kept.union(untracked().clone());
+    if let Some(last) = managers.take(&own) {
+        let kept = kept(&managers, &own, last_applied.is_some());
         prune::prune(Some(schema), &mut object, &last.fields, Some(&kept));
     }
     let mut changes = Comparison::default();
     if let Some(live) = live {
         changes = compare(schema, Some(live), &object)
             .map(|set| stamp.scope.keep(set.difference(untracked())));
-        let yielding = match last_applied.filter(|_| !force) {
-            Some(text) => takeover::unchanged(schema, live, text, stamp),
-            None => None,
-        };
+        let yielding = last_applied
+            .filter(|_| !force)
+            .and_then(|text| takeover::unchanged(schema, live, text, stamp));
         yield_fields(&mut managers, &changes, yielding.as_ref(), force)?;
     }
-    managers.join(Entry {
-        fields: own.fields.difference(untracked()),
-        ..own
-    });
+    own.fields = own.fields.difference(untracked());
+    managers.join(own);
     managers.drop_empty();
     put_managed_fields(&mut object, managers.encode());
     if last_applied.is_some() {
@@ -118,6 +112,18 @@ pub fn apply(
         keep_times(live, &mut object);
     }
     Ok(Applied { object, changes })
+}
+
+/// What stays whatever the applier owned before. What nobody may own is part of it: `metadata`
+/// does not go with its last label.
+fn kept(others: &Managers, own: &Entry, took_over: bool) -> FieldSet {
+    let kept = others.all().union(own.fields.clone());
+    let kept = kept.union(untracked().clone());
+    if took_over {
+        kept.union(takeover::annotation())
+    } else {
+        kept
+    }
 }
 
 fn check_config(schema: Schema<'_>, config: &Value, stamp: &Stamp<'_>) -> Result<(), Error> {

@@ -5,7 +5,7 @@
 //! `kubectl` is the same person's next apply: it takes those fields over instead of meeting them
 //! as a stranger's, and keeps the annotation current for those who go back.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     patch::managed::{Element, Entry, FieldSet, Managers, Operation, Stamp, compare},
@@ -36,13 +36,16 @@ pub(super) fn adopt(managers: &mut Managers, stamp: &Stamp<'_>) {
             && entry.operation == Operation::Update
             && entry.subresource.is_empty()
     });
-    // The annotation is nobody's: dropping it from the configuration must not remove it.
+    for entry in client_side {
+        managers.join(Entry::by(stamp, Operation::Apply, entry.fields));
+    }
+}
+
+/// The annotation, which the server keeps although no configuration names it.
+pub(super) fn annotation() -> FieldSet {
     let mut annotation = FieldSet::default();
     annotation.insert(&["metadata", "annotations", LAST_APPLIED].map(Element::field));
-    for entry in client_side {
-        let fields = entry.fields.difference(&annotation);
-        managers.join(Entry::by(stamp, Operation::Apply, fields));
-    }
+    annotation
 }
 
 /// The fields of the last client-side configuration that still have the value it gave them.
@@ -68,11 +71,11 @@ pub(super) fn unchanged(
 /// Writes the new configuration into the annotation, unless it has grown too big for one.
 pub(super) fn refresh(object: &mut Value, config: &Value) {
     let mut config = config.clone();
-    if let Some(annotations) = config["metadata"]["annotations"].as_object_mut() {
+    if let Some(annotations) = annotations_of(&mut config) {
         annotations.remove(LAST_APPLIED);
     }
     let text = format!("{config}\n");
-    let Some(annotations) = object["metadata"]["annotations"].as_object_mut() else {
+    let Some(annotations) = annotations_of(object) else {
         return;
     };
     if text.len() > ANNOTATIONS_LIMIT {
@@ -80,4 +83,8 @@ pub(super) fn refresh(object: &mut Value, config: &Value) {
     } else {
         annotations.insert(LAST_APPLIED.into(), text.into());
     }
+}
+
+fn annotations_of(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    object.pointer_mut("/metadata/annotations")?.as_object_mut()
 }

@@ -358,7 +358,10 @@ fn a_changed_field_moves_to_who_changed_it_and_the_rest_stays() {
         json!({"f:data": {"f:b": {}, "f:d": {}}})
     );
     let entries = new["metadata"]["managedFields"].as_array().unwrap();
-    let times: Vec<_> = entries.iter().map(|e| e["time"].as_str().unwrap()).collect();
+    let times: Vec<_> = entries
+        .iter()
+        .map(|e| e["time"].as_str().unwrap())
+        .collect();
     assert_eq!(times, ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"]);
 }
 

@@ -24,7 +24,9 @@ fn paths() -> impl Strategy<Value = Vec<Vec<Element>>> {
 
 fn set_of(paths: &[Vec<Element>]) -> FieldSet {
     let mut set = FieldSet::default();
-    paths.iter().for_each(|path| set.insert(path));
+    for path in paths {
+        set.insert(path);
+    }
     set
 }
 
