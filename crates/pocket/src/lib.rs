@@ -11,7 +11,7 @@
 //! - [`schema`]: the shape of built-in and custom objects;
 //! - [`quantity`] and [`selector`]: amounts, and which objects are meant;
 //! - `store`: the revisioned store, in memory or durable;
-//! - `patch`: JSON, merge and strategic patches, server-side apply and managed fields;
+//! - [`patch`]: JSON, merge and strategic patches, server-side apply and managed fields;
 //! - `crd`: custom resource definitions, their schemas and rules;
 //! - `kinds`: the table of built-in kinds, with their defaults and rules. Nothing else knows a
 //!   built-in kind by name;

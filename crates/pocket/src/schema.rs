@@ -190,6 +190,12 @@ impl<'a> Schema<'a> {
         self.id
     }
 
+    /// Whether this is a built-in type, which a Kubernetes server holds as a struct: a struct
+    /// inside it is there, empty, before anybody set it.
+    pub fn is_builtin(self) -> bool {
+        std::ptr::eq(self.set, builtin())
+    }
+
     /// Another node of the same arena.
     pub fn sibling(self, id: NodeId) -> Schema<'a> {
         self.set.at(id)

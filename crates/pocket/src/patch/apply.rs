@@ -1,0 +1,269 @@
+//! Server-side apply: one manager says what it wants, and owns exactly that.
+//!
+//! The invariant: after an apply, the manager's Apply entry names what its configuration claims
+//! and nothing else, and the object has no field left that only this manager owned and no longer
+//! claims.
+
+mod check;
+mod conflict;
+mod merge;
+mod prune;
+mod takeover;
+#[cfg(test)]
+mod tests;
+
+pub use check::Problem;
+pub use conflict::Conflict;
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::managed::{
+    BadEntry, Comparison, Entry, FieldSet, Managers, Operation, Stamp, compare, keep_times,
+    put_managed_fields, untracked,
+};
+use crate::{schema::Schema, status::ApiError};
+
+/// The manager of everything that was there before the first apply to an untracked object.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Why an apply was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// Others own fields with other values. Grouped by owner.
+    #[error("{}", conflict::message(.0))]
+    Conflicts(Vec<Conflict>),
+    /// The configuration brings managed fields of its own.
+    #[error("metadata.managedFields must be nil")]
+    ManagedFields,
+    /// The configuration is of another version than the request.
+    #[error(
+        "Incorrect version specified in apply patch. Specified patch version: {given}, expected: {expected}"
+    )]
+    Version {
+        /// What the configuration says.
+        given: String,
+        /// What the request was made in.
+        expected: String,
+    },
+    /// The configuration does not fit its schema.
+    #[error("failed to create typed patch object ({subject}): {}", list(problems))]
+    Config {
+        /// `namespace/name; group/version, Kind=kind`.
+        subject: String,
+        /// What is wrong.
+        problems: Vec<Problem>,
+    },
+    /// The stored object's managed fields are broken.
+    #[error("failed to decode managed fields: {0}")]
+    Stored(BadEntry),
+}
+
+/// The outcome of an apply, before defaulting and validation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// The merged object with its managed fields. Equal to the live object if nothing changed.
+    pub object: Value,
+    /// What the apply changed, seen from the live object; empty on create.
+    pub changes: Comparison,
+}
+
+/// Applies `config` over `live`, which is `None` when the object does not exist yet.
+///
+/// On create the caller still has to complete `metadata`. On update, a caller that changes the
+/// object afterwards (defaults, reset fields) calls [`keep_times`] at the end.
+pub fn apply(
+    schema: Schema<'_>,
+    live: Option<&Value>,
+    config: &Value,
+    stamp: &Stamp<'_>,
+    force: bool,
+) -> Result<Applied, Error> {
+    check_config(schema, config, stamp)?;
+    let last_applied = takeover::last_applied(live, stamp);
+    let mut managers = owners(schema, live, stamp)?;
+    if last_applied.is_some() {
+        takeover::adopt(&mut managers, stamp);
+    }
+    let claim = stamp.scope.keep(FieldSet::of_value(schema, config));
+    let mut own = Entry::by(stamp, Operation::Apply, claim);
+    let mut object = merged(schema, live, config);
+    if let Some(last) = managers.take(&own) {
+        let kept = kept(&managers, &own, last_applied.is_some());
+        prune::prune(Some(schema), &mut object, &last.fields, Some(&kept));
+    }
+    let mut changes = Comparison::default();
+    if let Some(live) = live {
+        changes = compare(schema, Some(live), &object)
+            .map(|set| stamp.scope.keep(set.difference(untracked())));
+        let yielding = last_applied
+            .filter(|_| !force)
+            .and_then(|text| takeover::unchanged(schema, live, text, stamp));
+        yield_fields(&mut managers, &changes, yielding.as_ref(), force)?;
+    }
+    own.fields = own.fields.difference(untracked());
+    managers.join(own);
+    managers.drop_empty();
+    put_managed_fields(&mut object, managers.encode());
+    if last_applied.is_some() {
+        takeover::refresh(&mut object, config);
+    }
+    if let Some(live) = live {
+        keep_times(live, &mut object);
+    }
+    Ok(Applied { object, changes })
+}
+
+/// What stays whatever the applier owned before. What nobody may own is part of it: `metadata`
+/// does not go with its last label.
+fn kept(others: &Managers, own: &Entry, took_over: bool) -> FieldSet {
+    let kept = others.all().union(own.fields.clone());
+    let kept = kept.union(untracked().clone());
+    if took_over {
+        kept.union(takeover::annotation())
+    } else {
+        kept
+    }
+}
+
+fn check_config(schema: Schema<'_>, config: &Value, stamp: &Stamp<'_>) -> Result<(), Error> {
+    let given = config["apiVersion"].as_str().unwrap_or_default();
+    if given != stamp.api_version {
+        return Err(Error::Version {
+            given: given.into(),
+            expected: stamp.api_version.into(),
+        });
+    }
+    if !config["metadata"]["managedFields"].is_null() {
+        return Err(Error::ManagedFields);
+    }
+    let problems = check::check(schema, config);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let subject = subject(config);
+    Err(Error::Config { subject, problems })
+}
+
+/// The owners of the live object. If nobody was ever recorded, one stands in for all of them, so
+/// that the first apply meets conflicts and not silence.
+fn owners(schema: Schema<'_>, live: Option<&Value>, stamp: &Stamp<'_>) -> Result<Managers, Error> {
+    let Some(live) = live else {
+        return Ok(Managers::default());
+    };
+    let mut managers = Managers::of(live).map_err(Error::Stored)?;
+    if managers.is_empty() {
+        let present = compare(schema, None, live);
+        let fields = present.added.union(present.modified);
+        let fields = stamp.scope.keep(fields.difference(untracked()));
+        let stamp = Stamp {
+            manager: BEFORE_FIRST_APPLY,
+            ..*stamp
+        };
+        managers.join(Entry::by(&stamp, Operation::Update, fields));
+    }
+    Ok(managers)
+}
+
+/// The configuration over the live object, without its managed fields.
+fn merged(schema: Schema<'_>, live: Option<&Value>, config: &Value) -> Value {
+    let Some(live) = live.and_then(Value::as_object) else {
+        return config.clone();
+    };
+    let without_entries = |metadata: &Map<String, Value>| {
+        let kept = metadata.iter().filter(|(name, _)| *name != "managedFields");
+        kept.map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    };
+    let fields = live.iter().map(|(name, value)| match value {
+        Value::Object(metadata) if name == "metadata" => {
+            (name.clone(), Value::Object(without_entries(metadata)))
+        }
+        _ => (name.clone(), value.clone()),
+    });
+    let mut object = Value::Object(fields.collect());
+    merge::merge(Some(schema), &mut object, config);
+    object
+}
+
+/// Takes what changed from all other owners, or says why it may not.
+fn yield_fields(
+    managers: &mut Managers,
+    changes: &Comparison,
+    yielding: Option<&FieldSet>,
+    force: bool,
+) -> Result<(), Error> {
+    let taken = changes.modified.clone().union(changes.added.clone());
+    if !force {
+        refuse_conflicts(managers, &taken, yielding)?;
+    }
+    for entry in managers.iter_mut() {
+        let fields = std::mem::take(&mut entry.fields);
+        entry.fields = fields.difference(&taken).difference(&changes.removed);
+    }
+    Ok(())
+}
+
+fn refuse_conflicts(
+    managers: &Managers,
+    taken: &FieldSet,
+    yielding: Option<&FieldSet>,
+) -> Result<(), Error> {
+    let mut conflicts = Vec::new();
+    for entry in managers.iter() {
+        let mut fields = entry.fields.intersection(taken);
+        if let Some(yielding) = yielding {
+            fields = fields.difference(yielding);
+        }
+        conflicts.extend(Conflict::over(entry, &fields));
+    }
+    if conflicts.is_empty() {
+        return Ok(());
+    }
+    // Stable, and not by path: the paths of an owner are in the order of the set.
+    conflicts.sort_by(|a, b| a.owner_order().cmp(&b.owner_order()));
+    Err(Error::Conflicts(conflicts))
+}
+
+fn subject(config: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &config["metadata"];
+    let version = text(&config["apiVersion"]);
+    // The core group is written as an empty one.
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!(
+        "{}/{}; {slash}{version}, Kind={}",
+        text(&metadata["namespace"]),
+        text(&metadata["name"]),
+        text(&config["kind"]),
+    )
+}
+
+fn list(problems: &[Problem]) -> String {
+    if let [only] = problems {
+        return only.to_string();
+    }
+    let lines = problems.iter().map(|problem| format!("\n  {problem}"));
+    std::iter::once("errors:".to_owned()).chain(lines).collect()
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Conflicts(conflicts) => {
+                let refusal = Self::new(StatusCode::CONFLICT, "Conflict", message);
+                conflicts.iter().fold(refusal, |refusal, conflict| {
+                    let text = format!("conflict with {}", conflict.owner());
+                    refusal.caused_by("FieldManagerConflict", &conflict.path, text)
+                })
+            }
+            Error::ManagedFields | Error::Version { .. } => Self::bad_request(message),
+            // A configuration that does not fit is the client's doing, but a Kubernetes server
+            // answers 500 with no reason, and clients have learned to match that.
+            Error::Config { .. } | Error::Stored(_) => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+            }
+        }
+    }
+}

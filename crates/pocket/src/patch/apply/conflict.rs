@@ -1,0 +1,84 @@
+//! Fields that somebody else owns with another value.
+
+use std::fmt::{self, Write as _};
+
+use crate::patch::managed::{Entry, FieldSet, Operation};
+
+/// One field an apply may not change without force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// Who owns it.
+    pub manager: String,
+    /// How they came to own it.
+    pub operation: Operation,
+    /// The version they wrote in.
+    pub api_version: String,
+    /// The subresource they wrote through, empty for the resource itself.
+    pub subresource: String,
+    /// The field, such as `.spec.replicas`.
+    pub path: String,
+}
+
+impl Conflict {
+    /// One conflict for each member of `fields`.
+    pub(super) fn over<'a>(
+        owner: &'a Entry,
+        fields: &FieldSet,
+    ) -> impl Iterator<Item = Self> + use<'a> {
+        let mut paths = Vec::new();
+        fields.for_each(&mut |path| paths.push(path.iter().map(ToString::to_string).collect()));
+        paths.into_iter().map(|path| Self {
+            manager: owner.manager.clone(),
+            operation: owner.operation,
+            api_version: owner.api_version.clone(),
+            subresource: owner.subresource.clone(),
+            path,
+        })
+    }
+
+    /// The owner as the messages name it; an applier has no version.
+    pub(super) fn owner(&self) -> impl fmt::Display + '_ {
+        fmt::from_fn(|f| {
+            write!(f, "{:?}", self.manager)?;
+            if !self.subresource.is_empty() {
+                write!(f, " with subresource {:?}", self.subresource)?;
+            }
+            if self.operation == Operation::Update {
+                write!(f, " using {}", self.api_version)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// By what the conflicts of several owners are ordered.
+    pub(super) fn owner_order(&self) -> (&str, Operation, &str, &str) {
+        (
+            &self.manager,
+            self.operation,
+            &self.api_version,
+            &self.subresource,
+        )
+    }
+
+    fn same_owner(&self, other: &Self) -> bool {
+        self.owner_order() == other.owner_order()
+    }
+}
+
+/// What an apply that met `conflicts` is told. They must be grouped by owner.
+pub(super) fn message(conflicts: &[Conflict]) -> String {
+    if let [only] = conflicts {
+        let (owner, path) = (only.owner(), &only.path);
+        return format!("Apply failed with 1 conflict: conflict with {owner}: {path}");
+    }
+    let mut text = format!("Apply failed with {} conflicts: ", conflicts.len());
+    for (at, group) in conflicts.chunk_by(Conflict::same_owner).enumerate() {
+        let break_ = if at > 0 { "\n" } else { "" };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{break_}conflicts with {}:", group[0].owner());
+        for conflict in group {
+            let _ = write!(text, "\n- {}", conflict.path);
+        }
+    }
+    text
+}

@@ -1,0 +1,82 @@
+//! Taking away what an applier no longer applies.
+//!
+//! A field goes when the applier owned it, does not claim it any more, and nobody else owns it.
+//! A struct counts as owned by whoever owns something in it: when its last owner leaves, it goes
+//! with all that was defaulted into it.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    patch::managed::{
+        FieldSet,
+        shape::{self, Shape},
+    },
+    schema::Schema,
+};
+
+/// Takes out of `value` what `last` owned and `kept` does not.
+pub(super) fn prune(
+    schema: Option<Schema<'_>>,
+    value: &mut Value,
+    last: &FieldSet,
+    kept: Option<&FieldSet>,
+) {
+    match (shape::shape(schema, value), value) {
+        (Shape::Fields, Value::Object(fields)) => prune_fields(schema, fields, last, kept),
+        (shape @ (Shape::Set | Shape::Keyed(_)), Value::Array(list)) => {
+            let items = shape::items(schema);
+            let mut at = 0;
+            list.retain_mut(|item| {
+                let element = shape::element_or_index(shape, items, at, item);
+                at += 1;
+                let Some(last) = last.child(&element) else {
+                    return true;
+                };
+                let kept = kept.and_then(|kept| kept.child(&element));
+                if last.is_owned() && !kept.is_some_and(FieldSet::is_owned) {
+                    return false;
+                }
+                prune(items, item, last, kept);
+                true
+            });
+        }
+        _ => {}
+    }
+}
+
+fn prune_fields(
+    schema: Option<Schema<'_>>,
+    fields: &mut Map<String, Value>,
+    last: &FieldSet,
+    kept: Option<&FieldSet>,
+) {
+    for (element, last) in last.children() {
+        let Some(name) = element.as_field() else {
+            continue;
+        };
+        let Some(value) = fields.get_mut(name) else {
+            continue;
+        };
+        let (below, named) = shape::part(schema, name);
+        let kept = kept.and_then(|kept| kept.child(element));
+        let was_ours = named || last.is_owned();
+        let stays = kept.is_some_and(|kept| named || kept.is_owned());
+        if was_ours && !stays {
+            fields.remove(name);
+            continue;
+        }
+        let before = part_count(value);
+        prune(below, value, last, kept);
+        if before > 0 && part_count(value) == 0 {
+            fields.remove(name);
+        }
+    }
+}
+
+fn part_count(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => fields.len(),
+        Value::Array(items) => items.len(),
+        _ => 0,
+    }
+}

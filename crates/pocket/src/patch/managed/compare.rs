@@ -1,0 +1,239 @@
+//! What changed between two objects, as sets of paths.
+//!
+//! Unlike a claim, a comparison names containers too: a map, list or struct that was not there
+//! before is itself added. That is why an update that sets the first label owns `f:labels: {".",
+//! "f:app"}` while an apply of the same label owns `f:labels: {"f:app"}`.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Element, FieldSet,
+    shape::{self, Shape},
+    zero,
+};
+use crate::schema::Schema;
+
+/// The paths that differ between two objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// There now, and not before.
+    pub added: FieldSet,
+    /// There before and now, with another value.
+    pub modified: FieldSet,
+    /// There before, and no longer.
+    pub removed: FieldSet,
+}
+
+impl Comparison {
+    /// Nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
+    /// The same comparison with each set passed through `f`.
+    #[must_use]
+    pub fn map(self, f: impl Fn(FieldSet) -> FieldSet) -> Self {
+        Self {
+            added: f(self.added),
+            modified: f(self.modified),
+            removed: f(self.removed),
+        }
+    }
+
+    fn push(&mut self, element: impl FnOnce() -> Element, child: Self) {
+        if child.is_empty() {
+            return;
+        }
+        let element = element();
+        self.added.push(element.clone(), child.added);
+        self.modified.push(element.clone(), child.modified);
+        self.removed.push(element, child.removed);
+    }
+
+    fn sort(&mut self) {
+        self.added.sort();
+        self.modified.sort();
+        self.removed.sort();
+    }
+}
+
+/// What differs between `old` and `new`; with no `old`, between an object of which nothing was
+/// set and `new`.
+pub fn compare(schema: Schema<'_>, old: Option<&Value>, new: &Value) -> Comparison {
+    walk(Some(schema), old.map_or(Old::Zero, Old::Is), Some(new))
+}
+
+/// What was at a place before.
+#[derive(Debug, Clone, Copy)]
+enum Old<'v> {
+    /// Nothing.
+    Absent,
+    /// Part of an object of which nothing was set: see [`zero`].
+    Zero,
+    /// This.
+    Is(&'v Value),
+}
+
+impl<'v> Old<'v> {
+    fn value(self) -> Option<&'v Value> {
+        match self {
+            Self::Is(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn field(self, schema: Option<Schema<'_>>, name: &str) -> Old<'v> {
+        match self {
+            Self::Is(value) => value.get(name).map_or(Old::Absent, Old::Is),
+            Self::Zero if zero::has(schema, name) => Old::Zero,
+            _ => Old::Absent,
+        }
+    }
+}
+
+fn walk(schema: Option<Schema<'_>>, old: Old<'_>, new: Option<&Value>) -> Comparison {
+    let mut out = Comparison::default();
+    let before = old.value().map_or(Shape::Leaf, |v| shape::shape(schema, v));
+    let after = new.map_or(Shape::Leaf, |v| shape::shape(schema, v));
+    if before == Shape::Leaf && after == Shape::Leaf {
+        leaf(old, new, &mut out);
+        return out;
+    }
+    if is_leaf_value(old.value(), before) || is_leaf_value(new, after) {
+        // One value became many, or many one: only structure that was deduced can do that.
+        out.modified.own();
+    } else if len(old.value()) == 0 && len(new) == 0 {
+        leaf(old, new, &mut out);
+        return out;
+    } else if matches!(old, Old::Absent) {
+        out.added.own();
+    } else if new.is_none() {
+        out.removed.own();
+    }
+    match if after == Shape::Leaf { before } else { after } {
+        Shape::Fields => fields(schema, old, new.and_then(Value::as_object), &mut out),
+        shape => list(schema, shape, old.value(), new, &mut out),
+    }
+    out.sort();
+    out
+}
+
+fn leaf(old: Old<'_>, new: Option<&Value>, out: &mut Comparison) {
+    match (old, new) {
+        (Old::Absent, Some(_)) => out.added.own(),
+        (Old::Is(_), None) => out.removed.own(),
+        (Old::Is(a), Some(b)) if a != b => out.modified.own(),
+        (Old::Zero, Some(b)) if !b.is_null() && len(Some(b)) > 0 => out.modified.own(),
+        _ => {}
+    }
+}
+
+/// Null takes whatever shape the other side has.
+fn is_leaf_value(value: Option<&Value>, shape: Shape<'_>) -> bool {
+    shape == Shape::Leaf && value.is_some_and(|v| !v.is_null())
+}
+
+fn len(value: Option<&Value>) -> usize {
+    match value {
+        None | Some(Value::Null) => 0,
+        Some(Value::Object(fields)) => fields.len(),
+        Some(Value::Array(items)) => items.len(),
+        Some(_) => 1,
+    }
+}
+
+fn fields(
+    schema: Option<Schema<'_>>,
+    old: Old<'_>,
+    new: Option<&Map<String, Value>>,
+    out: &mut Comparison,
+) {
+    for (name, value) in new.into_iter().flatten() {
+        let (below, _) = shape::part(schema, name);
+        let child = walk(below, old.field(schema, name), Some(value));
+        out.push(|| Element::field(name), child);
+    }
+    let gone = old.value().and_then(Value::as_object).into_iter().flatten();
+    for (name, value) in gone {
+        if new.is_some_and(|new| new.contains_key(name)) {
+            continue;
+        }
+        let (below, _) = shape::part(schema, name);
+        out.push(|| Element::field(name), walk(below, Old::Is(value), None));
+    }
+}
+
+fn list(
+    schema: Option<Schema<'_>>,
+    shape: Shape<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    out: &mut Comparison,
+) {
+    if old == new {
+        return;
+    }
+    let items = shape::items(schema);
+    let (old, new) = (keyed(shape, items, old), keyed(shape, items, new));
+    let (mut before, mut after) = (groups(&old), groups(&new));
+    let (mut left, mut right) = (before.next(), after.next());
+    loop {
+        let element = match (left, right) {
+            (None, None) => return,
+            (Some(a), None) => &a[0].0,
+            (None, Some(b)) => &b[0].0,
+            (Some(a), Some(b)) => (&a[0].0).min(&b[0].0),
+        };
+        let a = left.filter(|group| group[0].0 == *element);
+        let b = right.filter(|group| group[0].0 == *element);
+        let child = group(items, a.unwrap_or_default(), b.unwrap_or_default());
+        out.push(|| element.clone(), child);
+        if a.is_some() {
+            left = before.next();
+        }
+        if b.is_some() {
+            right = after.next();
+        }
+    }
+}
+
+type Item<'v> = (Element, &'v Value);
+
+/// The items of a list by element, those with equal elements in the order of the list.
+fn keyed<'v>(
+    shape: Shape<'_>,
+    items: Option<Schema<'_>>,
+    list: Option<&'v Value>,
+) -> Vec<Item<'v>> {
+    let list = list.and_then(Value::as_array).into_iter().flatten();
+    let mut keyed: Vec<_> = list
+        .enumerate()
+        .map(|(at, item)| (shape::element_or_index(shape, items, at, item), item))
+        .collect();
+    keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    keyed
+}
+
+fn groups<'a, 'v>(items: &'a [Item<'v>]) -> impl Iterator<Item = &'a [Item<'v>]> {
+    items.chunk_by(|(a, _), (b, _)| a == b)
+}
+
+/// Items that share an element are one value: they cannot be told apart.
+fn group(items: Option<Schema<'_>>, old: &[Item<'_>], new: &[Item<'_>]) -> Comparison {
+    match (old, new) {
+        ([], [(_, new)]) => walk(items, Old::Absent, Some(new)),
+        ([(_, old)], []) => walk(items, Old::Is(old), None),
+        ([(_, old)], [(_, new)]) => walk(items, Old::Is(old), Some(new)),
+        _ => {
+            let mut out = Comparison::default();
+            if old.is_empty() {
+                out.added.own();
+            } else if new.is_empty() {
+                out.removed.own();
+            } else if old != new {
+                out.modified.own();
+            }
+            out
+        }
+    }
+}

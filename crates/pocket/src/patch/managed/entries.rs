@@ -1,0 +1,259 @@
+//! The entries of `metadata.managedFields`: reading, writing, their order and their number.
+
+use serde_json::{Map, Value};
+
+use super::{BadFields, FieldSet, Stamp};
+
+/// More Update entries than this are joined, oldest first.
+const MOST_UPDATERS: usize = 10;
+const ANCIENT: &str = "ancient-changes";
+
+/// How a manager came to own its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By create, update or another patch.
+    Update,
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// One entry of `metadata.managedFields`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The manager's name.
+    pub manager: String,
+    /// How it wrote.
+    pub operation: Operation,
+    /// The version the fields are named in.
+    pub api_version: String,
+    /// The subresource it wrote through; empty for the resource itself.
+    pub subresource: String,
+    /// When it last changed its fields, RFC 3339 in UTC.
+    pub time: Option<String>,
+    /// What it owns.
+    pub fields: FieldSet,
+}
+
+/// Why `metadata.managedFields` was not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadEntry {
+    /// It is not a list of objects.
+    #[error("managed fields must be a list of entries")]
+    NotEntries,
+    /// An entry's operation is unknown.
+    #[error("operation must be `Apply` or `Update`")]
+    Operation,
+    /// An entry has no apiVersion.
+    #[error("apiVersion must not be empty")]
+    ApiVersion,
+    /// An entry's fields are of an unknown type.
+    #[error("invalid fieldsType {1:?} in managed fields entry {0}")]
+    FieldsType(usize, String),
+    /// An entry's fields are malformed.
+    #[error("cannot decode the fields of managed fields entry {0}")]
+    Fields(usize, #[source] BadFields),
+}
+
+/// All entries of one object; each manager, operation, version and subresource once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Managers(Vec<Entry>);
+
+impl Managers {
+    /// Reads the value of `metadata.managedFields`; null is no entries.
+    pub fn decode(value: &Value) -> Result<Self, BadEntry> {
+        let mut managers = Self::default();
+        let entries = match value {
+            Value::Null => return Ok(managers),
+            Value::Array(entries) => entries,
+            _ => return Err(BadEntry::NotEntries),
+        };
+        for (at, entry) in entries.iter().enumerate() {
+            let entry = Entry::decode(at, entry)?;
+            // As in a map, the last of two entries of one owner stays.
+            managers.0.retain(|other| !other.same_owner(&entry));
+            managers.0.push(entry);
+        }
+        Ok(managers)
+    }
+
+    /// The entries of `object`.
+    pub fn of(object: &Value) -> Result<Self, BadEntry> {
+        Self::decode(&object["metadata"]["managedFields"])
+    }
+
+    /// The value of `metadata.managedFields`: Apply before Update, then by time, manager, version
+    /// and subresource.
+    pub fn encode(mut self) -> Value {
+        self.0.sort_by(|a, b| a.order().cmp(&b.order()));
+        self.0.into_iter().map(Entry::encode).collect()
+    }
+
+    /// There are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The entries.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.0.iter_mut()
+    }
+
+    /// Every path somebody owns.
+    pub fn all(&self) -> FieldSet {
+        let sets = self.0.iter().map(|entry| entry.fields.clone());
+        sets.fold(FieldSet::default(), FieldSet::union)
+    }
+
+    /// Takes the entry of the same owner out.
+    pub(crate) fn take(&mut self, owner: &Entry) -> Option<Entry> {
+        let at = self.0.iter().position(|entry| entry.same_owner(owner))?;
+        Some(self.0.remove(at))
+    }
+
+    /// Takes out the entries that `which` names.
+    pub(crate) fn extract(&mut self, mut which: impl FnMut(&Entry) -> bool) -> Vec<Entry> {
+        self.0.extract_if(.., |entry| which(entry)).collect()
+    }
+
+    /// Adds an entry, joining it with one of the same owner.
+    pub(crate) fn join(&mut self, mut entry: Entry) -> &Entry {
+        if let Some(previous) = self.take(&entry) {
+            entry.fields = entry.fields.union(previous.fields);
+        }
+        self.0.push_mut(entry)
+    }
+
+    /// Forgets managers that own nothing.
+    pub(crate) fn drop_empty(&mut self) {
+        self.0.retain(|entry| !entry.fields.is_empty());
+    }
+
+    /// Joins the oldest Update entries of one version into one, until there are few enough.
+    pub(crate) fn cap(&mut self) {
+        let mut count = self.updaters().count();
+        if count <= MOST_UPDATERS {
+            return;
+        }
+        let mut oldest: Vec<Entry> = self.updaters().cloned().collect();
+        oldest.sort_by(|a, b| a.order().cmp(&b.order()));
+        let mut first: Vec<Entry> = Vec::new();
+        for entry in oldest {
+            if count <= MOST_UPDATERS {
+                return;
+            }
+            let Some(at) = first
+                .iter()
+                .position(|f| f.api_version == entry.api_version)
+            else {
+                first.push(entry);
+                continue;
+            };
+            let earlier = std::mem::replace(&mut first[at], entry.clone());
+            self.take(&earlier);
+            self.take(&entry);
+            let bucket = Entry {
+                manager: ANCIENT.into(),
+                subresource: String::new(),
+                fields: entry.fields.union(earlier.fields),
+                ..entry
+            };
+            first[at] = self.join(bucket).clone();
+            count -= 1;
+        }
+    }
+
+    fn updaters(&self) -> impl Iterator<Item = &Entry> {
+        let update = |entry: &&Entry| entry.operation == Operation::Update;
+        self.0.iter().filter(update)
+    }
+}
+
+impl Entry {
+    /// The entry of whoever writes with this stamp.
+    pub(crate) fn by(stamp: &Stamp<'_>, operation: Operation, fields: FieldSet) -> Self {
+        Self {
+            manager: stamp.manager.into(),
+            operation,
+            api_version: stamp.api_version.into(),
+            subresource: stamp.subresource.unwrap_or_default().into(),
+            time: Some(stamp.time.into()),
+            fields,
+        }
+    }
+
+    /// An applier is the same whatever version it applies.
+    pub(crate) fn same_owner(&self, other: &Self) -> bool {
+        self.manager == other.manager
+            && self.operation == other.operation
+            && self.subresource == other.subresource
+            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+    }
+
+    fn order(&self) -> (Operation, Option<&str>, &str, &str, &str) {
+        (
+            self.operation,
+            self.time.as_deref(),
+            &self.manager,
+            &self.api_version,
+            &self.subresource,
+        )
+    }
+
+    fn decode(at: usize, entry: &Value) -> Result<Self, BadEntry> {
+        let entry = entry.as_object().ok_or(BadEntry::NotEntries)?;
+        let text = |name| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+        let operation = match text("operation") {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return Err(BadEntry::Operation),
+        };
+        if text("apiVersion").is_empty() {
+            return Err(BadEntry::ApiVersion);
+        }
+        let fields_type = text("fieldsType");
+        if fields_type != "FieldsV1" {
+            return Err(BadEntry::FieldsType(at, fields_type.into()));
+        }
+        let fields = entry.get("fieldsV1").unwrap_or(&Value::Null);
+        Ok(Self {
+            manager: text("manager").into(),
+            operation,
+            api_version: text("apiVersion").into(),
+            subresource: text("subresource").into(),
+            time: entry.get("time").and_then(Value::as_str).map(Into::into),
+            fields: FieldSet::from_fields_v1(fields).map_err(|e| BadEntry::Fields(at, e))?,
+        })
+    }
+
+    fn encode(self) -> Value {
+        let mut entry = Map::new();
+        let mut put = |name: &str, value: Value| entry.insert(name.into(), value);
+        put("apiVersion", self.api_version.into());
+        put("fieldsType", "FieldsV1".into());
+        put("fieldsV1", self.fields.into_fields_v1());
+        if !self.manager.is_empty() {
+            put("manager", self.manager.into());
+        }
+        put("operation", self.operation.as_str().into());
+        if !self.subresource.is_empty() {
+            put("subresource", self.subresource.into());
+        }
+        if let Some(time) = self.time {
+            put("time", time.into());
+        }
+        Value::Object(entry)
+    }
+}

@@ -1,0 +1,122 @@
+//! How server-side apply divides a value: what is one value, and what has parts of its own.
+//!
+//! Where no schema says anything, the structure is deduced: maps have parts, lists are one value.
+
+use serde_json::{Map, Value};
+
+use super::Element;
+use crate::schema::{ListType, Schema, Type};
+
+/// What a value is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape<'s> {
+    /// One value: a scalar, an atomic list or map, or null.
+    Leaf,
+    /// A struct or a map.
+    Fields,
+    /// A list whose items are their own keys.
+    Set,
+    /// A list whose items are told apart by these properties.
+    Keyed(&'s [Box<str>]),
+}
+
+/// The shape of `value`, which stands where `schema` describes it.
+pub(crate) fn shape<'s>(schema: Option<Schema<'s>>, value: &Value) -> Shape<'s> {
+    let node = schema.map(Schema::node);
+    match (value, node) {
+        (Value::Object(_), None) => Shape::Fields,
+        (Value::Object(_), Some(node)) => match node.ty {
+            Type::Object | Type::Any if !node.atomic_map => Shape::Fields,
+            _ => Shape::Leaf,
+        },
+        (Value::Array(_), Some(node)) => match &node.list_type {
+            ListType::Atomic => Shape::Leaf,
+            ListType::Set => Shape::Set,
+            ListType::Map(keys) => Shape::Keyed(keys),
+        },
+        _ => Shape::Leaf,
+    }
+}
+
+/// The schema of the field `name`, and whether it is a named property and not an entry of a map.
+pub(crate) fn part<'s>(schema: Option<Schema<'s>>, name: &str) -> (Option<Schema<'s>>, bool) {
+    let Some(schema) = schema else {
+        return (None, false);
+    };
+    match schema.property(name) {
+        Some(property) => (Some(property), true),
+        None => (schema.additional(), false),
+    }
+}
+
+/// The schema of the items of a list.
+pub(crate) fn items(schema: Option<Schema<'_>>) -> Option<Schema<'_>> {
+    schema.and_then(Schema::items)
+}
+
+/// The element of an item of a list of shape `shape`, or why it has none.
+pub(crate) fn element(
+    shape: Shape<'_>,
+    items: Option<Schema<'_>>,
+    item: &Value,
+) -> Result<Element, Unkeyed> {
+    match (shape, item) {
+        (Shape::Keyed(keys), Value::Object(item)) => keyed(keys, items, item),
+        (Shape::Keyed(_), _) => Err(Unkeyed::NotAnObject),
+        (Shape::Set, Value::Null) => Err(Unkeyed::Null),
+        _ => Ok(Element::value(item)),
+    }
+}
+
+/// Like [`element`], but an item that has none is known by its position.
+pub(crate) fn element_or_index(
+    shape: Shape<'_>,
+    items: Option<Schema<'_>>,
+    at: usize,
+    item: &Value,
+) -> Element {
+    element(shape, items, item).unwrap_or_else(|_| Element::index(at))
+}
+
+/// Why an item of a list cannot be told apart from the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unkeyed {
+    /// Items of a keyed list are objects.
+    #[error("an item of a list with keys must be a map")]
+    NotAnObject,
+    /// Not one of the keys is there, and none has a default.
+    #[error("an item of a list with keys omits all key fields and they have no default")]
+    NoKey,
+    /// A set has no null.
+    #[error("an item of a set must not be null")]
+    Null,
+}
+
+fn keyed(
+    keys: &[Box<str>],
+    items: Option<Schema<'_>>,
+    item: &Map<String, Value>,
+) -> Result<Element, Unkeyed> {
+    let mut present: Vec<(&str, &Value)> = keys
+        .iter()
+        .filter_map(|key| {
+            let value = item.get(&**key).filter(|v| !v.is_null());
+            Some((&**key, value.or_else(|| default_of(items, key))?))
+        })
+        .collect();
+    if present.is_empty() {
+        return Err(Unkeyed::NoKey);
+    }
+    present.sort_unstable_by_key(|(name, _)| *name);
+    Ok(Element::key(present.into_iter()))
+}
+
+static TCP: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::from("TCP"));
+
+/// The default of a key. Published built-in schemas leave defaults out; the only one that takes
+/// part in a key is the protocol of a port.
+fn default_of<'s>(items: Option<Schema<'s>>, key: &str) -> Option<&'s Value> {
+    let property = items?.property(key)?;
+    let declared = property.node().default.as_ref();
+    declared.or_else(|| (property.is_builtin() && key == "protocol").then_some(&*TCP))
+}

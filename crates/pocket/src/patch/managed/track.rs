@@ -1,0 +1,221 @@
+//! Ownership after a create, an update or a patch.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::{Comparison, Element, Entry, FieldSet, Managers, Operation, compare};
+use crate::schema::Schema;
+
+/// Who writes, when, and through what.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamp<'a> {
+    /// The field manager.
+    pub manager: &'a str,
+    /// The version the request is made in, such as `apps/v1`.
+    pub api_version: &'a str,
+    /// The subresource written through.
+    pub subresource: Option<&'a str>,
+    /// Now, RFC 3339 in UTC with whole seconds.
+    pub time: &'a str,
+    /// Which fields the endpoint may own.
+    pub scope: Scope,
+}
+
+/// Which fields an endpoint may own. What it would reset anyway, nobody owns through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The resource itself: all but the status, if that is written through its own endpoint.
+    Main {
+        /// There is a status subresource.
+        has_status: bool,
+    },
+    /// The status subresource: the status alone.
+    Status,
+    /// Any other subresource: whatever it changes.
+    Other,
+}
+
+impl Scope {
+    pub(crate) fn keep(self, mut set: FieldSet) -> FieldSet {
+        match self {
+            Self::Main { has_status: true } => {
+                set.take_field("status");
+                set
+            }
+            Self::Status => {
+                let mut kept = FieldSet::default();
+                if let Some(status) = set.take_field("status") {
+                    kept.push(Element::field("status"), status);
+                }
+                kept
+            }
+            Self::Main { has_status: false } | Self::Other => set,
+        }
+    }
+}
+
+static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
+    let mut set = FieldSet::default();
+    let metadata = Element::field("metadata");
+    for name in ["apiVersion", "kind", "metadata"] {
+        set.insert(&[Element::field(name)]);
+    }
+    for name in [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ] {
+        set.insert(&[metadata.clone(), Element::field(name)]);
+    }
+    set
+});
+
+/// The paths nobody owns: what identifies the object, and what the server alone writes.
+pub(crate) fn untracked() -> &'static FieldSet {
+    &UNTRACKED
+}
+
+/// Brings `metadata.managedFields` of `new` up to date after a create (`live` is `None`), an
+/// update or a patch that is not an apply.
+///
+/// What `new` carries in `managedFields` is what the request said. On the resource itself a valid
+/// list replaces the stored one, and `[]` or `[{}]` resets it: from then on nothing is tracked
+/// until somebody applies. Absent or malformed entries are ignored in favour of the stored ones,
+/// so that a client that does not know the field cannot damage it. A subresource's request has no
+/// say.
+pub fn track_update(schema: Schema<'_>, live: Option<&Value>, new: &mut Value, stamp: &Stamp<'_>) {
+    let requested = take_managed_fields(new);
+    let stored = live.map_or(&Value::Null, |live| &live["metadata"]["managedFields"]);
+    let changes = changes(schema, live, new, stamp.scope);
+    let managers = match known(requested, stored, stamp) {
+        Known::Stored if changes.is_empty() && live.is_some() => {
+            return put_managed_fields(new, stored.clone());
+        }
+        Known::Stored => Managers::decode(stored).unwrap_or_default(),
+        Known::Requested(managers) => managers,
+    };
+    if live.is_some() && managers.is_empty() {
+        return;
+    }
+    put_managed_fields(new, record(managers, changes, stamp).encode());
+}
+
+fn changes(schema: Schema<'_>, live: Option<&Value>, new: &Value, scope: Scope) -> Comparison {
+    compare(schema, live, new).map(|set| scope.keep(set.difference(untracked())))
+}
+
+/// Where the entries an update starts from are.
+enum Known {
+    Stored,
+    Requested(Managers),
+}
+
+fn known(requested: Option<Value>, stored: &Value, stamp: &Stamp<'_>) -> Known {
+    let Some(requested) = requested else {
+        return Known::Stored;
+    };
+    if stamp.subresource.is_some() || requested == *stored {
+        return Known::Stored;
+    }
+    if is_reset(&requested) {
+        return Known::Requested(Managers::default());
+    }
+    match Managers::decode(&requested) {
+        Ok(managers) if !managers.is_empty() => Known::Requested(managers),
+        _ => Known::Stored,
+    }
+}
+
+fn is_reset(requested: &Value) -> bool {
+    match requested.as_array().map(Vec::as_slice) {
+        Some([]) => true,
+        Some([Value::Object(entry)]) => entry.values().all(Value::is_null),
+        _ => false,
+    }
+}
+
+fn record(mut managers: Managers, changes: Comparison, stamp: &Stamp<'_>) -> Managers {
+    let taken = changes.modified.union(changes.added);
+    for entry in managers.iter_mut() {
+        let fields = std::mem::take(&mut entry.fields);
+        let fields = fields.difference(&taken).difference(&changes.removed);
+        entry.fields = fields;
+    }
+    if !taken.is_empty() {
+        managers.join(Entry::by(stamp, Operation::Update, taken));
+    }
+    managers.drop_empty();
+    managers.cap();
+    managers
+}
+
+/// Takes the stored `managedFields` back if nothing but their times would change, so that a write
+/// that changes nothing leaves the object byte for byte as it was.
+///
+/// Apply does this itself; it is for callers that change the object afterwards.
+pub fn keep_times(live: &Value, new: &mut Value) {
+    if same_but_times(live, new) {
+        put_managed_fields(new, live["metadata"]["managedFields"].clone());
+    }
+}
+
+fn same_but_times(live: &Value, new: &Value) -> bool {
+    let (Some(a), Some(b)) = (live.as_object(), new.as_object()) else {
+        return false;
+    };
+    same_without("metadata", a, b) && same_metadata(&live["metadata"], &new["metadata"])
+}
+
+fn same_metadata(live: &Value, new: &Value) -> bool {
+    let (Some(a), Some(b)) = (live.as_object(), new.as_object()) else {
+        return live == new;
+    };
+    same_without("managedFields", a, b)
+        && same_entries(&live["managedFields"], &new["managedFields"])
+}
+
+/// A new time may also have moved an entry.
+fn same_entries(live: &Value, new: &Value) -> bool {
+    let (Some(a), Some(b)) = (live.as_array(), new.as_array()) else {
+        return live == new;
+    };
+    let same = |a: &Value, b: &Value| match (a.as_object(), b.as_object()) {
+        (Some(a), Some(b)) => same_without("time", a, b),
+        _ => a == b,
+    };
+    a.len() == b.len() && b.iter().all(|b| a.iter().any(|a| same(a, b)))
+}
+
+fn same_without(name: &str, a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+    let rest = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(name));
+    rest(a) == rest(b) && a.iter().all(|(k, v)| k == name || b.get(k) == Some(v))
+}
+
+fn take_managed_fields(object: &mut Value) -> Option<Value> {
+    let metadata = object.get_mut("metadata")?.as_object_mut()?;
+    metadata.remove("managedFields").filter(|v| !v.is_null())
+}
+
+pub(crate) fn put_managed_fields(object: &mut Value, entries: Value) {
+    let Some(object) = object.as_object_mut() else {
+        return;
+    };
+    let metadata = object
+        .entry("metadata")
+        .or_insert_with(|| Value::Object(Map::new()));
+    let Some(metadata) = metadata.as_object_mut() else {
+        return;
+    };
+    let none = entries.as_array().is_none_or(Vec::is_empty);
+    if none {
+        metadata.remove("managedFields");
+    } else {
+        metadata.insert("managedFields".into(), entries);
+    }
+}
