@@ -5,7 +5,9 @@
 //! themselves.
 
 mod builtin;
+pub mod conform;
 mod limits;
+mod place;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,6 +15,8 @@ use serde_json::Value;
 
 pub use builtin::{OBJECT_META, builtin, definitions};
 pub use limits::{Limits, Pattern, Rule};
+pub use limits::{Limits, Rule};
+pub use place::Place;
 
 /// Index of a node in its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

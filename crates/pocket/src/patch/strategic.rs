@@ -66,7 +66,7 @@ fn merge_map(schema: Option<Schema<'_>>, live: &mut Fields, mut patch: Fields) -
     for (name, order) in directives.order {
         let field = schema.and_then(|s| s.field(&name));
         let items = patch.remove(&name);
-        order::merge_ordered(field, live, &name, items, order)?;
+        order::merge_ordered(field, live, &name, items, &order)?;
     }
     for (name, value) in patch {
         let field = schema.and_then(|s| s.field(&name));

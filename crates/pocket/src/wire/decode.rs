@@ -2,10 +2,9 @@
 //!
 //! A body becomes a JSON value, and what a JSON value cannot hold is kept beside it: fields
 //! written twice. Nesting is bounded because values are walked and dropped recursively: JSON at
-//! serde_json's limit of [`MAX_DEPTH`] levels, YAML at the same by its parser's budget, which also
-//! bounds what aliases may expand to.
+//! serde_json's limit of [`MAX_DEPTH`] levels, YAML at [`MAX_YAML_DEPTH`] because its reader takes
+//! more stack per level; its budget also bounds what aliases may expand to.
 
-mod path;
 mod visit;
 
 use serde::de::DeserializeSeed;
@@ -20,6 +19,9 @@ pub use crate::patch::MAX_DEPTH;
 
 #[cfg(test)]
 mod tests;
+
+/// The deepest nesting of lists and maps in a YAML body.
+pub const MAX_YAML_DEPTH: usize = 64;
 
 /// The most nodes of a YAML body, aliases expanded.
 const MAX_YAML_NODES: usize = 500_000;
@@ -66,8 +68,8 @@ pub fn yaml(body: &[u8]) -> Result<Decoded> {
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: MAX_DEPTH,
-            flow_nesting_limit: MAX_DEPTH,
+            max_depth: MAX_YAML_DEPTH,
+            flow_nesting_limit: MAX_YAML_DEPTH,
             max_nodes: MAX_YAML_NODES,
             max_documents: 1,
         },

@@ -26,7 +26,7 @@ pub(super) fn merge(
         ListRule::Replace => plain_list(patch),
         ListRule::Set => {
             check_elements(name, &live, &patch, false)?;
-            Ok(merge_set(live, patch))
+            Ok(merge_set(live, &patch))
         }
         ListRule::Keyed(key) => {
             check_elements(name, &live, &patch, true)?;
@@ -61,12 +61,12 @@ fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Re
 }
 
 /// What the patch names comes in the patch's order; the rest stays where it was.
-fn merge_set(live: Vec<Value>, patch: Vec<Value>) -> Vec<Value> {
+fn merge_set(live: Vec<Value>, patch: &[Value]) -> Vec<Value> {
     let before = order::Positions::of_scalars(&live);
     let mut seen = HashSet::new();
     let all = live.into_iter().chain(patch.iter().cloned());
     let merged: Vec<Value> = all.filter(|v| seen.insert(v.clone())).collect();
-    let wanted = order::Positions::of_scalars(&patch);
+    let wanted = order::Positions::of_scalars(patch);
     order::arrange(merged, &before, &wanted)
 }
 

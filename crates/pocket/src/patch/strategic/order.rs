@@ -114,7 +114,7 @@ pub(super) fn merge_ordered(
     live: &mut Fields,
     name: &str,
     patch: Option<Value>,
-    order: Vec<Value>,
+    order: &[Value],
 ) -> Result<()> {
     let key = match list_rule(schema) {
         ListRule::Keyed(key) => Some(key),
@@ -129,8 +129,8 @@ pub(super) fn merge_ordered(
         }
         Some(_) => return Err(not_a_list(name)),
     };
-    let wanted = wanted(key, &order)?;
-    check(key, patch.as_deref().unwrap_or_default(), &order)?;
+    let wanted = wanted(key, order)?;
+    check(key, patch.as_deref().unwrap_or_default(), order)?;
     let had = match live.remove(name) {
         None => None,
         Some(Value::Array(items)) => Some(items),

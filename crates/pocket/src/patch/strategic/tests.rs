@@ -24,6 +24,12 @@ fn refusal(kind: &str, live: Value, patch: Value) -> (u16, String) {
     (error.code.as_u16(), error.message)
 }
 
+fn assert_malformed(live: &Value, patch: &Value, expected: &str) {
+    let (code, message) = refusal("core.v1.Pod", live.clone(), patch.clone());
+    assert_eq!(code, 400, "{patch}");
+    assert!(message.contains(expected), "{patch}: {message}");
+}
+
 /// A pod with these containers.
 fn pod(containers: &Value) -> Value {
     json!({"spec": {"containers": containers}})
@@ -152,6 +158,15 @@ fn malformed_patches_are_refused_in_the_words_of_the_api() {
             pod(&json!(["x"])),
             "list element types are not identical: containers is a list of maps and has a scalar",
         ),
+    ] {
+        assert_malformed(&live, &patch, expected);
+    }
+}
+
+#[test]
+fn malformed_directives_are_refused_in_the_words_of_the_api() {
+    let live = pod(&json!([{"name": "web"}]));
+    for (patch, expected) in [
         (
             json!({"spec": {"$setElementOrder/containers": "x"}}),
             "invalid patch format of setElementOrder list",
@@ -189,9 +204,7 @@ fn malformed_patches_are_refused_in_the_words_of_the_api() {
             "invalid patch format of retainKeys: \"b\" is set but not in the list",
         ),
     ] {
-        let (code, message) = refusal("core.v1.Pod", live.clone(), patch.clone());
-        assert_eq!(code, 400, "{patch}");
-        assert!(message.contains(expected), "{patch}: {message}");
+        assert_malformed(&live, &patch, expected);
     }
 }
 

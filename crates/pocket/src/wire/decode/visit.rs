@@ -5,7 +5,8 @@ use std::{cell::RefCell, fmt};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{Decoded, path::Path};
+use super::Decoded;
+use crate::schema::Place;
 
 /// The most duplicates that are reported; one more says nothing new.
 pub const MAX_DUPLICATES: usize = 100;
@@ -33,12 +34,12 @@ impl Findings {
         }
     }
 
-    fn duplicate(&self, path: Path<'_>) {
+    fn duplicate(&self, place: Place<'_>) {
         let mut found = self.duplicates.borrow_mut();
         if found.len() == MAX_DUPLICATES {
             return;
         }
-        let path = path.to_string();
+        let path = place.to_string();
         if !found.contains(&path) {
             found.push(path);
         }
@@ -49,14 +50,14 @@ impl Findings {
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a> {
     findings: &'a Findings,
-    path: &'a Path<'a>,
+    place: &'a Place<'a>,
 }
 
 impl<'a> Node<'a> {
     pub(super) fn root(findings: &'a Findings) -> Self {
         Self {
             findings,
-            path: &Path::Root,
+            place: &Place::Root,
         }
     }
 }
@@ -126,9 +127,9 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         loop {
-            let path = Path::Item(self.path, items.len());
+            let place = Place::Item(self.place, items.len());
             let node = Node {
-                path: &path,
+                place: &place,
                 ..self
             };
             match list.next_element_seed(node)? {
@@ -141,13 +142,13 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(name) = fields.next_key::<String>()? {
-            let path = Path::Field(self.path, &name);
+            let place = Place::Field(self.place, &name);
             let value = fields.next_value_seed(Node {
-                path: &path,
+                place: &place,
                 ..self
             })?;
             if map.contains_key(&name) {
-                self.findings.duplicate(path);
+                self.findings.duplicate(place);
             }
             map.insert(name, value);
         }

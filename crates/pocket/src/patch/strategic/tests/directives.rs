@@ -170,7 +170,7 @@ fn the_order_of_scalars_may_be_set() {
         "$deleteFromPrimitiveList/finalizers": ["a"],
         "finalizers": ["c"],
     }});
-    let expected = json!({"metadata": {"finalizers": ["c", "b", "s"]}});
+    let expected = json!({"metadata": {"finalizers": ["s", "c", "b"]}});
     assert_eq!(patched("core.v1.Pod", live, patch), expected);
 }
 

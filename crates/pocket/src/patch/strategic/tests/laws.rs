@@ -39,6 +39,20 @@ trait Shuffled<K, V>: Strategy<Value = std::collections::BTreeMap<K, V>> + Sized
 
 impl<K, V, S: Strategy<Value = std::collections::BTreeMap<K, V>>> Shuffled<K, V> for S {}
 
+/// The two kinds of merge differ in one thing: a null in a map inside a list goes here, and stays
+/// there.
+fn drop_nulls_in_lists(value: &mut Value, in_list: bool) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|v| drop_nulls_in_lists(v, true)),
+        Value::Object(map) => {
+            map.retain(|_, v| !in_list || !v.is_null());
+            map.values_mut()
+                .for_each(|v| drop_nulls_in_lists(v, in_list));
+        }
+        _ => {}
+    }
+}
+
 proptest! {
     #[test]
     fn a_patch_of_the_own_value_changes_nothing(pod in a_pod()) {
@@ -69,7 +83,8 @@ proptest! {
     }
 
     #[test]
-    fn what_the_schema_does_not_know_merges_as_json(live in any_json(), patch in any_json()) {
+    fn what_the_schema_does_not_know_merges_as_json(live in any_json(), mut patch in any_json()) {
+        drop_nulls_in_lists(&mut patch, false);
         let (live, patch) = (json!({"x": live}), json!({"x": patch}));
         let merged = patched("core.v1.Pod", live.clone(), patch.clone());
         prop_assert_eq!(merged, crate::patch::merge::apply(live, patch).unwrap());

@@ -1,0 +1,67 @@
+//! `fieldValidation`: what becomes of fields that are unknown or written twice.
+
+use super::unreadable;
+use crate::status::{ApiError, Result};
+
+/// The `fieldValidation` parameter of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FieldValidation {
+    /// Say nothing.
+    Ignore,
+    /// Answer with a `Warning` header per field.
+    #[default]
+    Warn,
+    /// Refuse the request.
+    Strict,
+}
+
+impl FieldValidation {
+    /// The values of the parameter, for the refusal of others.
+    pub const SUPPORTED: [&'static str; 4] = ["", "Ignore", "Strict", "Warn"];
+
+    /// Reads the parameter; absent and empty are `Warn`.
+    pub fn parse(text: Option<&str>) -> Option<Self> {
+        match text.unwrap_or_default() {
+            "" | "Warn" => Some(Self::Warn),
+            "Ignore" => Some(Self::Ignore),
+            "Strict" => Some(Self::Strict),
+            _ => None,
+        }
+    }
+
+    /// The warnings to answer with, or the refusal, of a whole object.
+    pub fn judge(
+        self,
+        unknown: &[String],
+        duplicates: &[String],
+        kind: &str,
+        api_version: &str,
+    ) -> Result<Vec<String>, ApiError> {
+        match self {
+            Self::Ignore => Ok(Vec::new()),
+            Self::Warn => Ok(problems(unknown, duplicates).collect()),
+            Self::Strict => match strict_problem(unknown, duplicates) {
+                None => Ok(Vec::new()),
+                Some(why) => Err(unreadable(kind, api_version, &why)),
+            },
+        }
+    }
+}
+
+/// `strict decoding error: unknown field "spec.bogus", duplicate field "spec.replicas"`, if there
+/// is anything to say.
+pub fn strict_problem(unknown: &[String], duplicates: &[String]) -> Option<String> {
+    if unknown.is_empty() && duplicates.is_empty() {
+        return None;
+    }
+    let all: Vec<String> = problems(unknown, duplicates).collect();
+    Some(format!("strict decoding error: {}", all.join(", ")))
+}
+
+fn problems(unknown: &[String], duplicates: &[String]) -> impl Iterator<Item = String> {
+    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+    let twice = duplicates
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"));
+    unknown.chain(twice)
+}
