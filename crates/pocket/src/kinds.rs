@@ -17,6 +17,7 @@ pub mod pod_spec;
 pub mod required;
 mod resources;
 mod secret;
+mod service;
 #[cfg(test)]
 mod testing;
 pub mod warnings;

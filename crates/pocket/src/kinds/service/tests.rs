@@ -1,0 +1,261 @@
+use std::net::Ipv4Addr;
+
+use super::*;
+use crate::kinds::{
+    Settings,
+    testing::{Others, created, defaulted, told, told_of_update},
+};
+
+fn service(name: &str, spec: Value) -> Value {
+    json!({"metadata": {"name": name, "namespace": "n"}, "spec": spec})
+}
+
+fn web(more: Value) -> Value {
+    let mut spec = json!({"ports": [{"port": 80}], "selector": {"app": "web"}});
+    for (key, value) in more.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    defaulted(&RULES, &service("web", spec))
+}
+
+fn admitted(sent: &Value, others: &Others) -> Result<Value, ApiError> {
+    let mut object = created(&RULES, sent);
+    admit(&mut object, None, others)?;
+    Ok(object)
+}
+
+fn among(existing: Vec<Value>) -> Others {
+    Others {
+        objects: existing
+            .into_iter()
+            .map(|object| ("services", object))
+            .collect(),
+        settings: Settings {
+            service_range: (Ipv4Addr::new(10, 0, 0, 0), 28),
+            node_ports: (30000, 30002),
+            ..Settings::default()
+        },
+    }
+}
+
+#[test]
+fn each_service_gets_an_address_of_its_own_until_there_are_none() {
+    let mut existing = Vec::new();
+    for index in 0..14 {
+        let sent = service(&format!("s{index}"), json!({"ports": [{"port": 80}]}));
+        let stored = admitted(&sent, &among(existing.clone())).unwrap();
+        let address = text(&stored["spec"], "clusterIP");
+        assert_eq!(stored["spec"]["clusterIPs"], json!([address]));
+        assert!(
+            existing
+                .iter()
+                .all(|other: &Value| other["spec"]["clusterIP"] != address)
+        );
+        let last: Ipv4Addr = address.parse().unwrap();
+        assert!((1..=14).contains(&last.octets()[3]), "{address}");
+        existing.push(stored);
+    }
+    let error = admitted(&service("late", json!({})), &among(existing)).unwrap_err();
+    assert!(error.message.contains("range is full"), "{error}");
+}
+
+#[test]
+fn an_address_that_was_asked_for_is_checked() {
+    let existing = admitted(&web(json!({"clusterIP": "10.0.0.5"})), &among(vec![])).unwrap();
+    let ask = |address: &str| {
+        let sent = service(
+            "other",
+            json!({"clusterIP": address, "ports": [{"port": 80}]}),
+        );
+        admitted(&sent, &among(vec![existing.clone()]))
+            .map(|stored| stored["spec"]["clusterIP"].clone())
+    };
+    assert_eq!(ask("10.0.0.6").unwrap(), "10.0.0.6");
+    let twice = ask("10.0.0.5").unwrap_err();
+    assert_eq!(twice.code, 422);
+    assert_eq!(
+        twice.message,
+        "Service \"other\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.5\"]: failed to allocate IP 10.0.0.5: provided IP is already allocated"
+    );
+    for outside in ["10.0.0.0", "10.0.0.15", "10.0.1.1", "9.9.9.9"] {
+        let error = ask(outside).unwrap_err();
+        assert!(
+            error
+                .message
+                .contains("The range of valid IPs is 10.0.0.0/28"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_headless_service_has_none_and_an_external_name_nothing() {
+    let headless = admitted(&web(json!({"clusterIP": "None"})), &among(vec![])).unwrap();
+    assert_eq!(headless["spec"]["clusterIP"], "None");
+    assert_eq!(headless["spec"]["clusterIPs"], json!(["None"]));
+    assert_eq!(headless["spec"]["ipFamilies"], json!(["IPv4"]));
+    let external = json!({"type": "ExternalName", "externalName": "example.com"});
+    let external = admitted(&service("e", external), &among(vec![])).unwrap();
+    assert_eq!(
+        external["spec"],
+        json!({"type": "ExternalName", "externalName": "example.com", "sessionAffinity": "None"})
+    );
+}
+
+#[test]
+fn node_ports_are_given_shared_by_protocol_and_checked() {
+    let ports = json!([
+        {"name": "a", "port": 53, "protocol": "TCP"},
+        {"name": "b", "port": 53, "protocol": "UDP"},
+        {"name": "c", "port": 80},
+    ]);
+    let sent = service("dns", json!({"type": "NodePort", "ports": ports}));
+    let stored = admitted(&sent, &among(vec![])).unwrap();
+    let nodes: Vec<i64> = list(&stored["spec"], "ports")
+        .iter()
+        .map(|p| p["nodePort"].as_i64().unwrap())
+        .collect();
+    assert_eq!(nodes[0], nodes[1]);
+    assert_ne!(nodes[0], nodes[2]);
+    let ask = |node: i64| {
+        let ports = json!([{"port": 80, "nodePort": node}]);
+        let sent = service("other", json!({"type": "NodePort", "ports": ports}));
+        admitted(&sent, &among(vec![stored.clone()]))
+            .unwrap_err()
+            .message
+    };
+    assert!(ask(nodes[0]).ends_with("provided port is already allocated"));
+    assert!(ask(80).ends_with("The range of valid ports is 30000-30002"));
+}
+
+#[test]
+fn an_update_keeps_what_the_client_left_out() {
+    let old = admitted(&web(json!({"type": "NodePort"})), &among(vec![])).unwrap();
+    let mut new = web(json!({"type": "NodePort"}));
+    (RULES.prepare_update)(&mut new, &old);
+    assert_eq!(new["spec"], old["spec"]);
+    admit(&mut new, Some(&old), &among(vec![old.clone()])).unwrap();
+    assert_eq!(new["spec"], old["spec"], "its own address is not taken");
+}
+
+#[test]
+fn the_address_may_not_change_once_set() {
+    let old = admitted(&web(json!({})), &among(vec![])).unwrap();
+    for address in ["10.0.0.3", "None"] {
+        let mut new = old.clone();
+        new["spec"]["clusterIP"] = json!(address);
+        (RULES.prepare_update)(&mut new, &old);
+        assert_eq!(
+            told_of_update(&RULES, &new, &old),
+            [format!(
+                "spec.clusterIPs[0]: Invalid value: [\"{address}\"]: may not change once set"
+            )]
+        );
+    }
+}
+
+#[test]
+fn another_type_drops_what_the_old_one_needed() {
+    let old = admitted(&web(json!({"type": "NodePort"})), &among(vec![])).unwrap();
+    let mut inner = old.clone();
+    inner["spec"]["type"] = json!("ClusterIP");
+    (RULES.prepare_update)(&mut inner, &old);
+    assert_eq!(told(&RULES, &inner), [""; 0]);
+    assert_eq!(inner["spec"]["clusterIP"], old["spec"]["clusterIP"]);
+    assert!(inner["spec"]["ports"][0].get("nodePort").is_none());
+    let mut external = old.clone();
+    external["spec"]["type"] = json!("ExternalName");
+    external["spec"]["externalName"] = json!("example.com");
+    (RULES.prepare_update)(&mut external, &old);
+    assert_eq!(told(&RULES, &external), [""; 0]);
+    assert!(external["spec"].get("clusterIP").is_none());
+}
+
+#[test]
+fn a_service_alone_is_judged() {
+    for (more, expected) in [
+        (json!({"ports": []}), "spec.ports: Required value"),
+        (
+            json!({"ports": [{}]}),
+            "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+        ),
+        (
+            json!({"ports": [{"port": 1}, {"port": 2, "name": "b"}]}),
+            "spec.ports[0].name: Required value",
+        ),
+        (
+            json!({"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": "a"}]}),
+            "spec.ports[1].name: Duplicate value: \"a\"",
+        ),
+        (
+            json!({"ports": [{"port": 1, "nodePort": 30001}]}),
+            "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'",
+        ),
+        (
+            json!({"ports": [{"port": 1, "targetPort": "80"}]}),
+            "spec.ports[0].targetPort: Invalid value: \"80\": must contain at least one letter (a-z)",
+        ),
+        (
+            json!({"clusterIP": "10.0.0"}),
+            "spec.clusterIPs[0]: Invalid value: \"10.0.0\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        ),
+        (
+            json!({"type": "NodePort", "clusterIP": "None"}),
+            "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services",
+        ),
+        (
+            json!({"type": "ExternalName"}),
+            "spec.externalName: Required value",
+        ),
+        (
+            json!({"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 86401}}}),
+            "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 86401: must be greater than 0 and less than 86400",
+        ),
+        (
+            json!({"sessionAffinityConfig": {}}),
+            "spec.sessionAffinityConfig: Forbidden: must not be set when session affinity is None",
+        ),
+        (
+            json!({"externalTrafficPolicy": "Local"}),
+            "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services",
+        ),
+    ] {
+        assert_eq!(told(&RULES, &web(more.clone())), [expected], "{more}");
+    }
+    assert_eq!(
+        told(&RULES, &web(json!({"sessionAffinity": "ClientIP"}))),
+        [""; 0]
+    );
+    assert_eq!(
+        told(&RULES, &web(json!({"clusterIP": "None", "ports": []}))),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_balancer_that_asks_nodes_gets_a_port_to_ask_on() {
+    let sent = web(json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local"}));
+    let stored = admitted(&sent, &among(vec![])).unwrap();
+    let health = stored["spec"]["healthCheckNodePort"].as_i64().unwrap();
+    assert_ne!(stored["spec"]["ports"][0]["nodePort"], health);
+    assert_eq!(stored["spec"]["allocateLoadBalancerNodePorts"], true);
+}
+
+#[test]
+fn a_second_family_is_refused() {
+    let error = admitted(
+        &web(json!({"ipFamilyPolicy": "RequireDualStack"})),
+        &among(vec![]),
+    )
+    .unwrap_err();
+    assert!(
+        error.message.contains("not configured for dual-stack"),
+        "{error}"
+    );
+    let prefers = admitted(
+        &web(json!({"ipFamilyPolicy": "PreferDualStack"})),
+        &among(vec![]),
+    )
+    .unwrap();
+    assert_eq!(prefers["spec"]["ipFamilies"], json!(["IPv4"]));
+}
