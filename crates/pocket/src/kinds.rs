@@ -4,6 +4,31 @@
 //! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
 //! they take values and return values, and have no client, clock or randomness inside.
 
+mod admission_webhooks;
+mod controller_revision;
+mod cron_job;
+mod cron_schedule;
+mod daemon_set;
+mod deployment;
+mod field_rules;
+mod horizontal_pod_autoscaler;
+mod ingress;
+mod ingress_class;
+pub mod int_or_percent;
+mod job;
+pub mod label_selector;
+mod network_policy;
+mod pod_controller;
+mod pod_disruption_budget;
+mod priority_class;
+mod rbac;
+mod replica_set;
+mod runtime_class;
+pub mod scale;
+mod stateful_set;
+mod storage_class;
+pub mod workloads;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
