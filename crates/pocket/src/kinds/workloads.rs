@@ -94,3 +94,6 @@ static KINDS: [Kind; 21] = [
 pub fn workload_kinds() -> &'static [Kind] {
     &KINDS
 }
+
+#[cfg(test)]
+mod tests;
