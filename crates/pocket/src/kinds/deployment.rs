@@ -1,0 +1,112 @@
+//! Deployment (apps/v1).
+
+use serde_json::{Value, json};
+
+use super::{
+    Rules, Traits,
+    field_rules::{immutable, non_negative},
+    fields::{fill, filled, is_set, number, set},
+    int_or_percent::{self, IntOrPercent},
+    path::Path,
+    pod_controller::{validate_collisions, validate_counts, validate_selector_and_template},
+    pod_spec::default_pod_template,
+};
+use crate::status::Problems;
+
+const ROLLING: Path<'_> = Path::At("spec.strategy.rollingUpdate");
+
+pub(super) const RULES: Rules = Rules {
+    default,
+    prepare_create: |object, _| set(object, "status", json!({})),
+    validate,
+    validate_update: |new, old, problems| {
+        immutable(
+            &new["spec"],
+            &old["spec"],
+            &Path::At("spec"),
+            "selector",
+            problems,
+        );
+    },
+    validate_status,
+    traits: Traits {
+        generation: true,
+        ..Traits::USUAL
+    },
+    ..Rules::SHAPE_ONLY
+};
+
+fn default(object: &mut Value) {
+    let Some(spec) = filled(object, "spec") else {
+        return;
+    };
+    fill(spec, "replicas", 1);
+    fill(spec, "revisionHistoryLimit", 10);
+    fill(spec, "progressDeadlineSeconds", 600);
+    if let Some(strategy) = filled(spec, "strategy") {
+        fill(strategy, "type", "RollingUpdate");
+        if strategy["type"] == "RollingUpdate"
+            && let Some(rolling) = filled(strategy, "rollingUpdate")
+        {
+            fill(rolling, "maxUnavailable", "25%");
+            fill(rolling, "maxSurge", "25%");
+        }
+    }
+    if let Some(template) = spec.get_mut("template") {
+        default_pod_template(template);
+    }
+}
+
+fn validate(object: &Value, problems: &mut Problems) {
+    let spec = &object["spec"];
+    let counts = [
+        "replicas",
+        "minReadySeconds",
+        "revisionHistoryLimit",
+        "progressDeadlineSeconds",
+    ];
+    non_negative(spec, &Path::At("spec"), &counts, problems);
+    validate_selector_and_template(spec, "Deployment", problems);
+    validate_strategy(&spec["strategy"], problems);
+    // The largest number stands for no deadline at all.
+    let unbounded = i64::from(i32::MAX);
+    if let Some(deadline) = spec["progressDeadlineSeconds"].as_i64()
+        && deadline != unbounded
+        && deadline <= number(spec, "minReadySeconds")
+    {
+        let detail = "must be greater than minReadySeconds";
+        problems.invalid("spec.progressDeadlineSeconds", deadline, detail);
+    }
+}
+
+fn validate_strategy(strategy: &Value, problems: &mut Problems) {
+    if strategy["type"] == "Recreate" {
+        if is_set(strategy, "rollingUpdate") {
+            let detail = "may not be specified when strategy `type` is 'Recreate'";
+            problems.forbidden(ROLLING, detail);
+        }
+        return;
+    }
+    let unavailable = &strategy["rollingUpdate"]["maxUnavailable"];
+    let surge = &strategy["rollingUpdate"]["maxSurge"];
+    let unavailable_path = ROLLING.field("maxUnavailable");
+    int_or_percent::validate(unavailable, &unavailable_path, problems);
+    int_or_percent::validate(surge, &ROLLING.field("maxSurge"), problems);
+    let zero = |v: &Value| IntOrPercent::read(v).is_some_and(IntOrPercent::is_zero);
+    if zero(unavailable) && zero(surge) {
+        let detail = "may not be 0 when `maxSurge` is 0";
+        problems.invalid(unavailable_path, unavailable.clone(), detail);
+    }
+    int_or_percent::validate_at_most_all(unavailable, &unavailable_path, problems);
+}
+
+fn validate_status(new: &Value, old: &Value, problems: &mut Problems) {
+    let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+    let others = [
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "observedGeneration",
+    ];
+    validate_counts(&new["status"], &parts, &others, problems);
+    validate_collisions(new, old, problems);
+}

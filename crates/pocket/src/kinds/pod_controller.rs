@@ -1,0 +1,107 @@
+//! What Deployments, ReplicaSets, StatefulSets and DaemonSets have in common: a selector, a
+//! template whose pods it selects, and a status that counts them.
+
+use serde_json::Value;
+
+use super::{
+    field_rules::non_negative,
+    fields::{is_set, number},
+    label_selector,
+    path::Path,
+    pod_spec::validate_pod_template,
+};
+use crate::status::Problems;
+
+/// Checks `spec.selector` and `spec.template` against each other; `owner` is the kind's name in
+/// refusals, as `Deployment`.
+pub(super) fn validate_selector_and_template(spec: &Value, owner: &str, problems: &mut Problems) {
+    let selector = &spec["selector"];
+    if is_set(spec, "selector") {
+        label_selector::validate_label_selector(selector, "spec.selector", problems);
+        if label_selector::is_empty(selector) {
+            let detail = format!("empty selector is invalid for {}", owner.to_lowercase());
+            problems.invalid("spec.selector", selector.clone(), detail);
+        }
+    }
+    let template = &spec["template"];
+    if !is_set(spec, "template") {
+        return;
+    }
+    validate_selects_template(selector, template, problems);
+    validate_pod_template(template, "spec.template", problems);
+    validate_runs_forever(&template["spec"], owner, problems);
+}
+
+/// The pods made from the template must be found again by the selector.
+pub(super) fn validate_selects_template(
+    selector: &Value,
+    template: &Value,
+    problems: &mut Problems,
+) {
+    let labels = &template["metadata"]["labels"];
+    if !selector.is_null() && !label_selector::matches(selector, labels) {
+        problems.invalid(
+            "spec.template.metadata.labels",
+            labels.clone(),
+            "`selector` does not match template `labels`",
+        );
+    }
+}
+
+fn validate_runs_forever(pod: &Value, owner: &str, problems: &mut Problems) {
+    const PATH: Path<'_> = Path::At("spec.template.spec");
+    let policy = &pod["restartPolicy"];
+    if !policy.is_null() && policy != "Always" {
+        problems.not_supported(PATH.field("restartPolicy"), policy.clone(), &["Always"]);
+    }
+    if is_set(pod, "activeDeadlineSeconds") {
+        let detail = format!("activeDeadlineSeconds in {owner} is not Supported");
+        problems.forbidden(PATH.field("activeDeadlineSeconds"), detail);
+    }
+}
+
+/// Checks counts in `status`: none negative, and those in `parts` at most `status.replicas`.
+pub(super) fn validate_counts(
+    status: &Value,
+    parts: &[&str],
+    others: &[&str],
+    problems: &mut Problems,
+) {
+    const PATH: Path<'_> = Path::At("status");
+    non_negative(status, &PATH, &["replicas"], problems);
+    non_negative(status, &PATH, parts, problems);
+    non_negative(status, &PATH, others, problems);
+    let all = number(status, "replicas");
+    for part in parts {
+        let count = number(status, part);
+        if count > all {
+            problems.invalid(
+                PATH.field(part),
+                count,
+                "cannot be greater than status.replicas",
+            );
+        }
+    }
+    let available = number(status, "availableReplicas");
+    if parts.contains(&"availableReplicas") && available > number(status, "readyReplicas") {
+        let detail = "cannot be greater than readyReplicas";
+        problems.invalid(PATH.field("availableReplicas"), available, detail);
+    }
+}
+
+/// A hash collision, once counted, stays counted: names already in use depend on it.
+pub(super) fn validate_collisions(new: &Value, old: &Value, problems: &mut Problems) {
+    let count = |object: &Value| object["status"]["collisionCount"].as_i64();
+    non_negative(
+        &new["status"],
+        &Path::At("status"),
+        &["collisionCount"],
+        problems,
+    );
+    if let Some(before) = count(old) {
+        let now = count(new).unwrap_or(0);
+        if now < before {
+            problems.invalid("status.collisionCount", now, "cannot be decremented");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Laws that hold for every kind and for any JSON, well-formed or not.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const CASES: &str = include_str!("../../../../tests/data/defaults-apps.json");
+
+/// Replaces the `nth` value inside `value`, counted in document order, with something else.
+fn deface(value: &mut Value, nth: &mut usize, with: &Value) -> bool {
+    if *nth == 0 {
+        *value = with.clone();
+        return true;
+    }
+    *nth -= 1;
+    match value {
+        Value::Array(items) => items.iter_mut().any(|item| deface(item, nth, with)),
+        Value::Object(map) => map.values_mut().any(|item| deface(item, nth, with)),
+        _ => false,
+    }
+}
+
+fn anything() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        Just(json!("")),
+        Just(json!("*/*")),
+        Just(json!("120%")),
+        Just(json!(-1)),
+        Just(json!(0)),
+        Just(json!(true)),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!([null, {"matchExpressions": [{}]}])),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_shape_of_an_object_breaks_the_rules(
+        case in any::<prop::sample::Index>(),
+        places in prop::collection::vec((0usize..120, anything()), 1..4),
+    ) {
+        let cases: Vec<Value> = serde_json::from_str(CASES).unwrap();
+        let case = case.get(&cases);
+        let rules = rules(case["plural"].as_str().unwrap());
+        let mut object = case["stored"].clone();
+        for (mut nth, with) in places {
+            // The whole object and its metadata are judged before any kind sees them.
+            nth += 1;
+            deface(&mut object, &mut nth, &with);
+        }
+        (rules.default)(&mut object);
+        let once = object.clone();
+        (rules.default)(&mut object);
+        prop_assert_eq!(&object, &once);
+
+        let mut problems = Problems::new();
+        (rules.validate)(&object, &mut problems);
+        (rules.prepare_update)(&mut object, &case["stored"]);
+        (rules.validate_update)(&object, &case["stored"], &mut problems);
+        (rules.validate_status)(&object, &case["stored"], &mut problems);
+        let moment = Moment { now: Timestamp::UNIX_EPOCH, seed: 1 };
+        (rules.prepare_create)(&mut object, &moment);
+    }
+}
+
+#[test]
+fn an_unchanged_object_may_be_written_back() {
+    let cases: Vec<Value> = serde_json::from_str(CASES).unwrap();
+    for case in cases {
+        let plural = case["plural"].as_str().unwrap();
+        let told = refusals_of_change(plural, &case["sent"], |_| {});
+        assert_eq!(told, [""; 0], "{plural}");
+        let old = created(plural, &case["sent"]);
+        assert_eq!(updated(plural, &old, |_| {}), old, "{plural}");
+    }
+}
+
+#[test]
+fn every_row_is_a_resource_of_its_own() {
+    let mut seen = std::collections::HashSet::new();
+    for kind in workload_kinds() {
+        assert!(seen.insert((kind.group, kind.plural)), "{kind:?}");
+    }
+}
