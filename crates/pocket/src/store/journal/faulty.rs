@@ -381,8 +381,9 @@ impl DiskFile for FaultyFile {
             let failed = state.fault.is_some_and(|(call, _)| call == Call::Sync);
             let inode = state.inodes.entry(self.1).or_default();
             if works {
-                inode.durable.clone_from(&inode.seen);
-                inode.pending.clear();
+                for change in std::mem::take(&mut inode.pending) {
+                    apply(&mut inode.durable, &change);
+                }
             } else if failed {
                 // As on a real system: the bytes stay visible, count as clean, and are nowhere.
                 inode.pending.retain(|p| matches!(p, Pending::SetLen(_)));

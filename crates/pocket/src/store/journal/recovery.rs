@@ -75,6 +75,8 @@ pub(super) fn recover(disk: &Arc<dyn Disk>, settings: &Settings) -> Result<Resum
     let chain = Chain::read(&**disk, &logs, &mut replay)?;
 
     let log = chain.repair(disk)?;
+    // A name may have been seen that is not durable; what it replaces must not go before it is.
+    disk.sync_folder().map_err(Error::io(&**disk, "sync", ""))?;
     tidy(&**disk, layout.superseded().chain(chain.dropped.clone()))?;
     let (live, tail, tail_after) = replay.finish();
     Ok(Resumed {
@@ -295,9 +297,14 @@ impl<'a> Link<'a> {
 
 /// Removes files for good.
 pub(super) fn tidy(disk: &dyn Disk, names: impl Iterator<Item = String>) -> Result<(), Error> {
+    let mut removed = false;
     for name in names {
         disk.remove(&name)
             .map_err(Error::io(disk, "remove", &name))?;
+        removed = true;
     }
-    disk.sync_folder().map_err(Error::io(disk, "sync", ""))
+    if removed {
+        disk.sync_folder().map_err(Error::io(disk, "sync", ""))?;
+    }
+    Ok(())
 }

@@ -137,10 +137,10 @@ fn the_revision_survives_when_nothing_else_does() {
     journal.append(&[put(41, "a", "x")]).unwrap();
     journal.append(&[delete(42, "a")]).unwrap();
     journal.compact(42, &mut std::iter::empty()).unwrap();
-    let (mut journal, recovered) = open(&disk.copy()).unwrap();
+    let recovered = open(&disk.copy()).unwrap().1;
     assert_eq!((recovered.revision, recovered.live.len()), (42, 0));
     journal.compact(50, &mut std::iter::empty()).unwrap();
-    assert_eq!(open(&disk.copy()).unwrap().1.revision, 42);
+    assert_eq!(open(&disk.copy()).unwrap().1.revision, 50);
     let refused = journal.append(&[put(50, "a", "x")]);
     assert!(matches!(
         refused,
@@ -247,8 +247,8 @@ fn a_log_stored_as_a_value_is_only_a_value() {
         ..put(8, "log", "")
     };
     journal.append(std::slice::from_ref(&record)).unwrap();
-    let end = other.read(&layout::log(0)).unwrap();
-    let torn = end.iter().rposition(|byte| *byte != 0).unwrap();
-    other.tamper(&layout::log(0), |file| file[torn] ^= 1);
+    assert_eq!(open(&other.copy()).unwrap().1.live, vec![record]);
+    // Looks like a write that was cut short at its beginning, with whole frames after it.
+    other.tamper(&layout::log(0), |file| file[frame::FILE_HEADER] ^= 1);
     assert_eq!(open(&other).unwrap().1.revision, 0);
 }

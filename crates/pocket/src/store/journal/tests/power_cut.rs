@@ -3,6 +3,8 @@
 use super::*;
 use crate::store::journal::faulty::{Dice, LOSSES, Loss};
 
+const ROUNDS: usize = 40;
+
 /// A client of the journal that remembers what it was promised.
 struct Client {
     disk: FaultyDisk,
@@ -76,8 +78,11 @@ impl Client {
         }
     }
 
-    fn restart(&mut self, loss: Loss, dice: &mut Dice) {
-        assert!(self.disk.is_cut(), "only the cut may end a run");
+    /// Works until the power fails in the call after the next `calls`, and is back.
+    fn run_into_cut(&mut self, work: &mut Dice, calls: usize, loss: Loss, dice: &mut Dice) {
+        self.disk.cut_after(calls);
+        let error = self.run(work, ROUNDS).expect_err("there is a cut");
+        assert!(self.disk.is_cut(), "another error ended the run: {error}");
         self.disk = self.disk.restart(loss, dice);
     }
 }
@@ -90,27 +95,23 @@ fn write(revision: u64, dice: &mut Dice) -> Record {
     }
 }
 
-fn calls_of(seed: u64, rounds: usize) -> usize {
+fn calls_of(seed: u64) -> usize {
     let mut client = Client::new();
-    client.run(&mut Dice::new(seed), rounds).unwrap();
+    client.run(&mut Dice::new(seed), ROUNDS).unwrap();
     client.disk.calls()
 }
 
 /// The seed, the call and the loss are in the output of a failing test.
-fn cut(seed: u64, call: usize, loss: Loss, rounds: usize) {
+fn cut(seed: u64, call: usize, loss: Loss) {
     println!("seed {seed}, power cut in call {call}, loss {loss:?}");
     let mut client = Client::new();
-    client.disk.cut_after(call);
-    assert!(client.run(&mut Dice::new(seed), rounds).is_err());
-    let mut dice = Dice::new(seed ^ (call as u64) << 20);
-    client.restart(loss, &mut dice);
+    let mut dice = Dice::new(seed << 32 | (call as u64) << 8 | loss as u64);
+    client.run_into_cut(&mut Dice::new(seed), call, loss, &mut dice);
     // Again, soon: often while the first cut is still being repaired.
     for _ in 0..3 {
-        client.disk.cut_after(dice.below(12));
-        let loss = LOSSES[dice.below(LOSSES.len())];
-        println!("  and again, loss {loss:?}");
-        assert!(client.run(&mut dice, rounds).is_err());
-        client.restart(loss, &mut dice);
+        let (calls, loss) = (dice.below(12), LOSSES[dice.below(LOSSES.len())]);
+        println!("  again in call {calls}, loss {loss:?}");
+        client.run_into_cut(&mut dice.clone(), calls, loss, &mut dice);
     }
     client.run(&mut dice, 5).unwrap();
     let found = open(&client.disk.copy()).unwrap().1;
@@ -119,13 +120,12 @@ fn cut(seed: u64, call: usize, loss: Loss, rounds: usize) {
 
 #[test]
 fn a_power_cut_in_any_call_loses_nothing_acknowledged() {
-    const ROUNDS: usize = 40;
     for seed in 1..=4 {
-        let calls = calls_of(seed, ROUNDS);
+        let calls = calls_of(seed);
         assert!(calls > 100, "the work is too small: {calls} calls");
         for call in 0..calls {
             for loss in LOSSES {
-                cut(seed, call, loss, ROUNDS);
+                cut(seed, call, loss);
             }
         }
     }
