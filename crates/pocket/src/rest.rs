@@ -10,6 +10,7 @@ mod incoming;
 mod list;
 mod metadata;
 mod namespace;
+mod own;
 mod patch;
 pub mod registry;
 mod reply;
@@ -30,9 +31,13 @@ use crate::{
     store::{self, Head, Object, View},
 };
 
+pub use incoming::Payload;
 pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
 pub use request::{Request, Target, User, Verb};
+
+pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
+pub(crate) use request::path;
 
 /// The server behind the wire: a view of the store and the table of what is served.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-pub use builtin::{OBJECT_META, builtin, definitions};
+pub use builtin::{OBJECT_META, builtin, definitions, of_kind};
 pub use limits::{Limits, Pattern, Rule};
 pub use limits::{Limits, Rule};
 pub use place::Place;

@@ -61,7 +61,7 @@ impl Machine {
         warnings.extend(served.deprecation());
         let _turn = self.turn(served).await;
         self.admit(served, &mut value, None)?;
-        served.accept(self, &mut value, None)?;
+        self.accept(served, &mut value);
         if request.dry_run()? {
             return self.pretend_create(request, served, &value).await;
         }

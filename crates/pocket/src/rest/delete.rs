@@ -101,34 +101,33 @@ impl Machine {
         options.check(served, &old, live.revision())?;
         served.may_delete(&old)?;
         let new = self.marked(served, &old, options);
-        let now = self.environment.clock.now();
-        let Some(new) = new else {
-            if options.dry_run {
-                return Ok(Some(Deleted::Gone(live.clone())));
-            }
-            let expect = Expect::Revision(live.revision());
-            let written = self.view.write(&served.resource.bucket, place, expect, Put::Gone(&old), now).await?;
-            return match written {
-                Ok(object) => {
-                    self.after_removal(served, &object)?;
-                    Ok(Some(Deleted::Gone(object)))
-                }
-                Err(store::Error::Conflict) => Ok(None),
-                Err(error) => Err(broken(&error)),
-            };
-        };
-        if new == old {
-            return Ok(Some(Deleted::Waiting(live.clone())));
-        }
         if options.dry_run {
-            return Ok(Some(Deleted::Waiting(Arc::new(Object::pretended(&new, live.revision())))));
+            return Ok(Some(match new {
+                Some(new) => Deleted::Waiting(Arc::new(Object::pretended(&new, live.revision()))),
+                None => Deleted::Gone(live.clone()),
+            }));
         }
+        match new {
+            None => self.take_away(served, place, live, &old).await,
+            Some(new) if new == old => Ok(Some(Deleted::Waiting(live.clone()))),
+            Some(new) => Ok(self.put(served, place, live, &new).await?.map(Deleted::Waiting)),
+        }
+    }
+
+    /// Removes an object that nothing keeps. `None` if somebody was faster.
+    async fn take_away(
+        &self,
+        served: &Served,
+        place: &str,
+        live: &Object,
+        last: &Value,
+    ) -> Result<Option<Deleted>> {
+        let now = self.environment.clock.now();
         let expect = Expect::Revision(live.revision());
-        let written = self.view.write(&served.resource.bucket, place, expect, Put::Object(&new), now).await?;
-        match written {
+        match self.view.write(&served.resource.bucket, place, expect, Put::Gone(last), now).await? {
             Ok(object) => {
-                self.after_write(served, &object)?;
-                Ok(Some(Deleted::Waiting(object)))
+                self.after_removal(served, &object)?;
+                Ok(Some(Deleted::Gone(object)))
             }
             Err(store::Error::Conflict) => Ok(None),
             Err(error) => Err(broken(&error)),

@@ -86,7 +86,7 @@ impl Machine {
         Ok(cut(served, page, &selection, limit))
     }
 
-    fn render(&self, request: &Request, served: &Served, listed: &Listed) -> Result<Bytes> {
+    pub(super) fn render(&self, request: &Request, served: &Served, listed: &Listed) -> Result<Bytes> {
         let metadata = listed.metadata();
         match request.presentation.shown {
             Shown::Whole => Ok(whole_list(served, listed, &metadata)),

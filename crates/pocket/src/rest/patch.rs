@@ -80,8 +80,8 @@ impl Machine {
         served.from_storage(&mut live);
         let patch = &payload.value;
         let value = match language {
-            Language::Json => json::apply(live, patch)?,
-            Language::Merge => merge::apply(live, patch)?,
+            Language::Json => json::apply(live, patch.clone())?,
+            Language::Merge => merge::apply(live, patch.clone())?,
             Language::Strategic => strategic::apply(served.schema(), live, patch.clone())?,
             Language::Apply => unreachable!("apply has a path of its own"),
         };
@@ -107,7 +107,7 @@ impl Machine {
                 return Err(ApiError::conflict(&resource.group, &resource.plural, &request.target.name, why));
             }
             let booked = self.booked(request, served, part)?;
-            let applied = apply::apply(served.schema(), None, &config, &booked.stamp(), true)?;
+            let applied = apply::apply(served.schema(), None, &config, &booked.stamp(), true)?.object;
             match self.insert(request, served, applied, Booking::Done, &mut warnings).await {
                 // Somebody created it meanwhile: go on as if it had been there.
                 Err(error) if error.reason == "AlreadyExists" => {}
@@ -121,7 +121,8 @@ impl Machine {
                 let booked = self.booked(request, served, part)?;
                 let mut live = old.clone();
                 served.from_storage(&mut live);
-                let mut value = apply::apply(served.schema(), Some(&live), &config, &booked.stamp(), force)?;
+                let applied = apply::apply(served.schema(), Some(&live), &config, &booked.stamp(), force)?;
+                let mut value = applied.object;
                 served.to_storage(&mut value);
                 Ok(Proposal {
                     value,

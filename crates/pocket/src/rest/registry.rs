@@ -13,6 +13,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use http::StatusCode;
@@ -21,7 +22,7 @@ use parking_lot::RwLock;
 use super::Target;
 use crate::status::{ApiError, Result};
 
-pub use served::{Codec, Resource, Served, Shape, Subresource};
+pub use served::{Codec, Resource, Served, Shape};
 
 /// Plural name to what is served under it.
 pub type Plurals = BTreeMap<String, Arc<Served>>;
@@ -82,6 +83,20 @@ impl Registry {
         let groups = self.groups();
         let all = groups.values().flat_map(BTreeMap::values);
         all.filter(|served| served.is_storage()).cloned().collect()
+    }
+
+    /// The storage version of what is stored in `bucket`.
+    pub fn by_bucket(&self, bucket: &str) -> Option<Arc<Served>> {
+        let (group, plural) = bucket.split_once('/')?;
+        let groups = self.groups();
+        let versions = groups.iter().filter(|((name, _), _)| name == group);
+        let mut found = versions.filter_map(|(_, plurals)| plurals.get(plural));
+        found.find(|served| served.is_storage()).cloned()
+    }
+
+    /// How long objects in `bucket` live after their last write, if not for ever.
+    pub fn lifetime(&self, bucket: &str) -> Option<Duration> {
+        self.by_bucket(bucket)?.traits().ttl
     }
 
     /// What is served as `kind` in `api_version`.

@@ -1,8 +1,6 @@
 //! A request as the machine sees it: who, what, which options, which body.
 
-use bytes::Bytes;
-
-use super::Presentation;
+use super::{Payload, Presentation};
 use crate::status::{ApiError, Problems, Result};
 
 /// What is done to a resource.
@@ -93,8 +91,8 @@ pub struct Request {
     pub target: Target,
     /// Decoded query parameters in order.
     pub query: Vec<(String, String)>,
-    /// The body as sent.
-    pub body: Bytes,
+    /// The body, if there was one that could be read.
+    pub body: Option<Payload>,
     /// The body's media type without parameters, in lower case; empty when absent.
     pub content_type: String,
     /// The form the client wants back.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Machine, Reply, Request, Served, broken, create::Booking, metadata};
+use super::{Machine, Reply, Request, Served, create::Booking, metadata};
 use crate::{
     status::{ApiError, Problems, Result},
-    store::{self, Expect, Object, Put},
+    store::Object,
 };
 
 /// How often a write that named no revision is tried again when somebody was faster.
@@ -129,7 +129,7 @@ impl Machine {
         self.check_change(served, part, name, &new, &old)?;
         if part == Part::Main {
             self.admit(served, &mut new, Some(&old))?;
-            served.accept(self, &mut new, Some(&old))?;
+            self.accept(served, &mut new);
             *warnings = merge(warnings, (served.rules().warnings)(&new));
         }
         if same(&new, &old) {
@@ -138,12 +138,9 @@ impl Machine {
         if request.dry_run()? {
             return Ok(Some(Arc::new(Object::pretended(&new, live.revision()))));
         }
-        let written = self.write_change(served, request, live, &new).await?;
+        let written = self.put(served, &request.target.path(), live, &new).await?;
         if written.is_none() && conditional {
             return Err(served.stale(name));
-        }
-        if let Some(object) = &written {
-            self.after_write(served, object)?;
         }
         Ok(written)
     }
@@ -185,33 +182,6 @@ impl Machine {
             served.validate(new, Some(old), &mut problems);
         }
         served.refuse(name, &problems)
-    }
-
-    /// Stores the change; an object that was only waiting for this change vanishes.
-    async fn write_change(
-        &self,
-        served: &Served,
-        request: &Request,
-        live: &Object,
-        new: &Value,
-    ) -> Result<Option<Arc<Object>>> {
-        let now = self.environment.clock.now();
-        let ends = metadata::is_deleting(new)
-            && metadata::finalizers(new).is_empty()
-            && served.nothing_left(new)
-            && new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
-        let put = if ends { Put::Gone(new) } else { Put::Object(new) };
-        let place = request.target.path();
-        let expect = Expect::Revision(live.revision());
-        match self.view.write(&served.resource.bucket, &place, expect, put, now).await? {
-            Ok(object) if ends => {
-                self.after_removal(served, &object)?;
-                Ok(Some(Arc::new(Object::pretended(new, live.revision()))))
-            }
-            Ok(object) => Ok(Some(object)),
-            Err(store::Error::Conflict) => Ok(None),
-            Err(error) => Err(broken(&error)),
-        }
     }
 }
 

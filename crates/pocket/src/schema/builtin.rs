@@ -30,6 +30,28 @@ pub fn builtin() -> &'static Schemas {
     &BUILTIN
 }
 
+static KINDS: LazyLock<HashMap<(&'static str, &'static str, &'static str), &'static str>> = LazyLock::new(|| {
+    let mut kinds = HashMap::new();
+    for (name, definition) in DEFINITIONS.iter() {
+        let marks = definition["x-kubernetes-group-version-kind"].as_array();
+        for mark in marks.into_iter().flatten() {
+            if let (Some(group), Some(version), Some(kind)) =
+                (mark["group"].as_str(), mark["version"].as_str(), mark["kind"].as_str())
+            {
+                kinds.insert((group, version, kind), name.as_str());
+            }
+        }
+    }
+    kinds
+});
+
+/// The published type of a built-in kind.
+pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<super::Schema<'static>> {
+    // The map is keyed by borrowed text that lives as long as the definitions.
+    let (_, name) = KINDS.get_key_value(&(group, version, kind))?;
+    BUILTIN.named(name)
+}
+
 fn compile(definitions: &Map<String, Value>) -> Schemas {
     let mut compiler = Compiler {
         set: Schemas::default(),

@@ -72,6 +72,16 @@ impl Object {
         }
     }
 
+    /// The object as it would be stored, in the answer to a dry run of a create.
+    pub fn unstored(value: &Value) -> Self {
+        Self::new(0, value.to_string().into())
+    }
+
+    /// The object as it would be stored, shown at the revision it has now.
+    pub fn pretended(value: &Value, revision: u64) -> Self {
+        Self::new(revision, encode(value, revision))
+    }
+
     /// The revision of the write that made this version.
     pub fn revision(&self) -> u64 {
         self.revision

@@ -215,7 +215,7 @@ fn payload(verb: Verb, content_type: &str, bytes: &[u8], served: &Served, target
     let decoded = match content_type {
         "" | "application/json" => decode::json(bytes)?,
         "application/yaml" | "application/apply-patch+yaml" => decode::yaml(bytes)?,
-        protobuf::MEDIA_TYPE if !served.is_custom() || verb == Verb::Delete => {
+        protobuf::CONTENT_TYPE if !served.is_custom() || verb == Verb::Delete => {
             let expected = (verb != Verb::Delete && verb != Verb::DeleteCollection && target.subresource.is_none())
                 .then_some((served.api_version.as_str(), served.resource.kind.as_str()));
             let value = protobuf::decode(bytes, expected)?;
@@ -242,7 +242,7 @@ fn unsupported(media_type: &str) -> ApiError {
         format!(
             "the body of the request was in an unknown format ({media_type}) - accepted media types include: \
              application/json, application/yaml, {}",
-            protobuf::MEDIA_TYPE
+            protobuf::CONTENT_TYPE
         ),
     )
 }

@@ -1,18 +1,20 @@
 //! One version of one resource, with everything the machine asks about it.
 
+mod refusals;
+mod rules;
+mod showing;
+
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     crd,
-    kinds::{self, NameRule, Role, Rules, Traits, scale::ScalePaths},
+    discovery::Subresource,
+    kinds::{Role, Rules, Traits},
     rest::Verb,
-    schema::{Schema, conform},
-    status::{ApiError, Problems, Result},
-    store::Object,
-    table::Printer,
+    schema::Schema,
+    status::{ApiError, Result},
 };
 
 /// A resource: what all its versions have in common.
@@ -40,24 +42,13 @@ pub struct Resource {
     pub storage: String,
 }
 
-/// Something below an object.
-#[derive(Debug, Clone)]
-pub struct Subresource {
-    /// Name in URLs.
-    pub name: String,
-    /// Group, version and kind of what it takes and gives.
-    pub kind: (String, String, String),
-    /// Verbs.
-    pub verbs: Vec<String>,
-}
-
 /// Turns objects of one API into those of another that shares its storage.
 #[derive(Debug, Clone, Copy)]
 pub struct Codec {
     /// From what is stored to what is shown.
-    pub show: fn(&mut Value),
+    pub show: fn(&Value) -> Value,
     /// From what was sent to what is stored.
-    pub store: fn(&mut Value),
+    pub store: fn(&Value) -> Value,
 }
 
 /// Where the schema and the rules come from.
@@ -65,12 +56,10 @@ pub struct Codec {
 pub enum Shape {
     /// From the table of kinds.
     BuiltIn {
-        /// The published type.
+        /// The published type of this version.
         schema: Schema<'static>,
-        /// The rules.
-        rules: Rules,
-        /// What the machine does for this kind alone.
-        role: Role,
+        /// The published type of what is stored.
+        stored: Schema<'static>,
         /// Set where two APIs share one storage.
         codec: Option<Codec>,
     },
@@ -78,10 +67,10 @@ pub enum Shape {
     Custom {
         /// The definition.
         definition: Arc<crd::Definition>,
-        /// Which of its versions.
+        /// Which of its versions this is.
         version: usize,
-        /// Traits that follow from the definition.
-        rules: Rules,
+        /// Which of its versions is stored.
+        stored: usize,
     },
 }
 
@@ -98,6 +87,82 @@ pub struct Served {
     pub verbs: Vec<String>,
     /// What is below.
     pub subresources: Vec<Subresource>,
-    /// Schema and rules.
+    /// Schema, and what stands behind it.
     pub shape: Shape,
+    /// Rules of the kind.
+    pub rules: Rules,
+    /// What the machine does for this kind alone.
+    pub role: Role,
+}
+
+impl Served {
+    /// The rules of the kind.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// How the machine treats the kind.
+    pub fn traits(&self) -> &Traits {
+        &self.rules.traits
+    }
+
+    /// Whether a definition made it.
+    pub fn is_custom(&self) -> bool {
+        matches!(self.shape, Shape::Custom { .. })
+    }
+
+    /// Whether objects are stored in this version.
+    pub fn is_storage(&self) -> bool {
+        self.api_version == self.resource.storage
+    }
+
+    /// Whether the kind is the home of others.
+    pub fn is_namespace(&self) -> bool {
+        self.role == Role::Namespace
+    }
+
+    /// Whether posts are answered and not stored.
+    pub fn is_review(&self) -> bool {
+        self.role == Role::Review
+    }
+
+    /// Whether objects take part in garbage collection as owners.
+    pub fn is_collected(&self) -> bool {
+        self.role != Role::Event
+    }
+
+    /// Whether status is written through an endpoint of its own.
+    pub fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// A subresource by name.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// Refuses a verb that the resource does not have.
+    pub fn check_verb(&self, verb: Verb) -> Result<()> {
+        if self.verbs.iter().any(|known| known == verb.name()) {
+            Ok(())
+        } else {
+            Err(ApiError::method_not_allowed())
+        }
+    }
+
+    /// The schema of this version.
+    pub fn schema(&self) -> Schema<'_> {
+        match &self.shape {
+            Shape::BuiltIn { schema, .. } => *schema,
+            Shape::Custom { definition, version, .. } => definition.versions[*version].root(),
+        }
+    }
+
+    /// The schema of what is stored.
+    pub fn storage_schema(&self) -> Schema<'_> {
+        match &self.shape {
+            Shape::BuiltIn { stored, .. } => *stored,
+            Shape::Custom { definition, stored, .. } => definition.versions[*stored].root(),
+        }
+    }
 }

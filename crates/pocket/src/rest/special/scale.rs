@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::{
-    kinds::scale::ScalePaths,
+    kinds::scale::{self, Paths},
     patch::{json, merge},
     rest::{
         Machine, Reply, Request, Served, Verb,
@@ -14,7 +14,7 @@ use crate::{
         reply::finish,
         update::{Part, Proposal},
     },
-    status::{ApiError, Result},
+    status::{ApiError, Problems, Result},
     store::Object,
 };
 
@@ -27,18 +27,23 @@ impl Machine {
         }
         let payload = request.payload()?;
         let change = |old: &Value| {
-            let current = paths.read(&served.converted(old.clone()));
+            let current = scale::read(&served.converted(old.clone()), &paths);
             let wanted = match (request.verb, request.content_type.as_str()) {
                 (Verb::Update, _) => payload.value.clone(),
-                (_, "application/json-patch+json") => json::apply(current, &payload.value)?,
+                (_, "application/json-patch+json") => json::apply(current, payload.value.clone())?,
                 (_, "application/merge-patch+json" | "application/strategic-merge-patch+json") => {
-                    merge::apply(current, &payload.value)?
+                    merge::apply(current, payload.value.clone())?
                 }
                 (_, other) => return Err(unsupported(other)),
             };
-            let value = paths.write(old, &wanted).map_err(|problems| {
-                ApiError::invalid("autoscaling", "Scale", &request.target.name, &problems)
-            })?;
+            let mut problems = Problems::new();
+            scale::validate(&wanted, &mut problems);
+            if !problems.is_empty() {
+                return Err(ApiError::invalid("autoscaling", "Scale", &request.target.name, &problems));
+            }
+            let mut value = old.clone();
+            scale::write(&mut value, &wanted, &paths);
+            copy_preconditions(&mut value, &wanted);
             Ok(Proposal {
                 value,
                 booking: Booking::Whole,
@@ -48,9 +53,18 @@ impl Machine {
         self.show_scale(request, served, &paths, &object)
     }
 
-    fn show_scale(&self, request: &Request, served: &Served, paths: &ScalePaths, object: &Arc<Object>) -> Result<Reply> {
-        let scale = paths.read(&served.value(object));
+    fn show_scale(&self, request: &Request, served: &Served, paths: &Paths<'_>, object: &Arc<Object>) -> Result<Reply> {
+        let scale = scale::read(&served.value(object), paths);
         finish(request, StatusCode::OK, scale.to_string().into())
+    }
+}
+
+/// A scale that names a state of the object means that state.
+fn copy_preconditions(value: &mut Value, scale: &Value) {
+    for field in ["resourceVersion", "uid"] {
+        if let Some(named) = scale["metadata"].get(field) {
+            value["metadata"][field] = named.clone();
+        }
     }
 }
 

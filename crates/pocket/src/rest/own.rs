@@ -1,0 +1,186 @@
+//! What the server does in its own name: follow-ups of writes, and objects it makes itself.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{
+    Machine, Payload, Presentation, Reply, Request, Served, Target, User, Verb, broken, create::Booking, metadata,
+};
+use crate::{
+    crd,
+    kinds::{self, Cluster, Role, Settings},
+    status::{ApiError, Result},
+    store::{self, Expect, Object, Put},
+};
+
+/// The manager of fields that the server sets.
+const SELF: &str = "kube-apiserver";
+
+impl Machine {
+    /// Creates an object in the server's own name; one that is there already is left as it is.
+    pub(crate) async fn create_own(&self, bucket: &str, namespace: &str, mut value: Value) -> Result<()> {
+        let served = self.registry.by_bucket(bucket).ok_or_else(super::registry::missing)?;
+        value["apiVersion"] = served.api_version.clone().into();
+        value["kind"] = served.resource.kind.clone().into();
+        let request = Request {
+            verb: Verb::Create,
+            target: Target {
+                group: served.resource.group.clone(),
+                version: served.version.clone(),
+                plural: served.resource.plural.clone(),
+                namespace: namespace.into(),
+                ..Target::default()
+            },
+            query: Vec::new(),
+            body: None,
+            content_type: String::new(),
+            presentation: Presentation::default(),
+            user_agent: SELF.into(),
+            user: User::default(),
+        };
+        match self.insert(&request, &served, value, Booking::Whole, &mut Vec::new()).await {
+            Err(error) if error.code == StatusCode::CONFLICT => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Stores a new state of `seen`, or removes it if that was all it waited for. `None` if
+    /// somebody was faster.
+    pub(crate) async fn put(
+        &self,
+        served: &Served,
+        place: &str,
+        seen: &Object,
+        new: &Value,
+    ) -> Result<Option<Arc<Object>>> {
+        let ends = ends(served, new);
+        let put = if ends { Put::Gone(new) } else { Put::Object(new) };
+        let now = self.environment.clock.now();
+        let expect = Expect::Revision(seen.revision());
+        match self.view.write(&served.resource.bucket, place, expect, put, now).await? {
+            Ok(object) if ends => {
+                self.after_removal(served, &object)?;
+                Ok(Some(Arc::new(Object::pretended(new, seen.revision()))))
+            }
+            Ok(object) => {
+                self.after_write(served, &object)?;
+                Ok(Some(object))
+            }
+            Err(store::Error::Conflict) => Ok(None),
+            Err(error) => Err(broken(&error)),
+        }
+    }
+
+    /// What follows a stored object before anybody is told of it: a definition is served.
+    pub(crate) fn after_write(&self, served: &Served, object: &Object) -> Result<()> {
+        if served.role == Role::Definition {
+            self.define(&object.value())?;
+        }
+        Ok(())
+    }
+
+    /// Serves what a stored definition defines.
+    pub(crate) fn define(&self, value: &Value) -> Result<()> {
+        let definition = crd::Definition::read(value)
+            .map_err(|why| ApiError::internal(format!("a stored definition cannot be read: {why}")))?;
+        if definition.is_established(value) {
+            self.registry.define(definition);
+        }
+        Ok(())
+    }
+
+    /// What follows a removal: a definition is no longer served.
+    pub(crate) fn after_removal(&self, served: &Served, object: &Object) -> Result<()> {
+        if served.role == Role::Definition {
+            let value = object.value();
+            let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+            self.registry.undefine(&text(&value["spec"]["group"]), &text(&value["spec"]["names"]["plural"]));
+        }
+        Ok(())
+    }
+
+    /// Decides the names of a definition and says so in its status.
+    pub(crate) fn accept(&self, served: &Served, value: &mut Value) {
+        if served.role != Role::Definition {
+            return;
+        }
+        let conflict = self.name_conflict(value);
+        crd::accept(value, &self.environment.timestamp(), conflict);
+    }
+
+    /// A name of a definition that another one in its group has, in words.
+    fn name_conflict(&self, value: &Value) -> Option<String> {
+        let names = &value["spec"]["names"];
+        let group = value["spec"]["group"].as_str().unwrap_or_default();
+        let plural = names["plural"].as_str().unwrap_or_default();
+        let stored = self.registry.stored();
+        let others = stored.iter().filter(|s| s.resource.group == group && s.resource.plural != plural);
+        for other in others {
+            let other = &other.resource;
+            for field in ["singular", "kind", "listKind"] {
+                let name = names[field].as_str().unwrap_or_default();
+                let theirs = match field {
+                    "singular" => &other.singular,
+                    "kind" => &other.kind,
+                    _ => &other.list_kind,
+                };
+                if !name.is_empty() && name == theirs {
+                    return Some(format!("\"{name}\" is already in use"));
+                }
+            }
+        }
+        None
+    }
+
+    /// Answers a review. No kind of review is offered without authorization to review.
+    pub(super) fn review(&self, _request: &Request, _served: &Served, _payload: Payload) -> Result<Reply> {
+        Err(super::registry::missing())
+    }
+}
+
+/// Whether an object in this state only waited for this change to vanish.
+pub(super) fn ends(served: &Served, value: &Value) -> bool {
+    metadata::is_deleting(value)
+        && metadata::finalizers(value).is_empty()
+        && served.nothing_left(value)
+        && value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+}
+
+impl Cluster for Machine {
+    fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
+        let head = self.view.store().head(&format!("{group}/{plural}"), &super::path(namespace, name))?;
+        head.object.map(|object| object.value())
+    }
+
+    fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
+        let objects = self.view.store().objects(&format!("{group}/{plural}"), namespace);
+        objects.iter().map(|(_, object)| object.value()).collect()
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl Machine {
+    /// The objects a new server has: its first namespaces and its own service.
+    pub(crate) async fn bootstrap(&self, port: u16) -> Result<()> {
+        for name in kinds::FIRST_NAMESPACES {
+            let namespace = serde_json::json!({"metadata": {"name": name}});
+            if self.head_of(kinds::NAMESPACES, name).is_none() {
+                self.create_own(kinds::NAMESPACES, "", namespace).await?;
+            }
+        }
+        if self.head_of("/services", "default/kubernetes").is_none() {
+            self.create_own("/services", "default", kinds::own_service(port)).await?;
+        }
+        Ok(())
+    }
+
+    fn head_of(&self, bucket: &str, place: &str) -> Option<Arc<Object>> {
+        self.view.store().head(bucket, place)?.object
+    }
+}

@@ -1,0 +1,62 @@
+//! The built-in kinds as they are served: the table of kinds joined with what discovery says.
+
+use std::sync::Arc;
+
+use super::{Codec, Resource, Served, Shape};
+use crate::{
+    discovery::{self, Builtin},
+    kinds::{self, Role, Rules},
+    schema::{self, Schema},
+};
+
+/// Every built-in kind that has rules and a published type.
+pub(super) fn all() -> Vec<Served> {
+    discovery::builtins().iter().filter_map(served).collect()
+}
+
+fn served(facts: &Builtin) -> Option<Served> {
+    let (group, version) = (facts.group.as_str(), facts.version.as_str());
+    let role = Role::of(group, &facts.resource.plural);
+    let rules = match role {
+        Role::Review => Rules::SHAPE_ONLY,
+        _ => kinds::rules(group, version, &facts.resource.plural)?,
+    };
+    let api_version = discovery::group_version(group, version);
+    let alias = kinds::alias(group, &facts.resource.plural);
+    let (stored_group, stored_version) = alias.as_ref().map_or((group, version), |alias| (alias.group, alias.version));
+    let schema = published(group, version, &facts.resource.kind)?;
+    let stored = published(stored_group, stored_version, &facts.resource.kind)?;
+    Some(Served {
+        resource: Arc::new(Resource {
+            group: group.into(),
+            plural: facts.resource.plural.clone(),
+            singular: facts.resource.singular.clone(),
+            kind: facts.resource.kind.clone(),
+            list_kind: format!("{}List", facts.resource.kind),
+            short_names: facts.resource.short_names.clone(),
+            categories: facts.resource.categories.clone(),
+            namespaced: facts.resource.namespaced,
+            bucket: format!("{stored_group}/{}", facts.resource.plural).into(),
+            storage: discovery::group_version(stored_group, stored_version),
+        }),
+        version: version.into(),
+        api_version,
+        verbs: facts.resource.verbs.clone(),
+        subresources: facts.resource.subresources.clone(),
+        shape: Shape::BuiltIn {
+            schema,
+            stored,
+            codec: alias.map(|alias| Codec {
+                show: alias.show,
+                store: alias.store,
+            }),
+        },
+        rules,
+        role,
+    })
+}
+
+/// The published type of a kind.
+fn published(group: &str, version: &str, kind: &str) -> Option<Schema<'static>> {
+    schema::of_kind(group, version, kind)
+}

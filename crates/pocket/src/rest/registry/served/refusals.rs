@@ -1,0 +1,36 @@
+//! Refusals in the name of a resource.
+
+use super::Served;
+use crate::status::{ApiError, Problems, Result};
+
+impl Served {
+    /// 404 for an object.
+    pub fn not_found(&self, name: &str) -> ApiError {
+        ApiError::not_found(&self.resource.group, &self.resource.plural, name)
+    }
+
+    /// 409 for a name that is taken.
+    pub fn already_exists(&self, name: &str) -> ApiError {
+        ApiError::already_exists(&self.resource.group, &self.resource.plural, name)
+    }
+
+    /// 409 for a state that was overtaken.
+    pub fn stale(&self, name: &str) -> ApiError {
+        ApiError::stale(&self.resource.group, &self.resource.plural, name)
+    }
+
+    /// 422 if there is any problem.
+    pub fn refuse(&self, name: &str, problems: &Problems) -> Result<()> {
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::invalid(&self.resource.group, &self.resource.kind, name, problems))
+    }
+
+    /// 403 for a delete of what must stay.
+    pub fn may_delete(&self, value: &serde_json::Value) -> Result<()> {
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        let refuse = |why| ApiError::forbidden(&self.resource.group, &self.resource.plural, name, why);
+        self.role.may_delete(value).map_err(refuse)
+    }
+}

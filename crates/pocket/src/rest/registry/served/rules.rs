@@ -1,0 +1,82 @@
+//! What a kind demands of its objects, built-in or custom.
+
+use serde_json::Value;
+
+use super::{Served, Shape};
+use crate::{
+    crd,
+    kinds::{enums, metadata, required},
+    schema::conform,
+    status::{Problems, Result},
+};
+
+impl Served {
+    /// Brings a value into the shape of this version. Returns the fields that were dropped.
+    pub fn conform(&self, value: &mut Value) -> Result<Vec<String>> {
+        match &self.shape {
+            Shape::BuiltIn { schema, .. } => {
+                let conformed = conform::conform(*schema, value, &self.resource.kind, &self.api_version)?;
+                Ok(conformed.unknown)
+            }
+            Shape::Custom { .. } => Ok(crd::prune::prune(self.schema(), value)),
+        }
+    }
+
+    /// Fills what was left out; on the stored form.
+    pub fn default(&self, value: &mut Value) {
+        match &self.shape {
+            Shape::BuiltIn { .. } => (self.rules.default)(value),
+            Shape::Custom { .. } => crd::default::default(self.storage_schema(), value),
+        }
+    }
+
+    /// A new custom object has no status, whatever was sent.
+    pub fn drop_status(&self, value: &mut Value) {
+        if self.is_custom()
+            && self.has_status()
+            && let Some(fields) = value.as_object_mut()
+        {
+            fields.remove("status");
+        }
+    }
+
+    /// Rules on metadata.
+    pub fn validate_metadata(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
+        metadata::validate_metadata(new, self.traits().name, self.resource.namespaced, problems);
+        if let Some(old) = old {
+            metadata::validate_metadata_update(new, old, problems);
+        }
+    }
+
+    /// Rules on everything else.
+    pub fn validate(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
+        match &self.shape {
+            Shape::BuiltIn { stored, .. } => {
+                required::check_required(new, *stored, problems);
+                enums::check_enums(new, *stored, problems);
+                (self.rules.validate)(new, problems);
+                if let Some(old) = old {
+                    (self.rules.validate_update)(new, old, problems);
+                }
+            }
+            Shape::Custom { .. } => self.validate_custom(new, old, problems),
+        }
+    }
+
+    /// Schema and rules of a definition; nothing for built-in kinds.
+    pub fn validate_custom(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
+        if let Shape::Custom { definition, stored, .. } = &self.shape {
+            definition.versions[*stored].validate(new, old, problems);
+        }
+    }
+
+    /// What a delete changes on an object that cannot go at once.
+    pub fn begin_removal(&self, value: &mut Value) {
+        self.role.begin_removal(value);
+    }
+
+    /// Whether nothing of the kind's own keeps a deleted object.
+    pub fn nothing_left(&self, value: &Value) -> bool {
+        self.role.nothing_left(value)
+    }
+}

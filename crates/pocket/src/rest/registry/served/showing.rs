@@ -1,0 +1,132 @@
+//! Objects as clients see them: in the version they asked for, whole or as rows.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde_json::{Value, json};
+
+use super::{Served, Shape};
+use crate::{
+    crd,
+    kinds::{field_value, has_field_label, scale},
+    store::Object,
+    table::Printer,
+};
+
+impl Served {
+    /// The object in this version.
+    pub fn value(&self, object: &Object) -> Value {
+        self.converted(object.value())
+    }
+
+    /// The bytes of the object in this version; mostly those that are stored.
+    pub fn shown(&self, object: &Object) -> Bytes {
+        if self.shows_stored_bytes() {
+            return object.json().clone();
+        }
+        self.converted(object.value()).to_string().into()
+    }
+
+    /// Adds an item of a list: built-in lists leave out what the list says for all of them.
+    pub fn put_item(&self, object: &Object, out: &mut BytesMut) {
+        if self.is_custom() || !self.shows_stored_bytes() {
+            out.put_slice(&self.shown(object));
+            return;
+        }
+        out.put_u8(b'{');
+        out.put_slice(object.body());
+    }
+
+    /// Whether no defaults of a later definition, and no other version, can make a difference.
+    fn shows_stored_bytes(&self) -> bool {
+        match &self.shape {
+            Shape::BuiltIn { codec, .. } => codec.is_none(),
+            Shape::Custom { definition, version, .. } => {
+                self.is_storage() && !definition.versions[*version].has_defaults()
+            }
+        }
+    }
+
+    /// A stored value as this version shows it.
+    pub fn converted(&self, mut value: Value) -> Value {
+        match &self.shape {
+            Shape::BuiltIn { codec: None, .. } => value,
+            Shape::BuiltIn { codec: Some(codec), .. } => (codec.show)(&value),
+            Shape::Custom { definition, version, .. } => {
+                value["apiVersion"] = json!(self.api_version);
+                crd::default::default(definition.versions[*version].root(), &mut value);
+                value
+            }
+        }
+    }
+
+    /// Turns a value of this version, in place, into one that may be stored.
+    pub fn to_storage(&self, value: &mut Value) {
+        match &self.shape {
+            Shape::BuiltIn { codec: Some(codec), .. } => *value = (codec.store)(value),
+            Shape::BuiltIn { codec: None, .. } => {}
+            Shape::Custom { .. } => value["apiVersion"] = json!(self.resource.storage),
+        }
+    }
+
+    /// The reverse of [`Self::to_storage`].
+    pub fn from_storage(&self, value: &mut Value) {
+        *value = self.converted(std::mem::take(value));
+    }
+
+    /// Whether a field selector may name this field.
+    pub fn has_field_label(&self, path: &str) -> bool {
+        if matches!(path, "metadata.name") || (path == "metadata.namespace" && self.resource.namespaced) {
+            return true;
+        }
+        match &self.shape {
+            Shape::BuiltIn { .. } => has_field_label(&self.resource.group, &self.resource.plural, path),
+            Shape::Custom { definition, version, .. } => {
+                definition.versions[*version].selectable_fields.iter().any(|field| field.label() == path)
+            }
+        }
+    }
+
+    /// The value of a selectable field, as text.
+    pub fn field(&self, value: &Value, path: &str) -> String {
+        match &self.shape {
+            Shape::BuiltIn { .. } => field_value(&self.resource.plural, value, path),
+            Shape::Custom { definition, version, .. } => {
+                let fields = &definition.versions[*version].selectable_fields;
+                let field = fields.iter().find(|field| field.label() == path);
+                field.map(|field| field.text(value)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// How rows of this kind are printed.
+    pub fn printer(&self) -> Printer<'_> {
+        match &self.shape {
+            Shape::BuiltIn { .. } => Printer::built_in(&self.resource.group, &self.version, &self.resource.plural),
+            Shape::Custom { definition, version, .. } => Printer::custom(&definition.versions[*version].printer_columns),
+        }
+    }
+
+    /// Where the numbers of the scale subresource are, if there is one.
+    pub fn scale(&self) -> Option<scale::Paths<'_>> {
+        match &self.shape {
+            Shape::BuiltIn { .. } => {
+                scale::is_scalable(&self.resource.group, &self.resource.plural).then_some(scale::BUILT_IN)
+            }
+            Shape::Custom { definition, version, .. } => {
+                let paths = definition.versions[*version].scale.as_ref()?;
+                Some(scale::Paths {
+                    spec_replicas: &paths.spec_replicas,
+                    status_replicas: &paths.status_replicas,
+                    selector: paths.label_selector.as_deref(),
+                })
+            }
+        }
+    }
+
+    /// What to warn users of a version that goes away.
+    pub fn deprecation(&self) -> Option<String> {
+        match &self.shape {
+            Shape::BuiltIn { .. } => None,
+            Shape::Custom { definition, version, .. } => definition.versions[*version].deprecation(definition),
+        }
+    }
+}
