@@ -15,11 +15,16 @@
 //! - `kinds`: the table of built-in kinds, with their defaults and rules. Nothing else knows a
 //!   built-in kind by name;
 //! - `table`: what `kubectl get` prints;
+//! - `digest`, `discovery`, `openapi`: what clients are told of the served kinds;
 //! - `rest`: the generic REST machine;
 //! - `wire`: HTTP, content negotiation, protobuf, TLS.
 
+pub mod digest;
+pub mod discovery;
 pub mod environment;
 pub mod kinds;
+pub mod openapi;
 pub mod schema;
 pub mod status;
+pub mod table;
 pub mod wire;
