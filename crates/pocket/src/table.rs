@@ -23,11 +23,13 @@ mod tests;
 mod workloads;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 pub use age::human_duration;
 pub use columns::Definition;
 pub use custom::Column;
+
+const META: &str = "meta.k8s.io/v1";
 
 /// What goes into a row beside its cells (`includeObject`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -105,18 +107,12 @@ impl Printer {
 
     /// One row: `{cells, object}`.
     pub fn row(&self, object: &Value, now: Timestamp, include: Include) -> Value {
-        let mut row = Map::new();
-        row.insert("cells".into(), Value::Array(self.cells(object, now)));
+        let cells = ("cells", Value::Array(self.cells(object, now)));
         match include {
-            Include::None => {}
-            Include::Metadata => {
-                row.insert("object".into(), partial(object));
-            }
-            Include::Object => {
-                row.insert("object".into(), object.clone());
-            }
+            Include::None => object_of([cells]),
+            Include::Metadata => object_of([cells, ("object", partial(object))]),
+            Include::Object => object_of([cells, ("object", object.clone())]),
         }
-        Value::Object(row)
     }
 
     /// A whole table. `metadata` is the list's; a watch sends one row at a time and the columns
@@ -132,23 +128,29 @@ impl Printer {
         let rows = objects.into_iter().map(|o| self.row(o, now, include));
         let definitions: &[Definition] = if with_columns { &self.columns } else { &[] };
         let definitions = definitions.iter().map(Definition::to_value);
-        json!({
-            "kind": "Table",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": metadata,
-            "columnDefinitions": definitions.collect::<Vec<_>>(),
-            "rows": rows.collect::<Vec<_>>(),
-        })
+        object_of([
+            ("kind", "Table".into()),
+            ("apiVersion", META.into()),
+            ("metadata", metadata),
+            ("columnDefinitions", definitions.collect()),
+            ("rows", rows.collect()),
+        ])
     }
 }
 
 /// The object as `PartialObjectMetadata`.
 pub fn partial(object: &Value) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": object["metadata"],
-    })
+    object_of([
+        ("kind", "PartialObjectMetadata".into()),
+        ("apiVersion", META.into()),
+        ("metadata", object["metadata"].clone()),
+    ])
+}
+
+/// Unlike `json!`, takes its values without copying them.
+fn object_of<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    let entries = entries.into_iter().map(|(key, value)| (key.into(), value));
+    Value::Object(entries.collect())
 }
 
 fn name_and_age(object: &Value, now: Timestamp) -> Vec<Value> {
@@ -197,7 +199,7 @@ fn builtin_cells(group: &str, version: &str, plural: &str) -> Cells {
         ("", "secrets") => access::secret,
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => access::binding,
         ("admissionregistration.k8s.io", _) => access::webhooks,
-        ("rbac.authorization.k8s.io", _) | ("apiextensions.k8s.io", _) | ("", "limitranges") => {
+        ("rbac.authorization.k8s.io" | "apiextensions.k8s.io", _) | ("", "limitranges") => {
             name_and_creation
         }
         _ => name_and_age,
