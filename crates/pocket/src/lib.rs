@@ -16,6 +16,7 @@
 //! - `kinds`: the table of built-in kinds, with their defaults and rules. Nothing else knows a
 //!   built-in kind by name;
 //! - `table`: what `kubectl get` prints;
+//! - `digest`, `discovery`, `openapi`: what clients are told of the served kinds;
 //! - `rest`: the generic REST machine;
 //! - `wire`: HTTP, content negotiation, protobuf, TLS.
 
@@ -24,8 +25,14 @@ pub mod environment;
 pub mod kinds;
 pub mod patch;
 pub mod quantity;
+pub mod digest;
+pub mod discovery;
+pub mod environment;
+pub mod kinds;
+pub mod openapi;
 pub mod schema;
 pub mod selector;
 pub mod status;
+pub mod table;
 pub mod wire;
 pub mod store;

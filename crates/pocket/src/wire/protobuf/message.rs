@@ -112,15 +112,15 @@ impl Decoder<'_> {
             return Ok(());
         };
         // Numbers may come one by one or many in one field.
-        let mut packed = match (field.ty, payload) {
-            (Type::Bool | Type::Int32 | Type::Int64 | Type::Double, Payload::Bytes(packed)) => {
-                Reader::new(packed)
-            }
-            _ => {
-                list.push(self.value(field, payload)?);
-                return Ok(());
-            }
+        let number = matches!(
+            field.ty,
+            Type::Bool | Type::Int32 | Type::Int64 | Type::Double
+        );
+        let (Payload::Bytes(packed), true) = (payload, number) else {
+            list.push(self.value(field, payload)?);
+            return Ok(());
         };
+        let mut packed = Reader::new(packed);
         while !packed.is_empty() {
             let payload = match field.ty {
                 Type::Double => Payload::Fixed64(packed.fixed64()?),

@@ -173,6 +173,19 @@ fn special_types_take_their_json_form() {
             "/spec/containers/0/livenessProbe/httpGet/port",
             json!("web"),
         ),
+    ];
+    for (name, path, expected) in table {
+        assert_eq!(
+            decoded(name).pointer(path),
+            Some(&expected),
+            "{name} {path}"
+        );
+    }
+}
+
+#[test]
+fn inlined_structs_lists_and_bytes_are_found_where_json_has_them() {
+    let table = [
         (
             "pod",
             "/spec/securityContext/supplementalGroups",

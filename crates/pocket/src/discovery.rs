@@ -1,0 +1,85 @@
+//! What the server serves, as clients discover it.
+//!
+//! The input is neutral: [`Group`]s with versions and resources, built-in and custom alike, put in
+//! order by [`sort`]. The facts about built-in resources come from `data/discovery.json`
+//! ([`builtin()`]). Rendering is pure; every document carries an ETag that follows its content.
+
+mod builtin;
+mod documents;
+mod order;
+
+use serde::Deserialize;
+
+pub use builtin::{Builtin, builtin, builtins};
+pub use documents::{Document, aggregated, api_versions, group, group_list, resource_list};
+pub use order::{compare_versions, sort};
+
+/// An API group, the core group having an empty name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Such as `apps`.
+    pub name: String,
+    /// Served versions, the preferred one first.
+    pub versions: Vec<Version>,
+}
+
+/// One version of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// Such as `v1`.
+    pub name: String,
+    /// What is served in it.
+    pub resources: Vec<Resource>,
+}
+
+/// One resource.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource {
+    /// Such as `deployments`.
+    pub plural: String,
+    /// Such as `deployment`.
+    pub singular: String,
+    /// Such as `Deployment`.
+    pub kind: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// What may be done, in alphabetical order.
+    pub verbs: Vec<String>,
+    /// Such as `deploy`.
+    #[serde(default)]
+    pub short_names: Vec<String>,
+    /// Such as `all`.
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// What hangs below an object.
+    #[serde(default)]
+    pub subresources: Vec<Subresource>,
+}
+
+/// Something below an object, such as `status`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Subresource {
+    /// Such as `scale`.
+    pub name: String,
+    /// Group of the kind it speaks.
+    pub group: String,
+    /// Version of the kind it speaks.
+    pub version: String,
+    /// The kind it speaks, such as `Scale`.
+    pub kind: String,
+    /// What may be done.
+    pub verbs: Vec<String>,
+}
+
+/// `v1`, or `apps/v1`.
+pub fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.into()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn groups(names: &[(&str, &[&str])]) -> Vec<Group> {
+    let version = |group: &str, name: &&str| Version {
+        name: (*name).into(),
+        resources: builtins()
+            .iter()
+            .filter(|b| b.group == group && b.version == **name)
+            .map(|b| b.resource.clone())
+            .collect(),
+    };
+    let group = |(name, versions): &(&str, &[&str])| Group {
+        name: (*name).into(),
+        versions: versions.iter().map(|v| version(name, v)).collect(),
+    };
+    names.iter().map(group).collect()
+}
+
+fn everything() -> Vec<Group> {
+    let mut all = groups(&[
+        ("tide.dev", &["v1alpha1", "v1"]),
+        ("autoscaling", &["v1", "v2"]),
+        ("apps", &["v1"]),
+        ("", &["v1"]),
+        ("boats.dev", &["v1"]),
+    ]);
+    sort(&mut all);
+    all
+}
+
+fn row<'a>(list: &'a Value, name: &str) -> &'a Value {
+    let rows = list["resources"].as_array().unwrap();
+    rows.iter().find(|row| row["name"] == name).unwrap()
+}
+
+#[test]
+fn every_served_resource_is_known_by_its_plural() {
+    assert!(builtins().len() > 45);
+    let pods = &builtin("", "v1", "pods").unwrap().resource;
+    assert_eq!(
+        (&*pods.kind, &*pods.singular, pods.namespaced),
+        ("Pod", "pod", true)
+    );
+    assert_eq!(pods.short_names, ["po"]);
+    assert_eq!(pods.categories, ["all"]);
+    assert!(
+        pods.subresources
+            .iter()
+            .any(|s| s.name == "eviction" && s.group == "policy")
+    );
+    assert!(builtin("", "v1", "componentstatuses").is_none());
+}
+
+#[test]
+fn preferred_versions_come_first() {
+    let mut names = vec![
+        "v1alpha1",
+        "foo10",
+        "v1",
+        "v11beta2",
+        "v10",
+        "v3beta1",
+        "foo1",
+        "v11alpha2",
+        "v2",
+        "v12alpha1",
+        "v01",
+    ];
+    names.sort_by(|a, b| compare_versions(a, b));
+    let expected = [
+        "v10",
+        "v2",
+        "v1",
+        "v11beta2",
+        "v3beta1",
+        "v12alpha1",
+        "v11alpha2",
+        "v1alpha1",
+        "foo1",
+        "foo10",
+        "v01",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn groups_are_published_built_in_first_then_by_name() {
+    let all = everything();
+    let names: Vec<&str> = all.iter().map(|group| &*group.name).collect();
+    assert_eq!(names, ["", "apps", "autoscaling", "boats.dev", "tide.dev"]);
+    let list = group_list(&all);
+    assert_eq!(list["groups"].as_array().unwrap().len(), 4);
+    assert_eq!(
+        list["groups"][1],
+        json!({
+            "name": "autoscaling",
+            "versions": [
+                {"groupVersion": "autoscaling/v2", "version": "v2"},
+                {"groupVersion": "autoscaling/v1", "version": "v1"},
+            ],
+            "preferredVersion": {"groupVersion": "autoscaling/v2", "version": "v2"},
+        })
+    );
+    assert_eq!(group(&all[1])["kind"], "APIGroup");
+    assert_eq!(api_versions(&all, "h:1")["versions"], json!(["v1"]));
+}
+
+#[test]
+fn a_resource_is_followed_by_its_subresources() {
+    let all = everything();
+    let list = resource_list("apps", &all[1].versions[0]);
+    assert_eq!(list["groupVersion"], "apps/v1");
+    let deployments = row(&list, "deployments");
+    assert_eq!(deployments["shortNames"], json!(["deploy"]));
+    assert!(deployments["storageVersionHash"].is_string());
+    let scale = row(&list, "deployments/scale");
+    assert_eq!(
+        *scale,
+        json!({
+            "name": "deployments/scale", "singularName": "", "namespaced": true, "kind": "Scale",
+            "group": "autoscaling", "version": "v1", "verbs": ["get", "patch", "update"],
+        })
+    );
+    assert_eq!(row(&list, "deployments/status").get("group"), None);
+}
+
+#[test]
+fn what_is_not_stored_has_no_storage_version() {
+    let all = everything();
+    let list = resource_list("", &all[0].versions[0]);
+    assert_eq!(row(&list, "bindings").get("storageVersionHash"), None);
+}
+
+#[test]
+fn the_aggregated_form_splits_core_from_the_rest() {
+    let all = everything();
+    let core = aggregated(&all, true);
+    assert_eq!(core["items"].as_array().unwrap().len(), 1);
+    assert_eq!(core["items"][0]["metadata"], json!({}));
+    let rest = aggregated(&all, false);
+    assert_eq!(rest["items"][0]["metadata"]["name"], "apps");
+    let resources = rest["items"][0]["versions"][0]["resources"]
+        .as_array()
+        .unwrap();
+    let deployments = resources
+        .iter()
+        .find(|r| r["resource"] == "deployments")
+        .unwrap();
+    assert_eq!(deployments["scope"], "Namespaced");
+    assert_eq!(
+        deployments["subresources"][0]["responseKind"],
+        json!({"group": "autoscaling", "version": "v1", "kind": "Scale"})
+    );
+}
+
+#[test]
+fn the_etag_follows_the_content() {
+    let mut all = everything();
+    let before = Document::new(&aggregated(&all, false));
+    assert_eq!(before, Document::new(&aggregated(&everything(), false)));
+    assert!(before.etag.starts_with('"') && before.etag.ends_with('"'));
+    all[1].versions[0].resources[0].short_names.push("x".into());
+    assert_ne!(before.etag, Document::new(&aggregated(&all, false)).etag);
+}
