@@ -4,11 +4,16 @@
 //! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
 //! they take values and return values, and have no client, clock or randomness inside.
 
+mod address;
 mod config_map;
+mod endpoint_slice;
+mod endpoints;
 pub mod enums;
+pub mod event;
 mod fields;
 pub mod metadata;
 pub mod names;
+mod namespace;
 mod path;
 mod pod;
 pub mod pod_spec;
