@@ -6,11 +6,16 @@
 
 mod life;
 mod pod_actions;
+mod address;
 mod config_map;
+mod endpoint_slice;
+mod endpoints;
 pub mod enums;
+pub mod event;
 mod fields;
 pub mod metadata;
 pub mod names;
+mod namespace;
 mod path;
 mod pod;
 pub mod pod_spec;
