@@ -4,8 +4,11 @@
 //! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
 //! they take values and return values, and have no client, clock or randomness inside.
 
+mod definition;
+mod field_labels;
 mod life;
 mod pod_actions;
+mod table;
 mod address;
 mod config_map;
 mod endpoint_slice;
@@ -56,11 +59,14 @@ use serde_json::Value;
 
 use crate::status::{ApiError, Problems};
 
+pub use definition::RULES as DEFINITION_RULES;
+pub use field_labels::{field_value, has_field_label};
 pub use life::{
     DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, FURNITURE, NAMESPACES, end_namespace, furniture,
     namespace_remains, own_service,
 };
 pub use pod_actions::{Budget, bind, eviction_budget};
+pub use table::{Alias, alias, rules};
 
 /// What a kind does differently from the generic machine.
 #[derive(Clone, Copy)]

@@ -17,22 +17,28 @@
 //!   built-in kind by name;
 //! - `table`: what `kubectl get` prints;
 //! - `digest`, `discovery`, `openapi`: what clients are told of the served kinds;
+//! - `runtime`: what an embedder may add: something that runs pods;
 //! - `rest`: the generic REST machine;
+//! - `housekeeping`: garbage collection, namespaces that end, objects that expire;
 //! - `wire`: HTTP, content negotiation, protobuf, TLS.
 
 pub mod crd;
-pub mod environment;
-pub mod kinds;
-pub mod patch;
-pub mod quantity;
 pub mod digest;
 pub mod discovery;
 pub mod environment;
+mod housekeeping;
 pub mod kinds;
 pub mod openapi;
+pub mod patch;
+mod pocket;
+pub mod quantity;
+pub mod rest;
+pub mod runtime;
 pub mod schema;
 pub mod selector;
 pub mod status;
+pub mod store;
 pub mod table;
 pub mod wire;
-pub mod store;
+
+pub use pocket::{Error, Options, Pocket, Storage};

@@ -64,6 +64,12 @@ impl Machine {
         }
     }
 
+    /// The same machine with something that runs pods.
+    #[must_use]
+    pub fn with_runtime(self, runtime: Option<Arc<dyn crate::runtime::PodRuntime>>) -> Self {
+        Self { runtime, ..self }
+    }
+
     /// The same machine over another view of the same store.
     #[must_use]
     pub fn with_view(&self, view: View) -> Self {

@@ -15,7 +15,6 @@ use serde_json::Value;
 
 pub use builtin::{OBJECT_META, builtin, definitions, of_kind};
 pub use limits::{Limits, Pattern, Rule};
-pub use limits::{Limits, Rule};
 pub use place::Place;
 
 /// Index of a node in its arena.

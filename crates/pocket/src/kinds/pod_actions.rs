@@ -80,7 +80,7 @@ pub fn eviction_budget(pod: &Value, cluster: &dyn Cluster) -> Result<Option<Budg
 }
 
 fn covers(budget: &Value, pod: &Value) -> bool {
-    let selector = LabelSelector::from_object(&budget["spec"]["selector"]);
+    let selector = LabelSelector::from_object(budget["spec"].get("selector"));
     selector.is_ok_and(|selector| selector.matches_object(pod))
 }
 

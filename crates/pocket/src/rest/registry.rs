@@ -22,7 +22,7 @@ use parking_lot::RwLock;
 use super::Target;
 use crate::status::{ApiError, Result};
 
-pub use served::{Codec, Resource, Served, Shape};
+pub use served::{Resource, Served, Shape};
 
 /// Plural name to what is served under it.
 pub type Plurals = BTreeMap<String, Arc<Served>>;
@@ -38,11 +38,11 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The built-in kinds and nothing else.
-    pub fn built_in() -> Self {
+    /// The built-in kinds and nothing else; `runs_pods` offers what needs something that runs them.
+    pub fn built_in(runs_pods: bool) -> Self {
         let registry = Self::default();
         registry.change(|groups| {
-            for served in builtin::all() {
+            for served in builtin::all(runs_pods) {
                 insert(groups, Arc::new(served));
             }
         });

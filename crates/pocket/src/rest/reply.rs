@@ -11,7 +11,7 @@ use super::{Machine, Request, Served};
 use crate::{
     status::Result,
     store::Object,
-    table::{self, IncludeObject},
+    table::Include,
 };
 
 /// How objects are shown.
@@ -118,9 +118,9 @@ impl Machine {
     }
 
     /// The rows of `objects`, with this list metadata.
-    pub(crate) fn table(&self, served: &Served, objects: &[Value], include: IncludeObject, metadata: Value) -> Value {
+    pub(crate) fn table(&self, served: &Served, objects: &[Value], include: Include, metadata: Value) -> Value {
         let now = self.environment.clock.now();
-        table::table(&served.printer(), objects, now, include, metadata)
+        served.printer().table(objects, now, include, metadata, true)
     }
 }
 
@@ -150,11 +150,11 @@ pub(crate) fn partial(value: &Value, kind: &str) -> Value {
 }
 
 /// The `includeObject` parameter of table requests.
-pub(crate) fn include_object(request: &Request) -> Result<IncludeObject> {
+pub(crate) fn include_object(request: &Request) -> Result<Include> {
     match request.parameter("includeObject") {
-        None | Some("Metadata") => Ok(IncludeObject::Metadata),
-        Some("Object") => Ok(IncludeObject::Object),
-        Some("None") => Ok(IncludeObject::None),
+        None | Some("Metadata") => Ok(Include::Metadata),
+        Some("Object") => Ok(Include::Object),
+        Some("None") => Ok(Include::None),
         Some(other) => {
             let mut problems = crate::status::Problems::new();
             problems.not_supported("includeObject", other, &["Metadata", "None", "Object"]);

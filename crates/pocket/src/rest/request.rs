@@ -41,7 +41,7 @@ impl Verb {
 }
 
 /// What a URL points at. Absent parts are empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Target {
     /// API group.
     pub group: String,

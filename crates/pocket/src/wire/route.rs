@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// What a path is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Route {
     /// `/api`: the versions of the core group.
     CoreVersions,

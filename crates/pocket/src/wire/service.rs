@@ -16,7 +16,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::{
     Authenticate, Body, body, decode,
-    documents::{Document, Documents},
+    documents::Documents,
     negotiate, protobuf,
     route::{Route, route, verb},
 };

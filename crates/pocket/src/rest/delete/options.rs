@@ -31,7 +31,7 @@ pub(crate) struct DeleteOptions {
 
 impl DeleteOptions {
     /// The options of a request; what the body says wins over the query.
-    pub(super) fn of(request: &Request) -> Result<Self> {
+    pub(in crate::rest) fn of(request: &Request) -> Result<Self> {
         let empty = Value::Null;
         let body = request.body.as_ref().map_or(&empty, |payload| &payload.value);
         if !body.is_null() && !body.is_object() {

@@ -2,25 +2,35 @@
 
 use std::sync::Arc;
 
-use super::{Codec, Resource, Served, Shape};
+use super::{Resource, Served, Shape};
 use crate::{
     discovery::{self, Builtin},
-    kinds::{self, Role, Rules},
+    kinds::{self, Role},
     schema::{self, Schema},
 };
 
 /// Every built-in kind that has rules and a published type.
-pub(super) fn all() -> Vec<Served> {
-    discovery::builtins().iter().filter_map(served).collect()
+pub(super) fn all(runs_pods: bool) -> Vec<Served> {
+    let mut all: Vec<Served> = discovery::builtins().iter().filter_map(served).collect();
+    for served in &mut all {
+        served.subresources.retain(|subresource| is_offered(&subresource.name, runs_pods));
+    }
+    all
+}
+
+/// Subresources we answer. What needs a runtime is offered only with one.
+fn is_offered(subresource: &str, runs_pods: bool) -> bool {
+    match subresource {
+        "status" | "scale" | "finalize" | "binding" | "eviction" => true,
+        "log" | "exec" => runs_pods,
+        _ => false,
+    }
 }
 
 fn served(facts: &Builtin) -> Option<Served> {
     let (group, version) = (facts.group.as_str(), facts.version.as_str());
     let role = Role::of(group, &facts.resource.plural);
-    let rules = match role {
-        Role::Review => Rules::SHAPE_ONLY,
-        _ => kinds::rules(group, version, &facts.resource.plural)?,
-    };
+    let rules = kinds::rules(group, version, &facts.resource.plural)?;
     let api_version = discovery::group_version(group, version);
     let alias = kinds::alias(group, &facts.resource.plural);
     let (stored_group, stored_version) = alias.as_ref().map_or((group, version), |alias| (alias.group, alias.version));
@@ -46,10 +56,7 @@ fn served(facts: &Builtin) -> Option<Served> {
         shape: Shape::BuiltIn {
             schema,
             stored,
-            codec: alias.map(|alias| Codec {
-                show: alias.show,
-                store: alias.store,
-            }),
+            alias,
         },
         rules,
         role,

@@ -6,12 +6,10 @@ mod showing;
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::{
     crd,
     discovery::Subresource,
-    kinds::{Role, Rules, Traits},
+    kinds::{Alias, Role, Rules, Traits},
     rest::Verb,
     schema::Schema,
     status::{ApiError, Result},
@@ -42,15 +40,6 @@ pub struct Resource {
     pub storage: String,
 }
 
-/// Turns objects of one API into those of another that shares its storage.
-#[derive(Debug, Clone, Copy)]
-pub struct Codec {
-    /// From what is stored to what is shown.
-    pub show: fn(&Value) -> Value,
-    /// From what was sent to what is stored.
-    pub store: fn(&Value) -> Value,
-}
-
 /// Where the schema and the rules come from.
 #[derive(Debug, Clone)]
 pub enum Shape {
@@ -61,7 +50,7 @@ pub enum Shape {
         /// The published type of what is stored.
         stored: Schema<'static>,
         /// Set where two APIs share one storage.
-        codec: Option<Codec>,
+        alias: Option<Alias>,
     },
     /// From a definition.
     Custom {

@@ -11,7 +11,7 @@ use crate::{
     rest::selection::Selection,
     status::ApiError,
     store::{Change, Error, Event, Hooks, Object},
-    table::IncludeObject,
+    table::Include,
 };
 
 /// Renders events in the form the client asked for.
@@ -19,13 +19,13 @@ pub(in crate::rest) struct Lines {
     machine: Machine,
     served: Arc<Served>,
     shown: Shown,
-    include: IncludeObject,
+    include: Include,
     /// Only the first table of a stream describes its columns.
     columns_sent: bool,
 }
 
 impl Lines {
-    pub(super) fn new(machine: Machine, served: Arc<Served>, request: &Request, include: IncludeObject) -> Self {
+    pub(super) fn new(machine: Machine, served: Arc<Served>, request: &Request, include: Include) -> Self {
         Self {
             machine,
             served,

@@ -30,6 +30,17 @@ impl Served {
         }
     }
 
+    /// Rules on the form of an API that is stored as another.
+    pub fn check_alias(&self, value: &mut Value) -> Result<()> {
+        let Shape::BuiltIn { alias: Some(alias), .. } = &self.shape else {
+            return Ok(());
+        };
+        (alias.rules.default)(value);
+        let mut problems = Problems::new();
+        (alias.rules.validate)(value, &mut problems);
+        self.refuse(value["metadata"]["name"].as_str().unwrap_or_default(), &problems)
+    }
+
     /// A new custom object has no status, whatever was sent.
     pub fn drop_status(&self, value: &mut Value) {
         if self.is_custom()

@@ -8,7 +8,7 @@ use crate::{
     crd,
     kinds::{field_value, has_field_label, scale},
     store::Object,
-    table::Printer,
+    table::{self, Printer},
 };
 
 impl Served {
@@ -38,7 +38,7 @@ impl Served {
     /// Whether no defaults of a later definition, and no other version, can make a difference.
     fn shows_stored_bytes(&self) -> bool {
         match &self.shape {
-            Shape::BuiltIn { codec, .. } => codec.is_none(),
+            Shape::BuiltIn { alias, .. } => alias.is_none(),
             Shape::Custom { definition, version, .. } => {
                 self.is_storage() && !definition.versions[*version].has_defaults()
             }
@@ -48,8 +48,8 @@ impl Served {
     /// A stored value as this version shows it.
     pub fn converted(&self, mut value: Value) -> Value {
         match &self.shape {
-            Shape::BuiltIn { codec: None, .. } => value,
-            Shape::BuiltIn { codec: Some(codec), .. } => (codec.show)(&value),
+            Shape::BuiltIn { alias: None, .. } => value,
+            Shape::BuiltIn { alias: Some(alias), .. } => (alias.show)(value),
             Shape::Custom { definition, version, .. } => {
                 value["apiVersion"] = json!(self.api_version);
                 crd::default::default(definition.versions[*version].root(), &mut value);
@@ -61,8 +61,8 @@ impl Served {
     /// Turns a value of this version, in place, into one that may be stored.
     pub fn to_storage(&self, value: &mut Value) {
         match &self.shape {
-            Shape::BuiltIn { codec: Some(codec), .. } => *value = (codec.store)(value),
-            Shape::BuiltIn { codec: None, .. } => {}
+            Shape::BuiltIn { alias: Some(alias), .. } => *value = (alias.store)(std::mem::take(value)),
+            Shape::BuiltIn { alias: None, .. } => {}
             Shape::Custom { .. } => value["apiVersion"] = json!(self.resource.storage),
         }
     }
@@ -98,10 +98,13 @@ impl Served {
     }
 
     /// How rows of this kind are printed.
-    pub fn printer(&self) -> Printer<'_> {
+    pub fn printer(&self) -> Printer {
         match &self.shape {
-            Shape::BuiltIn { .. } => Printer::built_in(&self.resource.group, &self.version, &self.resource.plural),
-            Shape::Custom { definition, version, .. } => Printer::custom(&definition.versions[*version].printer_columns),
+            Shape::BuiltIn { .. } => Printer::builtin(&self.resource.group, &self.version, &self.resource.plural),
+            Shape::Custom { definition, version, .. } => {
+                let columns = &definition.versions[*version].printer_columns;
+                Printer::custom(columns.iter().map(column).collect())
+            }
         }
     }
 
@@ -128,5 +131,19 @@ impl Served {
             Shape::BuiltIn { .. } => None,
             Shape::Custom { definition, version, .. } => definition.versions[*version].deprecation(definition),
         }
+    }
+}
+
+fn column(column: &crd::PrinterColumn) -> table::Column {
+    let path = column.path.clone();
+    table::Column {
+        definition: table::Definition {
+            name: column.name.clone(),
+            kind: column.kind.clone(),
+            format: column.format.clone(),
+            description: column.description.clone(),
+            priority: column.priority,
+        },
+        path: Box::new(move |value| path.find(value).first().map(|found| (*found).clone())),
     }
 }

@@ -1,0 +1,18 @@
+//! Custom resource definitions, as objects among others.
+
+use super::{NameRule, Rules, Traits};
+use crate::crd;
+
+/// The rules of definitions; what they mean is in [`crate::crd`].
+pub const RULES: Rules = Rules {
+    default: crd::definition::default,
+    validate: crd::definition::validate,
+    validate_update: crd::definition::validate_update,
+    traits: Traits {
+        generation: true,
+        unconditional_update: false,
+        name: NameRule::Subdomain,
+        ..Traits::USUAL
+    },
+    ..Rules::SHAPE_ONLY
+};

@@ -1,0 +1,146 @@
+//! The server as its embedder holds it.
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use crate::{
+    environment::Environment,
+    housekeeping::Housekeeper,
+    kinds::{DEFINITIONS, Settings},
+    rest::{Machine, Registry},
+    runtime::PodRuntime,
+    status::ApiError,
+    store::{
+        Hooks, Retention, Store, View,
+        journal::{self, Disk, FolderDisk},
+    },
+    wire::Service,
+};
+
+/// Where objects are kept.
+#[derive(Debug)]
+pub enum Storage {
+    /// In memory, the first write getting the revision after this one.
+    Memory(u64),
+    /// In a data folder.
+    Folder(PathBuf),
+    /// On something that behaves like a folder.
+    Disk(Box<dyn Disk>),
+    /// In a store that is open already, such as a fork of another.
+    Store(Store),
+}
+
+/// How to start a server.
+pub struct Options {
+    /// Clock, randomness and tasks.
+    pub environment: Environment,
+    /// Where objects are kept.
+    pub storage: Storage,
+    /// What rules depend on.
+    pub settings: Settings,
+    /// How much history is kept.
+    pub retention: Retention,
+    /// Something that runs pods.
+    pub runtime: Option<Arc<dyn PodRuntime>>,
+    /// The certificate authority, in PEM, that every namespace is told of.
+    pub root_ca: Option<String>,
+    /// The port of the `kubernetes` service's target.
+    pub port: u16,
+}
+
+impl Options {
+    /// A server in memory with nothing special about it.
+    pub fn new(environment: Environment) -> Self {
+        Self {
+            environment,
+            storage: Storage::Memory(0),
+            settings: Settings::default(),
+            retention: Retention::default(),
+            runtime: None,
+            root_ca: None,
+            port: 6443,
+        }
+    }
+}
+
+/// Why a server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] journal::Error),
+    /// The first objects could not be made.
+    #[error("the first objects could not be created")]
+    Bootstrap(#[source] ApiError),
+}
+
+/// A running server. Dropping it leaves its tasks running; [`Pocket::close`] ends them.
+#[derive(Clone)]
+pub struct Pocket {
+    machine: Machine,
+    service: Service,
+}
+
+impl Pocket {
+    /// Opens the storage, makes what every cluster has and starts housekeeping.
+    pub async fn open(options: Options) -> Result<Self, Error> {
+        let environment = options.environment;
+        let store = match options.storage {
+            Storage::Memory(revision) => Store::in_memory(revision, options.retention),
+            Storage::Folder(folder) => {
+                let disk = Box::new(FolderDisk::open(folder)?);
+                Store::durable(disk, options.retention, environment.clock.now())?
+            }
+            Storage::Disk(disk) => Store::durable(disk, options.retention, environment.clock.now())?,
+            Storage::Store(store) => store,
+        };
+        let registry = Arc::new(Registry::built_in(options.runtime.is_some()));
+        let machine =
+            Machine::new(environment, View::of(store), registry, options.settings).with_runtime(options.runtime);
+        for (_, object) in machine.view.store().objects(DEFINITIONS, "") {
+            machine.define(&object.value()).map_err(Error::Bootstrap)?;
+        }
+        machine.bootstrap(options.port).await.map_err(Error::Bootstrap)?;
+        let keeper = Housekeeper::new(machine.clone(), options.root_ca.map(Into::into));
+        let spawner = machine.environment.spawner.clone();
+        spawner.spawn("housekeeping", Box::pin(keeper.run()));
+        let service = Service::new(machine.clone());
+        Ok(Self { machine, service })
+    }
+
+    /// The server as a service for callers in this process, who may do everything.
+    pub fn service(&self) -> Service {
+        self.service.clone()
+    }
+
+    /// The same server seen through a view of its own, which may lag and be hooked.
+    pub fn service_over(&self, view: View) -> Service {
+        self.service.with_machine(self.machine.with_view(view))
+    }
+
+    /// A new view of the store, for [`Self::service_over`].
+    pub fn view(&self, hooks: Option<Arc<dyn Hooks>>) -> View {
+        self.machine.view.another(hooks)
+    }
+
+    /// The store itself.
+    pub fn store(&self) -> &Store {
+        self.machine.view.store()
+    }
+
+    /// Makes everything durable and ends the writer; later writes are refused.
+    pub fn close(&self) {
+        self.store().close();
+    }
+}
+
+impl fmt::Debug for Pocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pocket").field("store", self.store()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("storage", &self.storage).finish_non_exhaustive()
+    }
+}

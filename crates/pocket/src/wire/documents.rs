@@ -1,0 +1,218 @@
+//! Documents about what is served: discovery, OpenAPI, the version. Rendered when first asked for
+//! and kept until what is served changes.
+
+use std::{collections::HashMap, sync::Arc};
+
+use http::{
+    HeaderMap, HeaderValue, Response, StatusCode,
+    header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY},
+};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::{Body, negotiate, route::Route};
+use crate::{
+    discovery::{self, Document, Group, Resource, Version},
+    openapi::{self, GroupVersion, Published, Source},
+    rest::{
+        Registry,
+        registry::{Groups, Plurals, Shape},
+    },
+};
+
+/// The release whose behaviour we follow.
+const RELEASE: (&str, &str, &str) = ("1", "36", "v1.36.3");
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const PLAIN: &str = "application/json";
+
+/// Which document, in which form.
+type Key = (Route, bool);
+
+/// The documents of one state of the registry.
+#[derive(Debug, Default)]
+struct Cache {
+    generation: u64,
+    groups: Option<Arc<Vec<Group>>>,
+    documents: HashMap<Key, Answer>,
+}
+
+/// The documents, by what they are about.
+#[derive(Debug)]
+pub(super) struct Documents {
+    registry: Arc<Registry>,
+    cache: Mutex<Cache>,
+}
+
+/// A document on its way to a client.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    document: Document,
+    content_type: &'static str,
+}
+
+impl Documents {
+    pub(super) fn new(registry: Arc<Registry>) -> Self {
+        Self {
+            registry,
+            cache: Mutex::default(),
+        }
+    }
+
+    /// The document a route is for, if there is one.
+    pub(super) fn find(&self, route: &Route, headers: &HeaderMap) -> Option<Answer> {
+        let aggregated = matches!(route, Route::CoreVersions | Route::Groups) && wants_aggregated(headers);
+        let key = (route.clone(), aggregated);
+        let mut cache = self.cache.lock();
+        let generation = self.registry.generation();
+        if cache.generation != generation {
+            *cache = Cache {
+                generation,
+                ..Cache::default()
+            };
+        }
+        if let Some(answer) = cache.documents.get(&key) {
+            return Some(answer.clone());
+        }
+        let served = self.registry.groups();
+        let groups = cache.groups.get_or_insert_with(|| Arc::new(discovered(&served))).clone();
+        let answer = Answer {
+            document: Document::new(&render(route, aggregated, &groups, &served)?),
+            content_type: if aggregated { AGGREGATED } else { PLAIN },
+        };
+        cache.documents.insert(key, answer.clone());
+        Some(answer)
+    }
+}
+
+impl Answer {
+    /// The document, or 304 if the client has it.
+    pub(super) fn respond(&self, headers: &HeaderMap) -> Response<Body> {
+        let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+        let mut response = if known == Some(self.document.etag.as_str()) {
+            let mut response = Response::new(Body::full(""));
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            Response::new(Body::full(self.document.body.clone()))
+        };
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        headers.insert(VARY, HeaderValue::from_static("Accept"));
+        if let Ok(etag) = HeaderValue::from_str(&self.document.etag) {
+            headers.insert(ETAG, etag);
+        }
+        response
+    }
+}
+
+/// Whether the client prefers the aggregated form to the plain one.
+fn wants_aggregated(headers: &HeaderMap) -> bool {
+    let accepted = negotiate::accepted(headers);
+    let best = accepted.iter().find(|range| {
+        range.shown.is_empty() || (range.shown == "APIGroupDiscoveryList" && range.version == "v2")
+    });
+    best.is_some_and(|range| range.shown == "APIGroupDiscoveryList")
+}
+
+fn render(route: &Route, aggregated: bool, groups: &[Group], served: &Groups) -> Option<Value> {
+    match route {
+        Route::CoreVersions if aggregated => Some(discovery::aggregated(groups, true)),
+        Route::Groups if aggregated => Some(discovery::aggregated(groups, false)),
+        Route::CoreVersions => Some(discovery::api_versions(groups, "127.0.0.1:6443")),
+        Route::Groups => Some(discovery::group_list(groups)),
+        Route::Group(name) => {
+            let group = groups.iter().find(|group| group.name == *name && !name.is_empty())?;
+            Some(discovery::group(group))
+        }
+        Route::Version(group, version) => {
+            let found = groups.iter().find(|candidate| candidate.name == *group)?;
+            let version = found.versions.iter().find(|candidate| candidate.name == *version)?;
+            Some(discovery::resource_list(group, version))
+        }
+        Route::OpenApiIndex => Some(openapi::index(served.iter().map(|(key, plurals)| {
+            let kinds = published(plurals);
+            let document = group_version(key, &kinds);
+            (document.path(), document.hash())
+        }))),
+        Route::OpenApi(group, version) => {
+            let (key, plurals) = served.get_key_value(&(group.clone(), version.clone()))?;
+            let kinds = published(plurals);
+            Some(group_version(key, &kinds).document())
+        }
+        Route::ServerVersion => Some(version()),
+        _ => None,
+    }
+}
+
+/// What `/version` says.
+pub fn version() -> Value {
+    let (major, minor, release) = RELEASE;
+    json!({
+        "major": major,
+        "minor": minor,
+        "gitVersion": release,
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
+
+fn group_version<'a>(key: &'a (String, String), kinds: &'a [Published<'a>]) -> GroupVersion<'a> {
+    GroupVersion {
+        group: &key.0,
+        version: &key.1,
+        kinds,
+    }
+}
+
+fn published(plurals: &Plurals) -> Vec<Published<'_>> {
+    let entry = |served: &'_ Arc<crate::rest::Served>| -> Published<'_> {
+        Published {
+            plural: &served.resource.plural,
+            kind: &served.resource.kind,
+            namespaced: served.resource.namespaced,
+            schema: match &served.shape {
+                Shape::BuiltIn { .. } => Source::Builtin,
+                Shape::Custom { definition, version, .. } => Source::Custom(&definition.versions[*version].published),
+            },
+        }
+    };
+    plurals.values().map(entry).collect()
+}
+
+fn discovered(served: &Groups) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for ((group, version), plurals) in served {
+        let version = Version {
+            name: version.clone(),
+            resources: plurals.values().map(|served| resource(served)).collect(),
+        };
+        match groups.iter_mut().find(|known| known.name == *group) {
+            Some(known) => known.versions.push(version),
+            None => groups.push(Group {
+                name: group.clone(),
+                versions: vec![version],
+            }),
+        }
+    }
+    discovery::sort(&mut groups);
+    groups
+}
+
+fn resource(served: &crate::rest::Served) -> Resource {
+    let resource = &served.resource;
+    Resource {
+        plural: resource.plural.clone(),
+        singular: resource.singular.clone(),
+        kind: resource.kind.clone(),
+        namespaced: resource.namespaced,
+        verbs: served.verbs.clone(),
+        short_names: resource.short_names.clone(),
+        categories: resource.categories.clone(),
+        subresources: served.subresources.clone(),
+    }
+}
