@@ -5,28 +5,39 @@
 //! they take values and return values, and have no client, clock or randomness inside.
 
 mod address;
+pub mod check;
+mod claim;
 mod config_map;
+pub mod core;
 mod endpoint_slice;
 mod endpoints;
 pub mod enums;
 pub mod event;
 mod fields;
+mod lease;
+mod limits;
 pub mod metadata;
 pub mod names;
 mod namespace;
+mod node;
 mod path;
 mod pod;
 pub mod pod_spec;
+mod replication_controller;
 pub mod required;
 mod resources;
 mod secret;
 mod service;
 #[cfg(test)]
 mod testing;
+mod volume;
 pub mod warnings;
 
 use jiff::Timestamp;
 use serde_json::Value;
+
+pub use claim::default_claim_spec;
+pub use core::core_kinds;
 
 use crate::status::{ApiError, Problems};
 
