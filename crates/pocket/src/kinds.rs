@@ -10,24 +10,32 @@ mod life;
 mod pod_actions;
 mod table;
 mod address;
+pub mod check;
+mod claim;
 mod config_map;
+pub mod core;
 mod endpoint_slice;
 mod endpoints;
 pub mod enums;
 pub mod event;
 mod fields;
+mod lease;
+mod limits;
 pub mod metadata;
 pub mod names;
 mod namespace;
+mod node;
 mod path;
 mod pod;
 pub mod pod_spec;
+mod replication_controller;
 pub mod required;
 mod resources;
 mod secret;
 mod service;
 #[cfg(test)]
 mod testing;
+mod volume;
 pub mod warnings;
 mod admission_webhooks;
 mod controller_revision;
@@ -56,6 +64,9 @@ pub mod workloads;
 
 use jiff::Timestamp;
 use serde_json::Value;
+
+pub use claim::default_claim_spec;
+pub use core::core_kinds;
 
 use crate::status::{ApiError, Problems};
 

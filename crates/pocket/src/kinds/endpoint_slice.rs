@@ -76,14 +76,14 @@ fn check_addresses(endpoint: &Value, family: &str, path: &Path<'_>, problems: &m
         match family {
             "FQDN" => {
                 for complaint in names::subdomain(text) {
-                    problems.invalid(&path, text, complaint);
+                    problems.invalid(path, text, complaint);
                 }
             }
             "IPv4" if text.parse::<std::net::Ipv4Addr>().is_err() => {
-                problems.invalid(&path, text, "must be an IPv4 address");
+                problems.invalid(path, text, "must be an IPv4 address");
             }
             "IPv6" if text.parse::<std::net::Ipv6Addr>().is_err() => {
-                problems.invalid(&path, text, "must be an IPv6 address");
+                problems.invalid(path, text, "must be an IPv6 address");
             }
             "IPv4" | "IPv6" => address::check(text, &path, problems),
             _ => {}

@@ -44,7 +44,7 @@ fn validate(endpoints: &Value, problems: &mut Problems) {
     for (index, subset) in list(endpoints, "subsets").iter().enumerate() {
         let path = subsets.index(index);
         if ADDRESSES.iter().all(|field| list(subset, field).is_empty()) {
-            problems.required(&path, "must specify `addresses` or `notReadyAddresses`");
+            problems.required(path, "must specify `addresses` or `notReadyAddresses`");
         }
         each_address(subset, &path, |entry, path| {
             address::check(text(entry, "ip"), &path.field("ip"), problems);

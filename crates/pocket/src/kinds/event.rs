@@ -7,7 +7,7 @@ pub mod convert;
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Rules, Traits,
@@ -18,7 +18,7 @@ use crate::status::Problems;
 
 const TRAITS: Traits = Traits {
     create_on_update: true,
-    ttl: Some(Duration::from_secs(60 * 60)),
+    ttl: Some(Duration::from_hours(1)),
     status: false,
     ..Traits::USUAL
 };
@@ -164,7 +164,7 @@ fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
     ] {
         let (now, before) = (new.get(field), old.get(field));
         if now != before && !(is_empty(now) && is_empty(before)) {
-            let shown = now.cloned().unwrap_or_else(|| json!(null));
+            let shown = now.cloned().unwrap_or_default();
             problems.invalid(field, shown, "field is immutable");
         }
     }

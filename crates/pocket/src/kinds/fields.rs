@@ -99,3 +99,17 @@ pub(super) fn set(value: &mut Value, key: &str, field: impl Into<Value>) {
 pub(super) fn take(value: &mut Value, key: &str) -> Option<Value> {
     value.as_object_mut().and_then(|map| map.remove(key))
 }
+
+/// Adds to the end of the list under `key`; an absent list is a new one.
+pub(super) fn append(value: &mut Value, key: &str, items: impl IntoIterator<Item = Value>) {
+    let Some(map) = value.as_object_mut() else {
+        return;
+    };
+    let field = map.entry(key).or_insert(Value::Null);
+    if field.is_null() {
+        *field = Value::Array(Vec::new());
+    }
+    if let Value::Array(list) = field {
+        list.extend(items);
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Moment, NameRule, Rules, Traits,
-    fields::{fill, filled, is_set, list, set, take, text},
+    fields::{append, filled, is_set, list, set, take, text},
     names,
 };
 use crate::status::Problems;
@@ -46,11 +46,9 @@ fn prepare_create(namespace: &mut Value, _: &Moment) {
     let Some(spec) = filled(namespace, "spec") else {
         return;
     };
-    fill(spec, "finalizers", json!([]));
-    if let Some(finalizers) = spec["finalizers"].as_array_mut()
-        && !finalizers.iter().any(|finalizer| finalizer == "kubernetes")
-    {
-        finalizers.push(json!("kubernetes"));
+    let held = list(spec, "finalizers");
+    if !held.iter().any(|finalizer| finalizer == "kubernetes") {
+        append(spec, "finalizers", [json!("kubernetes")]);
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Moment, NameRule, Rules, Traits,
-    fields::{each_mut, entries, fill, filled, flag, list, number, set, text},
+    fields::{append, each_mut, entries, fill, filled, flag, list, number, set, text},
     pod_spec::{default_pod_spec, validate_pod_spec},
     warnings::pod_spec_warnings,
 };
@@ -121,12 +121,8 @@ fn tolerate_silence(spec: &mut Value) {
             json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
         })
         .collect();
-    if missing.is_empty() {
-        return;
-    }
-    fill(spec, "tolerations", json!([]));
-    if let Some(tolerations) = spec["tolerations"].as_array_mut() {
-        tolerations.extend(missing);
+    if !missing.is_empty() {
+        append(spec, "tolerations", missing);
     }
 }
 

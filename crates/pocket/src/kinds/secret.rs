@@ -70,11 +70,11 @@ fn check_type(secret: &Value, problems: &mut Problems) {
         }
     };
     match text(secret, "type") {
-        "kubernetes.io/service-account-token" => {
-            if text(&secret["metadata"]["annotations"], ACCOUNT_NAME).is_empty() {
-                let path = format!("metadata.annotations[{ACCOUNT_NAME}]");
-                problems.required(path, "");
-            }
+        "kubernetes.io/service-account-token"
+            if text(&secret["metadata"]["annotations"], ACCOUNT_NAME).is_empty() =>
+        {
+            let path = format!("metadata.annotations[{ACCOUNT_NAME}]");
+            problems.required(path, "");
         }
         "kubernetes.io/dockercfg" => check_json(secret, ".dockercfg", problems),
         "kubernetes.io/dockerconfigjson" => check_json(secret, ".dockerconfigjson", problems),

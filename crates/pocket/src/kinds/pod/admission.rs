@@ -91,7 +91,9 @@ fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> 
         (class, found)
     };
     let given = number(spec, "priority");
-    if is_set(spec, "priority") && given != priority.value && !(given == 0 && !class.is_empty()) {
+    // A pod that named no class was given a zero before its class was looked up.
+    let chosen = is_set(spec, "priority") && (given != 0 || class.is_empty());
+    if chosen && given != priority.value {
         let why = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
             priority.value

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::fields::{each_mut, fill, filled, list, take, text};
+use crate::kinds::fields::{append, each_mut, list, take, text};
 
 const PREFIX: &str = "kube-api-access-";
 const PLACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -22,12 +22,8 @@ pub(super) fn add(spec: &mut Value, seed: u64) {
             mounted |= mount(container, &name);
         }
     }
-    if !mounted {
-        return;
-    }
-    fill(spec, "volumes", json!([]));
-    if let Some(volumes) = spec["volumes"].as_array_mut() {
-        volumes.push(volume(&name));
+    if mounted {
+        append(spec, "volumes", [volume(&name)]);
     }
 }
 
@@ -61,26 +57,19 @@ fn mount(container: &mut Value, name: &str) -> bool {
     if mounts.any(|mount| text(mount, "mountPath") == PLACE) {
         return false;
     }
-    fill(container, "volumeMounts", json!([]));
-    let Some(mounts) = container["volumeMounts"].as_array_mut() else {
-        return false;
-    };
-    mounts.push(json!({"name": name, "readOnly": true, "mountPath": PLACE}));
+    let mount = json!({"name": name, "readOnly": true, "mountPath": PLACE});
+    append(container, "volumeMounts", [mount]);
     true
 }
 
 fn volume(name: &str) -> Value {
-    let mut volume = json!({"name": name, "projected": {"sources": [
+    json!({"name": name, "projected": {"defaultMode": 0o644, "sources": [
         {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [
             {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
         ]}},
-    ]}});
-    if let Some(projected) = filled(&mut volume, "projected") {
-        fill(projected, "defaultMode", 0o644);
-    }
-    volume
+    ]}})
 }
 
 /// Five letters that cannot spell anything.

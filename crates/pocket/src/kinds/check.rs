@@ -1,0 +1,41 @@
+//! All rules on one object, in the order the API reports them.
+//!
+//! The generic machine calls these and not the single rules, so that no kind can forget the
+//! shared ones.
+
+use serde_json::Value;
+
+use super::{
+    Rules,
+    enums::check_enums,
+    metadata::{validate_metadata, validate_metadata_update},
+    required::check_required,
+};
+use crate::{schema::Schema, status::Problems};
+
+/// Rules on the object alone; on create and on update.
+pub fn validate_object(
+    rules: &Rules,
+    schema: Schema<'_>,
+    namespaced: bool,
+    object: &Value,
+    problems: &mut Problems,
+) {
+    validate_metadata(object, rules.traits.name, namespaced, problems);
+    check_required(object, schema, problems);
+    check_enums(object, schema, problems);
+    (rules.validate)(object, problems);
+}
+
+/// Rules on an update: those on the object alone, and those on the change.
+pub fn validate_change(
+    rules: &Rules,
+    schema: Schema<'_>,
+    namespaced: bool,
+    (new, old): (&Value, &Value),
+    problems: &mut Problems,
+) {
+    validate_metadata_update(new, old, problems);
+    validate_object(rules, schema, namespaced, new, problems);
+    (rules.validate_update)(new, old, problems);
+}

@@ -1,0 +1,263 @@
+//! PersistentVolumeClaims.
+
+use serde_json::{Value, json};
+
+use super::{
+    Cluster, Moment, Rules, Traits,
+    fields::{fill, filled, flag, is_empty, is_set, set, take, text},
+    path::Path,
+    resources::{check_amounts, quantity},
+    volume::{check_access_modes, protect},
+};
+use crate::status::{ApiError, Problems};
+
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+
+/// The rules of PersistentVolumeClaims.
+pub(super) const RULES: Rules = Rules {
+    default: |claim| {
+        if let Some(spec) = filled(claim, "spec") {
+            default_claim_spec(spec);
+        }
+    },
+    prepare_create,
+    validate: |claim, problems| validate_claim_spec(&claim["spec"], problems),
+    validate_update,
+    admit: Some(admit),
+    traits: Traits {
+        delete_returns_object: true,
+        ..Traits::USUAL
+    },
+    ..Rules::SHAPE_ONLY
+};
+
+/// Fills the spec of a claim; also for claims inside a StatefulSet.
+pub fn default_claim_spec(spec: &mut Value) {
+    fill(spec, "volumeMode", "Filesystem");
+    filled(spec, "resources");
+    // The newer field can say all that the older can, so each is shown under both names.
+    if is_set(spec, "dataSource") {
+        let source = spec["dataSource"].clone();
+        fill(spec, "dataSourceRef", source);
+    } else if is_set(spec, "dataSourceRef") && text(&spec["dataSourceRef"], "namespace").is_empty()
+    {
+        let source = spec["dataSourceRef"].clone();
+        set(spec, "dataSource", source);
+    }
+}
+
+fn prepare_create(claim: &mut Value, _: &Moment) {
+    set(claim, "status", json!({"phase": "Pending"}));
+    protect(claim, "kubernetes.io/pvc-protection");
+}
+
+fn validate_claim_spec(spec: &Value, problems: &mut Problems) {
+    check_access_modes(spec, problems);
+    let resources = &spec["resources"];
+    check_amounts(resources, "requests", &Path::At("spec.resources"), problems);
+    let storage = &resources["requests"]["storage"];
+    if storage.is_null() {
+        problems.required("spec.resources[storage]", "");
+    } else if quantity(storage) == Some(0) {
+        let detail = "must be greater than zero";
+        problems.invalid("spec.resources[storage]", storage.clone(), detail);
+    }
+}
+
+fn storage(claim: &Value) -> &Value {
+    &claim["spec"]["resources"]["requests"]["storage"]
+}
+
+/// A bound claim may ask for more, an unbound one may be bound; nothing else changes.
+fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
+    if new["spec"] == old["spec"] {
+        return;
+    }
+    let bound = text(&old["status"], "phase") == "Bound";
+    let mut changed = new["spec"].clone();
+    let before = &old["spec"];
+    let mut free = Vec::new();
+    if is_empty(before.get("volumeName")) {
+        free.push("volumeName");
+    }
+    // A class is filled in later when one becomes the default.
+    if !is_set(before, "storageClassName") && is_empty(before.get("volumeName")) {
+        free.push("storageClassName");
+    }
+    if bound {
+        free.push("volumeAttributesClassName");
+        if let Some(requests) =
+            filled(&mut changed, "resources").and_then(|r| filled(r, "requests"))
+        {
+            set(requests, "storage", storage(old).clone());
+        }
+    }
+    for field in free {
+        match before.get(field) {
+            Some(value) => set(&mut changed, field, value.clone()),
+            None => {
+                take(&mut changed, field);
+            }
+        }
+    }
+    if changed != *before {
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        problems.forbidden("spec", detail);
+    }
+    let held = quantity(&old["status"]["capacity"]["storage"]).or_else(|| quantity(storage(old)));
+    if bound && quantity(storage(new)) < held {
+        let path = "spec.resources.requests.storage";
+        problems.forbidden(path, "field can not be less than status.capacity");
+    }
+}
+
+fn admit(claim: &mut Value, old: Option<&Value>, cluster: &dyn Cluster) -> Result<(), ApiError> {
+    match old {
+        None => {
+            take_default_class(claim, cluster);
+            Ok(())
+        }
+        Some(old) => check_growth(claim, old, cluster),
+    }
+}
+
+fn take_default_class(claim: &mut Value, cluster: &dyn Cluster) {
+    if is_set(&claim["spec"], "storageClassName") {
+        return;
+    }
+    let classes = cluster.list("storage.k8s.io", "storageclasses", "");
+    let marked = classes
+        .iter()
+        .map(|class| &class["metadata"])
+        .filter(|metadata| text(&metadata["annotations"], DEFAULT_CLASS) == "true");
+    // The newest wins, so that replacing a default has an effect at once.
+    let newest = marked.max_by_key(|metadata| text(metadata, "creationTimestamp"));
+    if let Some(metadata) = newest
+        && let Some(spec) = filled(claim, "spec")
+    {
+        set(spec, "storageClassName", text(metadata, "name"));
+    }
+}
+
+fn check_growth(claim: &Value, old: &Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
+    if quantity(storage(claim)) <= quantity(storage(old)) {
+        return Ok(());
+    }
+    let class = text(&claim["spec"], "storageClassName");
+    let class = cluster.get("storage.k8s.io", "storageclasses", "", class);
+    if class.is_some_and(|class| flag(&class, "allowVolumeExpansion")) {
+        return Ok(());
+    }
+    let name = text(&claim["metadata"], "name");
+    let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+    Err(ApiError::forbidden("", "persistentvolumeclaims", name, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::{Others, defaulted, told, told_of_update};
+
+    fn claim(storage: &str) -> Value {
+        let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}, "storageClassName": "fast"});
+        defaulted(&RULES, &json!({"metadata": {"name": "c"}, "spec": spec}))
+    }
+
+    fn bound(storage: &str) -> Value {
+        let mut claim = claim(storage);
+        claim["spec"]["volumeName"] = json!("v");
+        claim["status"] = json!({"phase": "Bound", "capacity": {"storage": storage}});
+        claim
+    }
+
+    #[test]
+    fn a_claim_asks_for_some_storage() {
+        assert_eq!(told(&RULES, &claim("1Gi")), [""; 0]);
+        assert_eq!(
+            told(&RULES, &claim("0")),
+            ["spec.resources[storage]: Invalid value: \"0\": must be greater than zero"]
+        );
+        let bare = json!({"spec": {"accessModes": ["ReadWriteOnce"]}});
+        assert_eq!(
+            told(&RULES, &bare),
+            ["spec.resources[storage]: Required value"]
+        );
+    }
+
+    #[test]
+    fn a_bound_claim_grows_and_does_not_shrink() {
+        assert_eq!(
+            told_of_update(&RULES, &bound("2Gi"), &bound("1Gi")),
+            [""; 0]
+        );
+        assert_eq!(
+            told_of_update(&RULES, &bound("1Gi"), &bound("2Gi")),
+            [
+                "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"
+            ]
+        );
+        let fixed = "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        assert_eq!(
+            told_of_update(&RULES, &claim("2Gi"), &claim("1Gi")),
+            [fixed]
+        );
+        let mut other = bound("1Gi");
+        other["spec"]["accessModes"] = json!(["ReadOnlyMany"]);
+        assert_eq!(told_of_update(&RULES, &other, &bound("1Gi")), [fixed]);
+    }
+
+    #[test]
+    fn an_unbound_claim_can_be_bound() {
+        assert_eq!(
+            told_of_update(&RULES, &bound("1Gi"), &claim("1Gi")),
+            [""; 0]
+        );
+        let mut other = bound("1Gi");
+        other["spec"]["volumeName"] = json!("w");
+        assert_eq!(told_of_update(&RULES, &other, &bound("1Gi")).len(), 1);
+    }
+
+    #[test]
+    fn growth_needs_a_class_that_allows_it() {
+        let class = |allow: bool| {
+            (
+                "storageclasses",
+                json!({"metadata": {"name": "fast"}, "allowVolumeExpansion": allow}),
+            )
+        };
+        for (allow, good) in [(true, true), (false, false)] {
+            let others = Others {
+                objects: vec![class(allow)],
+                ..Others::default()
+            };
+            let admitted = admit(&mut bound("2Gi"), Some(&bound("1Gi")), &others);
+            assert_eq!(admitted.is_ok(), good, "{admitted:?}");
+        }
+    }
+
+    #[test]
+    fn the_newest_default_class_is_taken() {
+        let class = |name: &str, time: &str| {
+            let metadata = json!({"name": name, "creationTimestamp": time, "annotations": {DEFAULT_CLASS: "true"}});
+            ("storageclasses", json!({ "metadata": metadata }))
+        };
+        let others = Others {
+            objects: vec![
+                class("old", "2025-01-01T00:00:00Z"),
+                class("new", "2026-01-01T00:00:00Z"),
+            ],
+            ..Others::default()
+        };
+        let mut open = claim("1Gi");
+        take(&mut open["spec"], "storageClassName");
+        admit(&mut open, None, &others).unwrap();
+        assert_eq!(open["spec"]["storageClassName"], "new");
+        let mut none = claim("1Gi");
+        none["spec"]["storageClassName"] = json!("");
+        admit(&mut none, None, &others).unwrap();
+        assert_eq!(
+            none["spec"]["storageClassName"], "",
+            "an empty name asks for no class"
+        );
+    }
+}

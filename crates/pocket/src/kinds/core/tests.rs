@@ -1,0 +1,258 @@
+//! What the server stores of minimal objects, read off a real one.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    kinds::{
+        check::validate_object,
+        testing::{Others, created, defaulted, moment, texts},
+    },
+    schema::builtin,
+    status::Problems,
+};
+
+struct Case {
+    kind: Option<&'static Kind>,
+    path: String,
+    sent: Value,
+    stored: Value,
+}
+
+/// The committed cases; those of other groups have no kind here.
+fn cases() -> Vec<Case> {
+    let text = include_str!("../../../tests/data/defaults.json");
+    let rows: Vec<Value> = serde_json::from_str(text).unwrap();
+    let case = |row: Value| {
+        let path = row["path"].as_str().unwrap().to_owned();
+        let plural = path.rsplit('/').next().unwrap();
+        let group = path
+            .strip_prefix("/apis/")
+            .map_or("", |rest| rest.split('/').next().unwrap());
+        let kind = core_kinds()
+            .iter()
+            .find(|k| k.plural == plural && k.group == group);
+        Case {
+            kind,
+            sent: row["sent"].clone(),
+            stored: row["stored"].clone(),
+            path,
+        }
+    };
+    rows.into_iter().map(case).collect()
+}
+
+/// What the generic machine adds around the rules, and what is drawn or allocated.
+fn masked(mut object: Value) -> Value {
+    let Some(map) = object.as_object_mut() else {
+        return object;
+    };
+    map.remove("apiVersion");
+    if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("namespace");
+        metadata.remove("generation");
+    }
+    // The time of the write.
+    if let Some(status) = map.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("lastPhaseTransitionTime");
+    }
+    // The address that was free.
+    if let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("clusterIP");
+        spec.remove("clusterIPs");
+    }
+    // The random end of the token volume's name.
+    let text = object.to_string();
+    let marker = "kube-api-access-";
+    match text.find(marker) {
+        Some(at) => {
+            let name = &text[at..at + marker.len() + 5];
+            serde_json::from_str(&text.replace(name, marker)).unwrap()
+        }
+        None => object,
+    }
+}
+
+fn others() -> Others {
+    let account = json!({"metadata": {"name": "default", "namespace": "default"}});
+    Others {
+        objects: vec![("serviceaccounts", account)],
+        ..Others::default()
+    }
+}
+
+fn stored_here(kind: &Kind, sent: &Value) -> Value {
+    let mut object = sent.clone();
+    if kind.plural == "pods" {
+        object["metadata"]["namespace"] = json!("default");
+    }
+    let mut object = created(&kind.rules, &object);
+    if let Some(admit) = kind.rules.admit {
+        admit(&mut object, None, &others()).unwrap();
+    }
+    object
+}
+
+#[test]
+fn minimal_objects_are_stored_as_the_real_server_stores_them() {
+    let mut seen = 0;
+    for case in cases() {
+        let Some(kind) = case.kind else { continue };
+        let ours = masked(stored_here(kind, &case.sent));
+        assert_eq!(ours, masked(case.stored), "{}", case.path);
+        seen += 1;
+    }
+    assert_eq!(seen, 12);
+}
+
+#[test]
+fn defaulting_twice_changes_nothing() {
+    for case in cases() {
+        let Some(kind) = case.kind else { continue };
+        let once = stored_here(kind, &case.sent);
+        assert_eq!(defaulted(&kind.rules, &once), once, "{}", case.path);
+    }
+}
+
+fn schema_name(kind: &Kind, object: &Value) -> String {
+    let group = match kind.group {
+        "" => "core",
+        group => group.split('.').next().unwrap(),
+    };
+    format!("io.k8s.api.{group}.v1.{}", object["kind"].as_str().unwrap())
+}
+
+#[test]
+fn what_the_real_server_stores_is_valid_here() {
+    for case in cases() {
+        let Some(kind) = case.kind else { continue };
+        let schema = builtin().named(&schema_name(kind, &case.stored)).unwrap();
+        let namespaced = case.path.contains("/namespaces/");
+        let mut problems = Problems::new();
+        let mut stored = case.stored;
+        if kind.plural == "services" {
+            // The recorded address was made anonymous.
+            stored["spec"]["clusterIP"] = json!("10.0.0.1");
+            stored["spec"]["clusterIPs"] = json!(["10.0.0.1"]);
+        }
+        validate_object(&kind.rules, schema, namespaced, &stored, &mut problems);
+        assert_eq!(texts(&problems), [""; 0], "{}", case.path);
+        let mut unchanged = Problems::new();
+        (kind.rules.validate_update)(&stored, &stored, &mut unchanged);
+        assert_eq!(texts(&unchanged), [""; 0], "{}", case.path);
+    }
+}
+
+#[test]
+fn what_the_real_server_stores_passes_the_walkers_for_every_kind() {
+    for case in cases() {
+        let version = case.stored["apiVersion"].as_str().unwrap();
+        let (group, version) = version.split_once('/').unwrap_or(("core", version));
+        let group = match group {
+            "rbac.authorization.k8s.io" => "rbac",
+            "apiextensions.k8s.io" => continue,
+            group => group.split('.').next().unwrap(),
+        };
+        let kind = case.stored["kind"].as_str().unwrap();
+        let schema = builtin()
+            .named(&format!("io.k8s.api.{group}.{version}.{kind}"))
+            .unwrap();
+        let mut problems = Problems::new();
+        crate::kinds::enums::check_enums(&case.stored, schema, &mut problems);
+        crate::kinds::required::check_required(&case.stored, schema, &mut problems);
+        assert_eq!(texts(&problems), [""; 0], "{}", case.path);
+    }
+}
+
+#[test]
+fn a_clients_status_is_dropped_on_create() {
+    let sent =
+        json!({"metadata": {"name": "x"}, "status": {"phase": "Mine", "replicas": 7, "x": 1}});
+    for kind in core_kinds().iter().filter(|kind| kind.rules.traits.status) {
+        // Runners register their node together with its status.
+        if kind.plural == "nodes" {
+            continue;
+        }
+        let mut object = defaulted(&kind.rules, &sent);
+        (kind.rules.prepare_create)(&mut object, &moment());
+        let status = &object["status"];
+        assert!(
+            status.get("x").is_none() && status["phase"] != "Mine",
+            "{}: {status}",
+            kind.plural
+        );
+    }
+}
+
+#[test]
+fn rules_survive_objects_of_no_shape() {
+    for kind in core_kinds() {
+        for odd in [
+            json!({}),
+            json!(null),
+            json!([]),
+            json!({"spec": [], "metadata": 1}),
+            json!({"spec": {"ports": 1, "containers": {}}}),
+        ] {
+            let mut object = odd.clone();
+            (kind.rules.default)(&mut object);
+            (kind.rules.prepare_create)(&mut object, &moment());
+            (kind.rules.prepare_update)(&mut object, &odd);
+            let mut problems = Problems::new();
+            (kind.rules.validate)(&object, &mut problems);
+            (kind.rules.validate_update)(&object, &odd, &mut problems);
+            (kind.rules.warnings)(&object);
+        }
+    }
+}
+
+#[test]
+fn rows_are_unique_and_keep_the_rest_semantics_of_their_kind() {
+    let rows: HashSet<_> = core_kinds().iter().map(|k| (k.group, k.plural)).collect();
+    assert_eq!(rows.len(), core_kinds().len());
+    let with = |has: fn(&Traits) -> bool| -> Vec<&str> {
+        core_kinds()
+            .iter()
+            .filter(|k| has(&k.rules.traits))
+            .map(|k| k.plural)
+            .collect()
+    };
+    assert_eq!(
+        with(|t| t.generation),
+        [
+            "pods",
+            "podtemplates",
+            "replicationcontrollers",
+            "endpointslices"
+        ]
+    );
+    assert_eq!(
+        with(|t| t.create_on_update),
+        [
+            "endpoints",
+            "events",
+            "limitranges",
+            "services",
+            "leases",
+            "events"
+        ]
+    );
+    assert_eq!(with(|t| !t.unconditional_update), ["leases"]);
+    assert_eq!(
+        with(|t| t.delete_returns_object),
+        [
+            "namespaces",
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "pods",
+            "podtemplates",
+            "resourcequotas",
+            "serviceaccounts",
+            "services",
+        ]
+    );
+    assert_eq!(with(|t| t.ttl.is_some()), ["events", "events"]);
+    assert_eq!(with(|t| t.orphan_by_default), ["replicationcontrollers"]);
+}

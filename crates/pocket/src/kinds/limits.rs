@@ -1,0 +1,215 @@
+//! LimitRanges and ResourceQuotas: stored and judged, but not enforced, and they say so.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Rules, Traits,
+    fields::{each_mut, entries, filled, is_set, list, set, text},
+    path::Path,
+    resources::{check_amounts, quantity},
+    warnings::not_enforced,
+};
+use crate::status::Problems;
+
+/// The rules of LimitRanges.
+pub(super) const LIMIT_RANGE: Rules = Rules {
+    default: default_limit_range,
+    validate: validate_limit_range,
+    warnings: |_| vec![not_enforced("limitranges")],
+    traits: Traits {
+        create_on_update: true,
+        status: false,
+        ..Traits::USUAL
+    },
+    ..Rules::SHAPE_ONLY
+};
+
+/// The rules of ResourceQuotas.
+pub(super) const RESOURCE_QUOTA: Rules = Rules {
+    default: |quota| {
+        filled(quota, "spec");
+    },
+    prepare_create: |quota, _| set(quota, "status", json!({})),
+    validate: |quota, problems| {
+        check_amounts(&quota["spec"], "hard", &Path::At("spec"), problems);
+    },
+    validate_update: |new, old, problems| {
+        if list(&new["spec"], "scopes") != list(&old["spec"], "scopes") {
+            let shown = new["spec"]["scopes"].clone();
+            problems.invalid("spec.scopes", shown, "field is immutable");
+        }
+    },
+    warnings: |_| vec![not_enforced("resourcequotas")],
+    traits: Traits {
+        delete_returns_object: true,
+        ..Traits::USUAL
+    },
+    ..Rules::SHAPE_ONLY
+};
+
+fn default_limit_range(range: &mut Value) {
+    let Some(spec) = filled(range, "spec") else {
+        return;
+    };
+    for limit in each_mut(spec, "limits") {
+        if text(limit, "type") == "Container" {
+            borrow(limit, "default", "max");
+            borrow(limit, "defaultRequest", "default");
+            borrow(limit, "defaultRequest", "min");
+        }
+    }
+}
+
+/// What `field` does not say, it takes from `source`.
+fn borrow(limit: &mut Value, field: &str, source: &str) {
+    let said = &limit[field];
+    let missing: Map<String, Value> = entries(limit, source)
+        .filter(|(name, _)| said.get(name.as_str()).is_none())
+        .map(|(name, amount)| (name.clone(), amount.clone()))
+        .collect();
+    if !missing.is_empty()
+        && let Some(Value::Object(amounts)) = filled(limit, field)
+    {
+        amounts.extend(missing);
+    }
+}
+
+const SIDES: [&str; 5] = [
+    "max",
+    "min",
+    "default",
+    "defaultRequest",
+    "maxLimitRequestRatio",
+];
+
+fn validate_limit_range(range: &Value, problems: &mut Problems) {
+    let mut seen = HashSet::new();
+    let all = Path::At("spec.limits");
+    for (index, limit) in list(&range["spec"], "limits").iter().enumerate() {
+        let path = all.index(index);
+        let kind = text(limit, "type");
+        if !kind.is_empty() && !seen.insert(kind) {
+            problems.duplicate(path.field("type"), kind);
+        }
+        for side in SIDES {
+            check_amounts(limit, side, &path, problems);
+        }
+        if kind == "Pod" {
+            for field in ["default", "defaultRequest"] {
+                if is_set(limit, field) {
+                    let detail = "may not be specified when `type` is 'Pod'";
+                    problems.forbidden(path.field(field), detail);
+                }
+            }
+        }
+        // Each pair: what must not exceed what.
+        for (low, high) in [
+            ("min", "max"),
+            ("min", "defaultRequest"),
+            ("min", "default"),
+            ("defaultRequest", "default"),
+            ("defaultRequest", "max"),
+            ("default", "max"),
+        ] {
+            check_order(limit, low, high, &path, problems);
+        }
+    }
+}
+
+fn check_order(limit: &Value, low: &str, high: &str, path: &Path<'_>, problems: &mut Problems) {
+    let path = path.field(low);
+    for (name, small) in entries(limit, low) {
+        let Some(large) = limit[high].get(name) else {
+            continue;
+        };
+        if quantity(small) > quantity(large) {
+            let plain = |value: &Value| {
+                value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned)
+            };
+            let detail = format!(
+                "{} value {} is greater than {} value {}",
+                words(low),
+                plain(small),
+                words(high),
+                plain(large)
+            );
+            problems.invalid(path.key(name), small.clone(), detail);
+        }
+    }
+}
+
+fn words(side: &str) -> &str {
+    if side == "defaultRequest" {
+        "default request"
+    } else {
+        side
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::{defaulted, told, told_of_update};
+
+    fn range(limit: Value) -> Value {
+        json!({"spec": {"limits": [limit]}})
+    }
+
+    #[test]
+    fn a_containers_defaults_follow_from_its_bounds() {
+        let sent =
+            range(json!({"type": "Container", "max": {"cpu": "2"}, "min": {"memory": "1Mi"}}));
+        let stored = defaulted(&LIMIT_RANGE, &sent);
+        let limit = &stored["spec"]["limits"][0];
+        assert_eq!(limit["default"], json!({"cpu": "2"}));
+        assert_eq!(
+            limit["defaultRequest"],
+            json!({"cpu": "2", "memory": "1Mi"})
+        );
+        let pod = range(json!({"type": "Pod", "max": {"cpu": "2"}}));
+        assert_eq!(defaulted(&LIMIT_RANGE, &pod), pod);
+    }
+
+    #[test]
+    fn bounds_are_in_order() {
+        let bad = range(json!({"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "1500m"}}));
+        assert_eq!(
+            told(&LIMIT_RANGE, &bad),
+            [
+                "spec.limits[0].min[cpu]: Invalid value: \"2\": min value 2 is greater than max value 1500m"
+            ]
+        );
+        let pod = range(json!({"type": "Pod", "default": {"cpu": "1"}}));
+        assert_eq!(
+            told(&LIMIT_RANGE, &pod),
+            ["spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'"]
+        );
+    }
+
+    #[test]
+    fn a_quota_has_amounts_and_fixed_scopes() {
+        let bad = json!({"spec": {"hard": {"pods": "many"}}});
+        assert!(
+            told(&RESOURCE_QUOTA, &bad)[0].starts_with("spec.hard[pods]: Invalid value: \"many\"")
+        );
+        let of = |scope: &str| json!({"spec": {"scopes": [scope]}});
+        let told = told_of_update(&RESOURCE_QUOTA, &of("BestEffort"), &of("Terminating"));
+        assert_eq!(
+            told,
+            ["spec.scopes: Invalid value: [\"BestEffort\"]: field is immutable"]
+        );
+    }
+
+    #[test]
+    fn neither_hides_that_it_is_not_enforced() {
+        assert_eq!(
+            (RESOURCE_QUOTA.warnings)(&json!({})),
+            ["resourcequotas are stored but not enforced by this server"]
+        );
+        assert_eq!((LIMIT_RANGE.warnings)(&json!({})).len(), 1);
+    }
+}

@@ -1,0 +1,156 @@
+//! Nodes.
+//!
+//! A node's runner sends the status along when it registers, so unlike other kinds a new Node
+//! keeps the status it came with.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    Moment, Rules, Traits,
+    fields::{append, fill, filled, list, text},
+    names,
+    path::Path,
+};
+use crate::status::Problems;
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+const NODE_INFO: [&str; 10] = [
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "kubeProxyVersion",
+    "kubeletVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+];
+
+/// The rules of Nodes.
+pub(super) const RULES: Rules = Rules {
+    default,
+    prepare_create,
+    validate,
+    validate_update,
+    traits: Traits::USUAL,
+    ..Rules::SHAPE_ONLY
+};
+
+fn default(node: &mut Value) {
+    filled(node, "spec");
+    let Some(status) = filled(node, "status") else {
+        return;
+    };
+    if let Some(port) = filled(status, "daemonEndpoints").and_then(|e| filled(e, "kubeletEndpoint"))
+    {
+        fill(port, "Port", 0);
+    }
+    if let Some(info) = filled(status, "nodeInfo") {
+        for field in NODE_INFO {
+            fill(info, field, "");
+        }
+    }
+    if let Some(capacity) = status.get("capacity").cloned() {
+        fill(status, "allocatable", capacity);
+    }
+}
+
+/// A new node takes no pods until its runner says that it is ready.
+fn prepare_create(node: &mut Value, _: &Moment) {
+    let Some(spec) = filled(node, "spec") else {
+        return;
+    };
+    let marked =
+        |taint: &Value| text(taint, "key") == NOT_READY && text(taint, "effect") == "NoSchedule";
+    if !list(spec, "taints").iter().any(marked) {
+        append(
+            spec,
+            "taints",
+            [json!({"key": NOT_READY, "effect": "NoSchedule"})],
+        );
+    }
+}
+
+fn validate(node: &Value, problems: &mut Problems) {
+    let mut seen = HashSet::new();
+    let all = Path::At("spec.taints");
+    for (index, taint) in list(&node["spec"], "taints").iter().enumerate() {
+        let path = all.index(index);
+        let (key, value) = (text(taint, "key"), text(taint, "value"));
+        if !key.is_empty() {
+            for complaint in names::qualified(key) {
+                problems.invalid(path.field("key"), key, complaint);
+            }
+        }
+        for complaint in names::label_value(value) {
+            problems.invalid(path.field("value"), value, complaint);
+        }
+        if !seen.insert((key, text(taint, "effect"))) {
+            problems.duplicate(path, taint.clone());
+        }
+    }
+}
+
+fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
+    for (field, detail) in [
+        (
+            "podCIDR",
+            "node updates may not change podCIDR except from \"\" to valid",
+        ),
+        (
+            "providerID",
+            "node updates may not change providerID except from \"\" to valid",
+        ),
+    ] {
+        let (now, before) = (text(&new["spec"], field), text(&old["spec"], field));
+        if !before.is_empty() && now != before {
+            problems.forbidden(format!("spec.{field}"), detail);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::{created, told, told_of_update};
+
+    #[test]
+    fn a_node_registers_with_its_status() {
+        let sent =
+            json!({"status": {"capacity": {"cpu": "4"}, "nodeInfo": {"architecture": "arm64"}}});
+        let stored = created(&RULES, &sent);
+        assert_eq!(stored["status"]["allocatable"], json!({"cpu": "4"}));
+        assert_eq!(stored["status"]["nodeInfo"]["architecture"], "arm64");
+        assert_eq!(created(&RULES, &stored), stored, "one taint is enough");
+    }
+
+    #[test]
+    fn taints_are_well_formed_and_unique() {
+        let taint = json!({"key": "a", "effect": "NoSchedule"});
+        let node = json!({"spec": {"taints": [taint, taint, {"key": "a b", "value": "-"}]}});
+        let told = told(&RULES, &node);
+        assert!(
+            told[0].starts_with("spec.taints[1]: Duplicate value"),
+            "{told:?}"
+        );
+        assert!(
+            told[1].starts_with("spec.taints[2].key: Invalid value"),
+            "{told:?}"
+        );
+        assert!(
+            told[2].starts_with("spec.taints[2].value: Invalid value"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn the_provider_is_named_once() {
+        let of = |id: &str| json!({"spec": {"providerID": id}});
+        assert_eq!(told_of_update(&RULES, &of("a"), &of("")), [""; 0]);
+        assert_eq!(told_of_update(&RULES, &of("b"), &of("a")).len(), 1);
+    }
+}
