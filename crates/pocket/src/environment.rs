@@ -2,6 +2,8 @@
 //!
 //! All three are parameters so that a test can pause the clock, fix the seed and own every task.
 
+mod rehearsal;
+
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use jiff::Timestamp;

@@ -15,7 +15,7 @@ use crate::{
     discovery::{self, Document, Group, Resource, Version},
     openapi::{self, GroupVersion, Published, Source},
     rest::{
-        Registry,
+        Registry, Served,
         registry::{Groups, Plurals, Shape},
     },
 };
@@ -170,18 +170,19 @@ fn group_version<'a>(key: &'a (String, String), kinds: &'a [Published<'a>]) -> G
 }
 
 fn published(plurals: &Plurals) -> Vec<Published<'_>> {
-    let entry = |served: &'_ Arc<crate::rest::Served>| -> Published<'_> {
-        Published {
-            plural: &served.resource.plural,
-            kind: &served.resource.kind,
-            namespaced: served.resource.namespaced,
-            schema: match &served.shape {
-                Shape::BuiltIn { .. } => Source::Builtin,
-                Shape::Custom { definition, version, .. } => Source::Custom(&definition.versions[*version].published),
-            },
-        }
-    };
-    plurals.values().map(entry).collect()
+    plurals.values().map(|served| publish(served)).collect()
+}
+
+fn publish(served: &Served) -> Published<'_> {
+    Published {
+        plural: &served.resource.plural,
+        kind: &served.resource.kind,
+        namespaced: served.resource.namespaced,
+        schema: match &served.shape {
+            Shape::BuiltIn { .. } => Source::Builtin,
+            Shape::Custom { definition, version, .. } => Source::Custom(&definition.versions[*version].published),
+        },
+    }
 }
 
 fn discovered(served: &Groups) -> Vec<Group> {
@@ -203,7 +204,7 @@ fn discovered(served: &Groups) -> Vec<Group> {
     groups
 }
 
-fn resource(served: &crate::rest::Served) -> Resource {
+fn resource(served: &Served) -> Resource {
     let resource = &served.resource;
     Resource {
         plural: resource.plural.clone(),

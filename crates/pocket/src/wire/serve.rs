@@ -101,9 +101,13 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, service: Service, 
         .keep_alive_timeout(Duration::from_secs(30));
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(served);
+    let stop = async {
+        // A server that is gone without a word has stopped too.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
     let ended = tokio::select! {
         ended = &mut served => ended,
-        _ = stopped.wait_for(|stopped| *stopped) => {
+        () = stop => {
             served.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = &mut served => ended,
