@@ -219,7 +219,7 @@ impl LabelSelector {
 
     /// Whether the labels of this object are selected.
     pub fn matches_object(&self, object: &Value) -> bool {
-        match object.pointer("/metadata/labels") {
+        match object.get("metadata").and_then(|m| m.get("labels")) {
             Some(Value::Object(labels)) => self.matches(labels),
             _ => self.matches(&Map::new()),
         }

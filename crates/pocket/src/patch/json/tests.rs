@@ -147,7 +147,22 @@ fn operations_cannot_nest_a_document_without_end() {
     assert_eq!(error.code.as_u16(), 400);
 }
 
+fn any_operation() -> impl Strategy<Value = Value> {
+    let path = "(/[a-d0-3~-]{0,2}){0,3}";
+    let op = prop::sample::select(vec!["add", "remove", "replace", "move", "copy", "test"]);
+    (op, path, path, any_json()).prop_map(
+        |(op, path, from, value)| json!({"op": op, "path": path, "from": from, "value": value}),
+    )
+}
+
 proptest! {
+    #[test]
+    fn any_operations_are_applied_or_refused(live in any_json(), patch in prop::collection::vec(any_operation(), 0..6)) {
+        if let Err(error) = apply(live, Value::Array(patch)) {
+            prop_assert!(error.code.is_client_error());
+        }
+    }
+
     #[test]
     fn a_computed_patch_leads_from_one_document_to_the_other(from in any_json(), to in any_json()) {
         let patch = serde_json::to_value(json_patch::diff(&from, &to)).unwrap();

@@ -212,9 +212,9 @@ fn malformed_directives_are_refused_in_the_words_of_the_api() {
 fn lists_of_lists_cannot_be_processed() {
     let live = json!({"metadata": {"finalizers": ["a"]}});
     let patch = json!({"metadata": {"finalizers": [["b"]]}});
-    let (code, message) = refusal("core.v1.Pod", live, patch);
-    assert_eq!(code, 422);
-    assert!(message.contains("lists of lists are not supported"));
+    let error = apply(schema("core.v1.Pod"), live, patch).unwrap_err();
+    assert_eq!((error.code.as_u16(), error.reason), (422, "Invalid"));
+    assert_eq!(error.causes[0].message, "lists of lists are not supported");
 }
 
 #[test]

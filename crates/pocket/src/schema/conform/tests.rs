@@ -298,6 +298,40 @@ fn field_validation_warns_refuses_or_is_silent() {
 }
 
 #[test]
+fn what_a_patch_made_is_refused_as_invalid() {
+    let schema = builtin().named("io.k8s.api.apps.v1.Deployment").unwrap();
+    let mut value = json!({"spec": {"replicas": "3"}});
+    let mismatch = conform_patched(schema, &mut value, "Deployment").unwrap_err();
+    let bogus = ["spec.bogus".to_owned()];
+    let strict = FieldValidation::Strict
+        .judge_patch(&bogus, &[])
+        .unwrap_err();
+    for (error, expected) in [
+        (mismatch, "Deployment.spec.replicas of type int32"),
+        (
+            strict,
+            "strict decoding error: unknown field \"spec.bogus\"",
+        ),
+    ] {
+        assert_eq!((error.code.as_u16(), error.reason), (422, "Invalid"));
+        assert!(
+            error
+                .message
+                .starts_with(" \"\" is invalid: patch: Invalid value: "),
+            "{error}"
+        );
+        assert!(error.message.ends_with(expected), "{error}");
+    }
+    assert_eq!(
+        FieldValidation::Warn
+            .judge_patch(&bogus, &[])
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
 fn the_parameter_has_four_values() {
     for (text, expected) in [
         (None, Some(FieldValidation::Warn)),

@@ -31,6 +31,18 @@ fn a_map_may_be_replaced_or_emptied() {
 }
 
 #[test]
+fn deleting_what_is_not_there_makes_nothing() {
+    for live in [json!({"spec": {}}), json!({"spec": {"b": 1}}), json!({})] {
+        let patch = json!({"spec": {"b": {"$patch": "delete"}, "c": {"d": {"$patch": "delete"}}}});
+        let expected = json!({"spec": {"c": {}}});
+        assert_eq!(patched("core.v1.Pod", live, patch), expected);
+    }
+    let patch = json!({"spec": {"b": {"$patch": "replace", "x": 1}}});
+    let expected = json!({"spec": {"b": {"x": 1}}});
+    assert_eq!(patched("core.v1.Pod", json!({}), patch), expected);
+}
+
+#[test]
 fn the_whole_object_may_be_replaced() {
     let patch = json!({"$patch": "replace", "kind": "Pod"});
     assert_eq!(
