@@ -242,3 +242,32 @@ fn the_patch_of_kubectl_apply_is_understood() {
     ]}}}});
     assert_eq!(patched("apps.v1.Deployment", live, patch), expected);
 }
+
+/// Quadratic work on these lists would not end within any patience.
+#[test]
+fn large_lists_are_merged_and_ordered() {
+    const MANY: usize = 30_000;
+    let keyed = |range: std::ops::Range<usize>| -> Value {
+        range.map(|i| json!({"name": format!("n{i}")})).collect()
+    };
+    let order: Value = (0..2 * MANY)
+        .rev()
+        .map(|i| json!({"name": format!("n{i}")}))
+        .collect();
+    let mut added = keyed(MANY..2 * MANY);
+    added.as_array_mut().unwrap().reverse();
+    let patch = json!({"spec": {"$setElementOrder/containers": order, "containers": added}});
+    let result = patched("core.v1.Pod", pod(&keyed(0..MANY)), patch);
+    assert_eq!(result["spec"]["containers"], order);
+
+    let finalizers = |range: std::ops::Range<usize>| -> Value {
+        let list: Value = range.map(|i| json!(format!("f{i}"))).collect();
+        json!({"metadata": {"finalizers": list}})
+    };
+    let result = patched(
+        "core.v1.Pod",
+        finalizers(0..MANY),
+        finalizers(MANY / 2..2 * MANY),
+    );
+    assert_eq!(result, finalizers(0..2 * MANY));
+}
