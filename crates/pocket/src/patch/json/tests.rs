@@ -127,6 +127,15 @@ fn copies_cannot_double_a_document_without_end() {
 }
 
 #[test]
+fn many_copies_of_one_value_count_together() {
+    let live = json!({"a": "x".repeat(1024 * 1024), "l": []});
+    let copy = json!({"op": "copy", "from": "/a", "path": "/l/-"});
+    assert!(apply(live.clone(), json!(vec![copy.clone(); 2])).is_ok());
+    let error = apply(live, json!(vec![copy; 4])).unwrap_err();
+    assert_eq!(error.code.as_u16(), 413);
+}
+
+#[test]
 fn operations_cannot_nest_a_document_without_end() {
     let grow = json!({"op": "add", "path": "/a".repeat(64), "value": nested(70)});
     let patch = json!([{"op": "add", "path": "/a", "value": nested(64)}, grow]);

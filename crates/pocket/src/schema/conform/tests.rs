@@ -72,6 +72,10 @@ fn a_mismatch_names_the_kind_the_field_and_the_types() {
             "of type int64",
         ),
         (
+            json!({"metadata": {"name": 1}, "spec": {"replicas": 1}}),
+            "Deployment.metadata.name of type string",
+        ),
+        (
             json!([]),
             "cannot unmarshal array into Go value of type Deployment",
         ),
@@ -219,6 +223,7 @@ fn bytes_must_be_base64() {
         conformed("core.v1.Secret", &secret("aG\nk=\r\n")),
         secret("aGk=")
     );
+    assert_eq!(conformed("core.v1.Secret", &secret("aGl=")), secret("aGl="));
     for bad in ["!!", "aGk", "a", "aGk=x", "aG=k"] {
         let message = refusal("core.v1.Secret", &secret(bad));
         assert!(
