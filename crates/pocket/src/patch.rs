@@ -11,4 +11,19 @@ pub mod managed;
 pub mod merge;
 pub mod strategic;
 
+use http::StatusCode;
+
 pub use bounds::MAX_DEPTH;
+
+use crate::status::ApiError;
+
+/// 422 in the server's generic words, for a patch that is well-formed and cannot be applied to
+/// this object; the cause says where and why.
+fn unprocessable(field: &str, why: &str) -> ApiError {
+    ApiError::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+    )
+    .caused_by("FieldValueInvalid", field, why)
+}

@@ -4,7 +4,6 @@
 //! refusals, and one habit of the API server that clients rely on: `test` with `null` passes when
 //! the field is absent, which is how "only if there are no finalizers yet" is written.
 
-use http::StatusCode;
 use json_patch::{
     PatchOperation,
     jsonptr::{Pointer, resolve::Resolve},
@@ -12,7 +11,10 @@ use json_patch::{
 };
 use serde_json::Value;
 
-use super::bounds::{MAX_COPIED, MAX_DEPTH, depth, size, too_deep, too_large};
+use super::{
+    bounds::{MAX_COPIED, MAX_DEPTH, depth, size, too_deep, too_large},
+    unprocessable,
+};
 use crate::status::{ApiError, Result};
 
 #[cfg(test)]
@@ -132,12 +134,6 @@ impl Document {
     }
 }
 
-/// 422 in the server's generic words; the cause says which operation and why.
 fn refused(index: usize, why: &str) -> ApiError {
-    ApiError::new(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        "Invalid",
-        "the server rejected our request due to an error in our request",
-    )
-    .caused_by("FieldValueInvalid", &format!("patch[{index}]"), why)
+    unprocessable(&format!("patch[{index}]"), why)
 }

@@ -91,7 +91,9 @@ fn merge_field(
         return Ok(());
     }
     let Some(old) = live.get_mut(&name) else {
-        live.insert(name, plain(patch)?);
+        if let Some(value) = plain(patch)? {
+            live.insert(name, value);
+        }
         return Ok(());
     };
     match (old, patch) {
@@ -108,7 +110,12 @@ fn merge_field(
             Ok(())
         }
         (old, patch) => {
-            *old = plain(patch)?;
+            match plain(patch)? {
+                Some(value) => *old = value,
+                None => {
+                    live.remove(&name);
+                }
+            }
             Ok(())
         }
     }

@@ -91,6 +91,8 @@ fn hostile_digits_and_exponents_are_capped() {
     assert_eq!(canonical("1e2147483647"), "9223372036854775807");
     assert_eq!(canonical("1e-2147483648"), "1e-9");
     assert_eq!(canonical("0e2147483647"), "0");
+    let just_above_one = format!("1.{}1", "0".repeat(100));
+    assert_eq!(canonical(&just_above_one), "1000000001n");
     let tiny = format!("0.{}1Ei", "0".repeat(100_000));
     assert_eq!(canonical(&tiny), "1n");
 }
@@ -107,6 +109,8 @@ fn values_compare_across_families() {
     assert_eq!(q("0.25").milli_value(), 250);
     assert_eq!(q("1").plus(q("500m")).to_string(), "1500m");
     assert_eq!(q("1Gi").minus(q("1Mi")).to_string(), "1023Mi");
+    assert_eq!(q("0.0001Ki").plus(q("1023.8976")).to_string(), "1024");
+    assert_eq!(q("-0.0001Ki").plus(q("1024.1024")).to_string(), "1Ki");
     assert_eq!(Quantity::whole(2048, Format::BinarySi).to_string(), "2Ki");
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 pub use self::strict::{FieldValidation, strict_problem};
 use super::{Node, Place, Schema, Type, builtin};
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, FieldError, FieldErrorKind, Problems, Result};
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,8 @@ pub struct Conformed {
     pub unknown: Vec<String>,
 }
 
-/// Checks `value` against a built-in type and brings it into its canonical form.
+/// Checks `value`, which came as a whole, against a built-in type and brings it into its canonical
+/// form.
 ///
 /// A mismatch is a 400 that names the field; the value is then half-way and of no use.
 pub fn conform(
@@ -38,14 +39,21 @@ pub fn conform(
     kind: &str,
     api_version: &str,
 ) -> Result<Conformed> {
+    walk(schema, value, kind).map_err(|why| unreadable(kind, api_version, &why))
+}
+
+/// As [`conform`], for an object that a patch has made: here a mismatch is a 422.
+pub fn conform_patched(schema: Schema<'_>, value: &mut Value, kind: &str) -> Result<Conformed> {
+    walk(schema, value, kind).map_err(|why| unreadable_patch(&why))
+}
+
+fn walk(schema: Schema<'_>, value: &mut Value, kind: &str) -> Result<Conformed, String> {
     let mut walker = Walker {
         kind,
         found: Conformed::default(),
     };
-    match walker.value(schema, value, Place::Root) {
-        Ok(()) => Ok(walker.found),
-        Err(why) => Err(unreadable(kind, api_version, &why)),
-    }
+    walker.value(schema, value, Place::Root)?;
+    Ok(walker.found)
 }
 
 /// 400: the body cannot be read as the kind it says it is.
@@ -54,6 +62,19 @@ pub fn unreadable(kind: &str, api_version: &str, why: &str) -> ApiError {
     ApiError::bad_request(format!(
         "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
     ))
+}
+
+/// 422: what the patch has made cannot be read as the kind. The reference shows the whole object
+/// before the reason; it is left out, since the reason names the field.
+pub fn unreadable_patch(why: &str) -> ApiError {
+    let mut problems = Problems::new();
+    problems.push(FieldError {
+        kind: FieldErrorKind::Invalid,
+        path: "patch".into(),
+        value: None,
+        detail: why.into(),
+    });
+    ApiError::invalid("", "", "", &problems)
 }
 
 struct Walker<'a> {

@@ -1,14 +1,12 @@
-//! Label selectors, from the text of a query parameter.
+//! Label selectors: requirements on labels, and whether labels meet them.
+
+mod parse;
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::{
-    bounded, counted,
-    lex::{Lexer, Token},
-    names::{key_problem, value_problem},
-};
+use super::names::{key_problem, value_problem};
 use crate::status::{ApiError, Problems, Result};
 
 #[cfg(test)]
@@ -176,32 +174,6 @@ impl LabelSelector {
         }
     }
 
-    /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`; the empty text selects everything.
-    pub fn parse(text: &str) -> Result<Self> {
-        bounded(text)?;
-        let mut lexer = Lexer::new(text);
-        let mut requirements = Vec::new();
-        if lexer.peek() == Token::End {
-            return Ok(Self::everything());
-        }
-        loop {
-            match lexer.peek() {
-                Token::Word(_) | Token::Symbol("!") => {}
-                other if requirements.is_empty() => {
-                    return Err(expected(other, "!, identifier, or 'end of string'"));
-                }
-                other => return Err(expected(other, "identifier after ','")),
-            }
-            requirements.push(requirement(&mut lexer)?);
-            counted(requirements.len())?;
-            match lexer.next() {
-                Token::End => return Ok(Self::all_of(requirements)),
-                Token::Symbol(",") => {}
-                other => return Err(expected(other, "',' or 'end of string'")),
-            }
-        }
-    }
-
     /// The requirements, in the order they were written.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
@@ -219,7 +191,7 @@ impl LabelSelector {
 
     /// Whether the labels of this object are selected.
     pub fn matches_object(&self, object: &Value) -> bool {
-        match object.pointer("/metadata/labels") {
+        match object.get("metadata").and_then(|m| m.get("labels")) {
             Some(Value::Object(labels)) => self.matches(labels),
             _ => self.matches(&Map::new()),
         }
@@ -256,75 +228,6 @@ impl fmt::Display for Requirement {
             (Operator::NotIn, _) => write!(f, "{key} notin ({joined})"),
             (Operator::GreaterThan, _) => write!(f, "{key}>{joined}"),
             (Operator::LessThan, _) => write!(f, "{key}<{joined}"),
-        }
-    }
-}
-
-fn expected(found: Token<'_>, what: &str) -> ApiError {
-    ApiError::bad_request(format!(
-        "unable to parse requirement: found '{}', expected: {what}",
-        found.text()
-    ))
-}
-
-fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement> {
-    let absent = lexer.peek() == Token::Symbol("!");
-    if absent {
-        lexer.next();
-    }
-    let key = match lexer.next() {
-        Token::Word(key) => key,
-        other => return Err(expected(other, "identifier")),
-    };
-    if absent {
-        return Requirement::new(key, Operator::DoesNotExist, &[]);
-    }
-    if matches!(lexer.peek(), Token::End | Token::Symbol(",")) {
-        return Requirement::new(key, Operator::Exists, &[]);
-    }
-    let operator = match lexer.next() {
-        Token::Word("in") => return Requirement::new(key, Operator::In, &values(lexer)?),
-        Token::Word("notin") => return Requirement::new(key, Operator::NotIn, &values(lexer)?),
-        Token::Symbol("=" | "==") => Operator::In,
-        Token::Symbol("!=") => Operator::NotIn,
-        Token::Symbol(">") => Operator::GreaterThan,
-        Token::Symbol("<") => Operator::LessThan,
-        other => return Err(expected(other, "in, notin, =, ==, !=, gt, lt")),
-    };
-    let value = match lexer.peek() {
-        Token::End | Token::Symbol(",") => "",
-        Token::Word(value) => {
-            lexer.next();
-            value
-        }
-        other @ Token::Symbol(_) => return Err(expected(other, "identifier")),
-    };
-    Requirement::new(key, operator, &[value])
-}
-
-/// `(a,b,,c)`: an empty place between commas is the empty value.
-fn values<'a>(lexer: &mut Lexer<'a>) -> Result<Vec<&'a str>> {
-    match lexer.next() {
-        Token::Symbol("(") => {}
-        other => return Err(expected(other, "'('")),
-    }
-    let mut values = Vec::new();
-    if lexer.peek() == Token::Symbol(")") {
-        lexer.next();
-        return Ok(values);
-    }
-    loop {
-        values.push(match lexer.peek() {
-            Token::Word(value) => {
-                lexer.next();
-                value
-            }
-            _ => "",
-        });
-        match lexer.next() {
-            Token::Symbol(",") => {}
-            Token::Symbol(")") => return Ok(values),
-            other => return Err(expected(other, "',' or ')'")),
         }
     }
 }

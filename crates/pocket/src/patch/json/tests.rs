@@ -127,6 +127,15 @@ fn copies_cannot_double_a_document_without_end() {
 }
 
 #[test]
+fn many_copies_of_one_value_count_together() {
+    let live = json!({"a": "x".repeat(1024 * 1024), "l": []});
+    let copy = json!({"op": "copy", "from": "/a", "path": "/l/-"});
+    assert!(apply(live.clone(), json!(vec![copy.clone(); 2])).is_ok());
+    let error = apply(live, json!(vec![copy; 4])).unwrap_err();
+    assert_eq!(error.code.as_u16(), 413);
+}
+
+#[test]
 fn operations_cannot_nest_a_document_without_end() {
     let grow = json!({"op": "add", "path": "/a".repeat(64), "value": nested(70)});
     let patch = json!([{"op": "add", "path": "/a", "value": nested(64)}, grow]);
@@ -147,7 +156,22 @@ fn operations_cannot_nest_a_document_without_end() {
     assert_eq!(error.code.as_u16(), 400);
 }
 
+fn any_operation() -> impl Strategy<Value = Value> {
+    let path = "(/[a-d0-3~-]{0,2}){0,3}";
+    let op = prop::sample::select(vec!["add", "remove", "replace", "move", "copy", "test"]);
+    (op, path, path, any_json()).prop_map(
+        |(op, path, from, value)| json!({"op": op, "path": path, "from": from, "value": value}),
+    )
+}
+
 proptest! {
+    #[test]
+    fn any_operations_are_applied_or_refused(live in any_json(), patch in prop::collection::vec(any_operation(), 0..6)) {
+        if let Err(error) = apply(live, Value::Array(patch)) {
+            prop_assert!(error.code.is_client_error());
+        }
+    }
+
     #[test]
     fn a_computed_patch_leads_from_one_document_to_the_other(from in any_json(), to in any_json()) {
         let patch = serde_json::to_value(json_patch::diff(&from, &to)).unwrap();

@@ -113,27 +113,30 @@ pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) 
 }
 
 /// The value that a patch means where nothing is live: no directives, no nulls in maps, no
-/// elements that were to be deleted.
-pub(super) fn plain(patch: Value) -> Result<Value> {
+/// elements that were to be deleted. None if the value itself was to be deleted.
+pub(super) fn plain(patch: Value) -> Result<Option<Value>> {
     match patch {
         Value::Object(mut map) => {
             if Mark::take(&mut map)? == Mark::Delete {
-                return Ok(Value::Object(Map::new()));
+                return Ok(None);
             }
-            plain_map(map).map(Value::Object)
+            Ok(Some(Value::Object(plain_map(map)?)))
         }
-        Value::Array(items) => plain_list(items).map(Value::Array),
-        scalar => Ok(scalar),
+        Value::Array(items) => Ok(Some(Value::Array(plain_list(items)?))),
+        scalar => Ok(Some(scalar)),
     }
 }
 
 /// As [`plain`], for a map whose `$patch` was already looked at.
 pub(super) fn plain_map(mut map: Fields) -> Result<Fields> {
     Directives::take(&mut map)?;
-    let fields = map.into_iter().filter(|(_, value)| !value.is_null());
-    fields
-        .map(|(key, value)| Ok((key, plain(value)?)))
-        .collect()
+    let mut fields = Map::new();
+    for (key, value) in map.into_iter().filter(|(_, value)| !value.is_null()) {
+        if let Some(value) = plain(value)? {
+            fields.insert(key, value);
+        }
+    }
+    Ok(fields)
 }
 
 /// As [`plain`], for a list: an element marked `replace` or `delete` is a marker and no
@@ -147,7 +150,7 @@ pub(super) fn plain_list(items: Vec<Value>) -> Result<Vec<Value>> {
                     list.push(Value::Object(plain_map(map)?));
                 }
             }
-            other => list.push(plain(other)?),
+            other => list.extend(plain(other)?),
         }
     }
     Ok(list)

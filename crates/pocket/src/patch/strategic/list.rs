@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use http::StatusCode;
 use serde_json::Value;
 
 use super::{
@@ -11,6 +10,7 @@ use super::{
     list_rule, merge_map, order,
 };
 use crate::{
+    patch::unprocessable,
     schema::Schema,
     status::{ApiError, Result},
 };
@@ -39,12 +39,7 @@ pub(super) fn merge(
 fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
     for item in live.iter().chain(patch) {
         if item.is_array() {
-            let message = format!("lists of lists are not supported: {name}");
-            return Err(ApiError::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Invalid",
-                message,
-            ));
+            return Err(unprocessable(name, "lists of lists are not supported"));
         }
         if item.is_object() != maps {
             let (expected, found) = if maps {

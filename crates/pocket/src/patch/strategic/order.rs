@@ -86,8 +86,6 @@ pub(super) fn arrange(
         }
     }
     client.sort_by_key(|(rank, ..)| *rank);
-    // Elements that are new on both sides do not occur: what the client did not name was there.
-    server.sort_by_key(|(at, _)| at.unwrap_or(usize::MAX));
     let mut list = Vec::with_capacity(client.len() + server.len());
     let mut server = server.into_iter().peekable();
     for (_, at, item) in client {

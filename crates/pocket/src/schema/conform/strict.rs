@@ -1,6 +1,6 @@
 //! `fieldValidation`: what becomes of fields that are unknown or written twice.
 
-use super::unreadable;
+use super::{unreadable, unreadable_patch};
 use crate::status::{ApiError, Result};
 
 /// The `fieldValidation` parameter of a write.
@@ -29,20 +29,36 @@ impl FieldValidation {
         }
     }
 
-    /// The warnings to answer with, or the refusal, of a whole object.
+    /// The warnings to answer with, or the 400 that refuses an object that came as a whole.
     pub fn judge(
         self,
         unknown: &[String],
         duplicates: &[String],
         kind: &str,
         api_version: &str,
-    ) -> Result<Vec<String>, ApiError> {
+    ) -> Result<Vec<String>> {
+        self.decide(unknown, duplicates, |why| {
+            unreadable(kind, api_version, why)
+        })
+    }
+
+    /// The warnings to answer with, or the 422 that refuses a patch.
+    pub fn judge_patch(self, unknown: &[String], duplicates: &[String]) -> Result<Vec<String>> {
+        self.decide(unknown, duplicates, unreadable_patch)
+    }
+
+    fn decide(
+        self,
+        unknown: &[String],
+        duplicates: &[String],
+        refuse: impl FnOnce(&str) -> ApiError,
+    ) -> Result<Vec<String>> {
         match self {
             Self::Ignore => Ok(Vec::new()),
             Self::Warn => Ok(problems(unknown, duplicates).collect()),
             Self::Strict => match strict_problem(unknown, duplicates) {
                 None => Ok(Vec::new()),
-                Some(why) => Err(unreadable(kind, api_version, &why)),
+                Some(why) => Err(refuse(&why)),
             },
         }
     }

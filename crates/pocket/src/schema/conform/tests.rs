@@ -72,6 +72,10 @@ fn a_mismatch_names_the_kind_the_field_and_the_types() {
             "of type int64",
         ),
         (
+            json!({"metadata": {"name": 1}, "spec": {"replicas": 1}}),
+            "Deployment.metadata.name of type string",
+        ),
+        (
             json!([]),
             "cannot unmarshal array into Go value of type Deployment",
         ),
@@ -219,6 +223,7 @@ fn bytes_must_be_base64() {
         conformed("core.v1.Secret", &secret("aG\nk=\r\n")),
         secret("aGk=")
     );
+    assert_eq!(conformed("core.v1.Secret", &secret("aGl=")), secret("aGl="));
     for bad in ["!!", "aGk", "a", "aGk=x", "aG=k"] {
         let message = refusal("core.v1.Secret", &secret(bad));
         assert!(
@@ -294,6 +299,40 @@ fn field_validation_warns_refuses_or_is_silent() {
             .judge(&[], &[], "Pod", "v1")
             .unwrap()
             .is_empty()
+    );
+}
+
+#[test]
+fn what_a_patch_made_is_refused_as_invalid() {
+    let schema = builtin().named("io.k8s.api.apps.v1.Deployment").unwrap();
+    let mut value = json!({"spec": {"replicas": "3"}});
+    let mismatch = conform_patched(schema, &mut value, "Deployment").unwrap_err();
+    let bogus = ["spec.bogus".to_owned()];
+    let strict = FieldValidation::Strict
+        .judge_patch(&bogus, &[])
+        .unwrap_err();
+    for (error, expected) in [
+        (mismatch, "Deployment.spec.replicas of type int32"),
+        (
+            strict,
+            "strict decoding error: unknown field \"spec.bogus\"",
+        ),
+    ] {
+        assert_eq!((error.code.as_u16(), error.reason), (422, "Invalid"));
+        assert!(
+            error
+                .message
+                .starts_with(" \"\" is invalid: patch: Invalid value: "),
+            "{error}"
+        );
+        assert!(error.message.ends_with(expected), "{error}");
+    }
+    assert_eq!(
+        FieldValidation::Warn
+            .judge_patch(&bogus, &[])
+            .unwrap()
+            .len(),
+        1
     );
 }
 

@@ -41,6 +41,7 @@ fn operators_match_as_documented() {
         ("n>4", true),
         ("n>5", false),
         ("n<6", true),
+        ("n<5", false),
         ("app>1", false),
         ("missing<1", false),
         ("in=x", true),

@@ -151,6 +151,20 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
+fn whole_floats_to_integers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(whole_floats_to_integers),
+        Value::Object(map) => map.values_mut().for_each(whole_floats_to_integers),
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap();
+            if float.fract() == 0.0 && float.abs() < 9.0e15 {
+                *value = Value::from(float as i64);
+            }
+        }
+        _ => {}
+    }
+}
+
 proptest! {
     #[test]
     fn a_body_without_duplicates_reads_as_serde_json_reads_it(value in any_json()) {
@@ -158,6 +172,15 @@ proptest! {
         let decoded = json(&body).unwrap();
         prop_assert_eq!(decoded.value, serde_json::from_slice::<Value>(&body).unwrap());
         prop_assert!(decoded.duplicates.is_empty());
+    }
+
+    #[test]
+    fn json_read_as_yaml_is_the_same_but_for_whole_floats(value in any_json()) {
+        let text = format!("--- {value}\n");
+        let decoded = yaml(text.as_bytes()).unwrap();
+        let mut expected = value;
+        whole_floats_to_integers(&mut expected);
+        prop_assert_eq!(decoded.value, expected);
     }
 
     #[test]

@@ -31,6 +31,18 @@ fn a_map_may_be_replaced_or_emptied() {
 }
 
 #[test]
+fn deleting_what_is_not_there_makes_nothing() {
+    for live in [json!({"spec": {}}), json!({"spec": {"b": 1}}), json!({})] {
+        let patch = json!({"spec": {"b": {"$patch": "delete"}, "c": {"d": {"$patch": "delete"}}}});
+        let expected = json!({"spec": {"c": {}}});
+        assert_eq!(patched("core.v1.Pod", live, patch), expected);
+    }
+    let patch = json!({"spec": {"b": {"$patch": "replace", "x": 1}}});
+    let expected = json!({"spec": {"b": {"x": 1}}});
+    assert_eq!(patched("core.v1.Pod", json!({}), patch), expected);
+}
+
+#[test]
 fn the_whole_object_may_be_replaced() {
     let patch = json!({"$patch": "replace", "kind": "Pod"});
     assert_eq!(
@@ -229,4 +241,33 @@ fn the_patch_of_kubectl_apply_is_understood() {
         {"name": "injected", "image": "proxy"},
     ]}}}});
     assert_eq!(patched("apps.v1.Deployment", live, patch), expected);
+}
+
+/// Quadratic work on these lists would not end within any patience.
+#[test]
+fn large_lists_are_merged_and_ordered() {
+    const MANY: usize = 30_000;
+    let keyed = |range: std::ops::Range<usize>| -> Value {
+        range.map(|i| json!({"name": format!("n{i}")})).collect()
+    };
+    let order: Value = (0..2 * MANY)
+        .rev()
+        .map(|i| json!({"name": format!("n{i}")}))
+        .collect();
+    let mut added = keyed(MANY..2 * MANY);
+    added.as_array_mut().unwrap().reverse();
+    let patch = json!({"spec": {"$setElementOrder/containers": order, "containers": added}});
+    let result = patched("core.v1.Pod", pod(&keyed(0..MANY)), patch);
+    assert_eq!(result["spec"]["containers"], order);
+
+    let finalizers = |range: std::ops::Range<usize>| -> Value {
+        let list: Value = range.map(|i| json!(format!("f{i}"))).collect();
+        json!({"metadata": {"finalizers": list}})
+    };
+    let result = patched(
+        "core.v1.Pod",
+        finalizers(0..MANY),
+        finalizers(MANY / 2..2 * MANY),
+    );
+    assert_eq!(result, finalizers(0..2 * MANY));
 }
