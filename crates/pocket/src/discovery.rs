@@ -1,17 +1,19 @@
 //! What the server serves, as clients discover it.
 //!
-//! The input is neutral: [`Group`]s with versions and resources, built-in and custom alike, put in
-//! order by [`sort`]. The facts about built-in resources come from `data/discovery.json`
+//! The input is neutral: [`Group`]s with versions and resources, built-in and custom alike, put
+//! together and in order by [`gather()`]. The facts about built-in resources come from `data/discovery.json`
 //! ([`builtin()`]). Rendering is pure; every document carries an ETag that follows its content.
 
 mod builtin;
 mod documents;
+mod gather;
 mod order;
 
 use serde::Deserialize;
 
 pub use builtin::{Builtin, builtin, builtins};
 pub use documents::{Document, aggregated, api_versions, group, group_list, resource_list};
+pub use gather::gather;
 pub use order::{compare_versions, sort};
 
 /// An API group, the core group having an empty name.

@@ -3,9 +3,9 @@
 //! That is all that clients read: `kubectl apply`, `diff`, `edit` and `explain` look up a kind's
 //! schema, which query parameters its `patch` takes, and whether it takes a strategic merge patch.
 //!
-//! The index needs only [`hash`], which reads a version's inputs without rendering it, so that a
-//! caller may render documents when they are first asked for. The hash changes when the document
-//! would: clients keep documents on disk under it.
+//! The index needs only [`GroupVersion::hash`], which reads a version's inputs without rendering
+//! it, so that a caller may render documents when they are first asked for. Clients keep documents
+//! on disk under the hash: it changes with the kinds, their schemas and the release.
 
 mod operation;
 mod schemas;

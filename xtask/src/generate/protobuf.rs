@@ -38,13 +38,13 @@ pub(super) fn render(facts: &Value, schema: &Value, resources: &[Value]) -> anyh
     let mut text = String::from(HEADER);
     let mut reached = BTreeSet::from([DELETE_OPTIONS]);
     for (version, kind) in types::kinds(resources) {
-        // Kinds that are no body, such as PodExecOptions, are query parameters only.
-        let Some(name) = facts["kinds"][format!("{version}/{kind}")].as_str() else {
-            bail!("protobuf.json lacks {version} {kind}");
-        };
+        // PodExecOptions and its like are query parameters and never a body.
         if kind.ends_with("Options") {
             continue;
         }
+        let Some(name) = facts["kinds"][format!("{version}/{kind}")].as_str() else {
+            bail!("protobuf.json lacks {version} {kind}");
+        };
         let _ = writeln!(text, "kind {version} {kind} {}", short(name));
         reach(name, messages, &mut reached);
     }
@@ -144,4 +144,65 @@ fn special(name: &str) -> Option<&'static str> {
 fn short(name: &str) -> String {
     let parts: Vec<&str> = name.split('.').collect();
     parts[parts.len().saturating_sub(3)..].join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_zero_is_kept_where_json_shows_it() {
+        let message = "io.k8s.api.core.v1.PodSpec";
+        let table = [
+            (json!({"type": "int32", "omitempty": true}), ":int32"),
+            (
+                json!({"type": "int32", "omitempty": true, "pointer": true}),
+                ":!int32",
+            ),
+            (json!({"type": "int32"}), ":!int32"),
+            (json!({"type": message}), ":core.v1.PodSpec"),
+            (
+                json!({"type": message, "pointer": true}),
+                ":!core.v1.PodSpec",
+            ),
+            (
+                json!({"type": message, "name": "asked"}),
+                ":!core.v1.PodSpec",
+            ),
+            (
+                json!({"type": message, "repeated": true}),
+                ":[]core.v1.PodSpec",
+            ),
+            (json!({"type": "bytes", "map": true}), ":{}bytes"),
+            (
+                json!({"type": message, "inline": true}),
+                ":^core.v1.PodSpec",
+            ),
+            (json!({"type": "x.y.Time"}), ":time"),
+            (json!({"type": "x.y.Time", "pointer": true}), ":!time"),
+            (
+                json!({"type": "x.y.Quantity", "omitempty": true}),
+                ":!quantity",
+            ),
+            (
+                json!({"type": "x.y.IntOrString", "omitempty": true}),
+                ":int-or-string",
+            ),
+        ];
+        let schema = json!({"required": ["asked"]});
+        for (entry, expected) in table {
+            let text = field(&entry, Some(&schema));
+            assert!(text.ends_with(expected), "{entry}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_served_kind_without_facts_is_an_error() {
+        let resources = [json!({"version": "v1", "plural": "ships", "kind": "Ship"})];
+        let facts = json!({"kinds": {}, "messages": {DELETE_OPTIONS: []}});
+        let schema = json!({"definitions": {}});
+        assert!(render(&facts, &schema, &resources).is_err());
+    }
 }

@@ -93,3 +93,35 @@ fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_served_kinds_reach_is_kept() {
+        let types = json!({"definitions": {
+            "a.Ship": {
+                "properties": {"crew": {"items": {"$ref": "#/definitions/a.Crew"}}},
+                "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Ship"}],
+            },
+            "a.Crew": {"properties": {"chief": {"$ref": "#/definitions/a.Crew"}}},
+            "a.Loose": {},
+            "a.Island": {},
+        }});
+        let resources = [json!({"group": "", "version": "v1", "kind": "Ship"})];
+        let served = Served::parse("type a.Loose").unwrap();
+        let text = render(&types, &resources, &served).unwrap();
+        let kept: Value = serde_json::from_str(&text).unwrap();
+        let names: Vec<&String> = kept.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["a.Crew", "a.Loose", "a.Ship"]);
+    }
+
+    #[test]
+    fn a_type_that_is_missing_is_an_error() {
+        let served = Served::parse("type a.Gone").unwrap();
+        assert!(render(&json!({"definitions": {}}), &[], &served).is_err());
+    }
+}

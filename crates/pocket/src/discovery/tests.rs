@@ -2,32 +2,34 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn groups(names: &[(&str, &[&str])]) -> Vec<Group> {
-    let version = |group: &str, name: &&str| Version {
-        name: (*name).into(),
-        resources: builtins()
-            .iter()
-            .filter(|b| b.group == group && b.version == **name)
-            .map(|b| b.resource.clone())
-            .collect(),
-    };
-    let group = |(name, versions): &(&str, &[&str])| Group {
-        name: (*name).into(),
-        versions: versions.iter().map(|v| version(name, v)).collect(),
-    };
-    names.iter().map(group).collect()
+fn boat() -> Resource {
+    let definition = json!({
+        "spec": {
+            "group": "tide.dev", "scope": "Cluster",
+            "names": {"plural": "boats", "kind": "Boat", "shortNames": ["bo"], "categories": ["all"]},
+            "versions": [
+                {"name": "v1", "served": true, "subresources": {"status": {}, "scale": {}}},
+                {"name": "v0", "served": false},
+            ],
+        },
+    });
+    assert_eq!(Resource::declared(&definition, "v0"), None);
+    assert_eq!(Resource::declared(&definition, "v2"), None);
+    Resource::declared(&definition, "v1").unwrap()
 }
 
 fn everything() -> Vec<Group> {
-    let mut all = groups(&[
-        ("tide.dev", &["v1alpha1", "v1"]),
-        ("autoscaling", &["v1", "v2"]),
-        ("apps", &["v1"]),
-        ("", &["v1"]),
-        ("boats.dev", &["v1"]),
-    ]);
-    sort(&mut all);
-    all
+    let wanted = ["autoscaling", "apps", ""];
+    let builtins = builtins()
+        .iter()
+        .filter(|b| wanted.contains(&&*b.group))
+        .map(|b| (&*b.group, &*b.version, b.resource.clone()));
+    let custom = [
+        ("tide.dev", "v1alpha1", boat()),
+        ("tide.dev", "v1", boat()),
+        ("boats.dev", "v1", boat()),
+    ];
+    gather(custom.into_iter().chain(builtins))
 }
 
 fn row<'a>(list: &'a Value, name: &str) -> &'a Value {
@@ -88,6 +90,8 @@ fn preferred_versions_come_first() {
 #[test]
 fn groups_are_published_built_in_first_then_by_name() {
     let all = everything();
+    let tide = all.last().unwrap().versions.iter().map(|v| &*v.name);
+    assert_eq!(tide.collect::<Vec<_>>(), ["v1", "v1alpha1"]);
     let names: Vec<&str> = all.iter().map(|group| &*group.name).collect();
     assert_eq!(names, ["", "apps", "autoscaling", "boats.dev", "tide.dev"]);
     let list = group_list(&all);
@@ -124,6 +128,33 @@ fn a_resource_is_followed_by_its_subresources() {
         })
     );
     assert_eq!(row(&list, "deployments/status").get("group"), None);
+}
+
+#[test]
+fn a_definition_declares_its_resource() {
+    let boat = boat();
+    assert_eq!((&*boat.singular, boat.namespaced), ("boat", false));
+    assert_eq!(boat.short_names, ["bo"]);
+    assert_eq!(boat.verbs.len(), 8);
+    let names: Vec<&str> = boat.subresources.iter().map(|s| &*s.name).collect();
+    assert_eq!(names, ["status", "scale"]);
+    assert_eq!(
+        (&*boat.subresources[0].group, &*boat.subresources[0].kind),
+        ("tide.dev", "Boat")
+    );
+    assert_eq!(boat.subresources[1].group, "autoscaling");
+}
+
+#[test]
+fn accepted_names_win_over_wanted_ones() {
+    let definition = json!({
+        "spec": {"group": "tide.dev", "names": {"plural": "boats", "kind": "Boat", "shortNames": ["po"]},
+            "versions": [{"name": "v1", "served": true}]},
+        "status": {"acceptedNames": {"plural": "boats", "kind": "Boat", "singular": "boatling"}},
+    });
+    let boat = Resource::declared(&definition, "v1").unwrap();
+    assert_eq!(boat.singular, "boatling");
+    assert!(boat.short_names.is_empty() && boat.subresources.is_empty());
 }
 
 #[test]

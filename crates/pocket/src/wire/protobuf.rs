@@ -3,8 +3,8 @@
 //! Clients send built-in kinds this way and do not fall back when refused. Custom resources are
 //! never sent this way, and answers are always JSON, so there is no encoder.
 //!
-//! Decoding is driven by `data/protobuf.txt` ([`descriptor`]); no message has code of its own
-//! except the ten whose JSON is not an object ([`special`]). The result is what the same client
+//! Decoding is driven by `data/protobuf.txt` (`descriptor`); no message has code of its own
+//! except the few whose JSON is not an object (`special`). The result is what the same client
 //! would have sent as JSON, less the noise of Go's encoder:
 //!
 //! - a field that is a pointer in Go is on the wire only if it was set, so it is kept even if zero
@@ -14,7 +14,7 @@
 //! - an empty struct that is no pointer (`status: {}`, `resources: {}`, a zero time) is left out
 //!   unless the schema requires the field.
 //!
-//! The generator decides this per field; here it is one mark, [`descriptor::Field::keep`].
+//! The generator decides this per field; here it is one mark, `descriptor::Field::keep`.
 //!
 //! The invariant: any bytes give an object or a `BadRequest`. Nesting is bounded, and nothing is
 //! allocated by a length that the remaining bytes do not cover.

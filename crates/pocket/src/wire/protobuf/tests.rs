@@ -288,29 +288,69 @@ fn refusals_say_why() {
     }
 }
 
-#[test]
-fn nesting_is_bounded() {
-    // JSONSchemaProps.not(28) inside itself.
-    let mut schema = Vec::new();
-    for _ in 0..200 {
-        let mut outer = vec![0xe2, 0x01];
-        let mut length = schema.len();
-        while length >= 0x80 {
-            outer.push((length & 0x7f) as u8 | 0x80);
-            length >>= 7;
-        }
-        outer.push(length as u8);
-        outer.extend(schema);
-        schema = outer;
+/// A field with bytes of any length.
+fn field(tag: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let mut field = tag.to_vec();
+    let mut length = bytes.len();
+    while length >= 0x80 {
+        field.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
     }
-    let set = super::descriptors();
+    field.push(length as u8);
+    field.extend(bytes);
+    field
+}
+
+/// A schema inside a schema, `levels` deep, by the field with this tag.
+fn nested(levels: usize, wrap: impl Fn(Vec<u8>) -> Vec<u8>) -> Result<(), super::Malformed> {
+    let schema = (0..levels).fold(Vec::new(), |inner, _| wrap(inner));
+    let descriptors = super::descriptors();
     let decoder = super::Decoder {
-        descriptors: set,
+        descriptors,
         depth: 0,
     };
-    let mut object = serde_json::Map::new();
-    let outcome = decoder.message(set.schema().unwrap(), &schema, &mut object);
-    assert_eq!(outcome, Err(super::Malformed::TooDeep));
+    let id = descriptors.schema().unwrap();
+    decoder.message(id, &schema, &mut serde_json::Map::new())
+}
+
+#[test]
+fn nesting_is_bounded_on_every_way_down() {
+    let not = |inner: Vec<u8>| field(&[0xe2, 0x01], &inner);
+    let property = |inner: Vec<u8>| field(&[0xea, 0x01], &field(&[18], &inner));
+    let items = |inner: Vec<u8>| field(&[0xc2, 0x01], &field(&[10], &inner));
+    for levels in [1, 100] {
+        assert_eq!(nested(levels, not), Ok(()));
+        assert_eq!(nested(levels, property), Ok(()));
+        assert_eq!(nested(levels, items), Ok(()));
+    }
+    for levels in [200, 2_000] {
+        assert_eq!(nested(levels, not), Err(super::Malformed::TooDeep));
+        assert_eq!(nested(levels, property), Err(super::Malformed::TooDeep));
+        assert_eq!(nested(levels, items), Err(super::Malformed::TooDeep));
+    }
+}
+
+#[test]
+fn objects_in_objects_are_decoded_and_bounded() {
+    let revision = |inner: &[u8]| {
+        // ControllerRevision.data(2).raw(1)
+        let raw = field(&[18], &field(&[10], inner));
+        let kind = [
+            field(&[10], b"apps/v1"),
+            field(&[18], b"ControllerRevision"),
+        ]
+        .concat();
+        [b"k8s\0".to_vec(), field(&[10], &kind), field(&[18], &raw)].concat()
+    };
+    let twice = decode(&revision(&revision(b"{}")), None).unwrap();
+    assert_eq!(twice["data"]["kind"], "ControllerRevision");
+    let deep = (0..200).fold(b"{}".to_vec(), |inner, _| revision(&inner));
+    assert!(
+        decode(&deep, None)
+            .unwrap_err()
+            .message
+            .contains("nested deeper")
+    );
 }
 
 proptest! {
