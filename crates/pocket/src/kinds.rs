@@ -21,7 +21,7 @@ pub mod names;
 mod namespace;
 mod node;
 mod path;
-mod pod;
+pub mod pod;
 pub mod pod_spec;
 mod replication_controller;
 pub mod required;

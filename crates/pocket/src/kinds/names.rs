@@ -19,9 +19,9 @@ const LABEL_VALUE_FORM: &str = "a valid label must be an empty string or consist
 const KEY_FORM: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 const VARIABLE_FORM: &str = "a valid environment variable name must consist only of printable ASCII characters other than '='";
 
-/// `must be no more than N characters`.
+/// `must be no more than N bytes`.
 pub fn too_long(most: usize) -> String {
-    format!("must be no more than {most} characters")
+    format!("must be no more than {most} bytes")
 }
 
 /// Complaints about a name part after the API: `prefix` of generated names may end with `-`.

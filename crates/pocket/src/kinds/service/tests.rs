@@ -6,10 +6,18 @@ use crate::kinds::{
     testing::{Others, created, defaulted, told, told_of_update},
 };
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn service(name: &str, spec: Value) -> Value {
     json!({"metadata": {"name": name, "namespace": "n"}, "spec": spec})
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn web(more: Value) -> Value {
     let mut spec = json!({"ports": [{"port": 80}], "selector": {"app": "web"}});
     for (key, value) in more.as_object().unwrap() {
