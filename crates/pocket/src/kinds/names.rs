@@ -6,7 +6,7 @@
 /// Complaints about one string.
 pub type Complaints = Vec<String>;
 
-/// Longest DNS label, port of a qualified name, and label value.
+/// Longest DNS label, name part of a qualified name, and label value.
 pub const LABEL_LENGTH: usize = 63;
 /// Longest DNS subdomain and key of a ConfigMap.
 pub const SUBDOMAIN_LENGTH: usize = 253;
@@ -24,7 +24,7 @@ pub fn too_long(most: usize) -> String {
     format!("must be no more than {most} bytes")
 }
 
-/// Complaints about a name part after the API: `prefix` of generated names may end with `-`.
+/// A prefix of generated names, in the form in which the name rules can judge it.
 pub fn without_trailing_dash(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         // What is appended starts with a letter or digit; so does this stand-in.

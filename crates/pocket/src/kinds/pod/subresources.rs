@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     kinds::{
-        fields::{each_mut, entries, list, set, take, text},
+        fields::{each_mut, entries, list, take, text},
         path::Path,
     },
     status::Problems,
@@ -82,10 +82,6 @@ fn check_sizes(now: &Value, before: &Value, path: &Path<'_>, problems: &mut Prob
 fn equal_but_for(new: &Value, old: &Value, strip: impl Fn(&mut Value)) -> bool {
     let stripped = |spec: &Value| {
         let mut spec = spec.clone();
-        // An empty list and none are the same.
-        if list(&spec, "initContainers").is_empty() {
-            set(&mut spec, "initContainers", Value::Null);
-        }
         strip(&mut spec);
         spec
     };
