@@ -312,3 +312,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_port_asked_for_is_not_given_to_a_sibling() {
+    let ports = json!([{"name": "a", "port": 1}, {"name": "b", "port": 2, "nodePort": 30000}]);
+    let sent = service("pair", json!({"type": "NodePort", "ports": ports}));
+    let stored = admitted(&sent, &among(vec![])).unwrap();
+    assert_eq!(
+        node_ports::of(&stored["spec"]).collect::<Vec<_>>(),
+        [30001, 30000]
+    );
+}
