@@ -13,7 +13,7 @@ mod address;
 pub mod check;
 mod claim;
 mod config_map;
-pub mod core;
+mod core_group;
 mod endpoint_slice;
 mod endpoints;
 pub mod enums;
@@ -26,7 +26,7 @@ pub mod names;
 mod namespace;
 mod node;
 mod path;
-mod pod;
+pub mod pod;
 pub mod pod_spec;
 mod replication_controller;
 pub mod required;
@@ -66,7 +66,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use claim::default_claim_spec;
-pub use core::core_kinds;
+pub use core_group::core_kinds;
 
 use crate::status::{ApiError, Problems};
 

@@ -155,6 +155,10 @@ mod tests {
     use super::*;
     use crate::kinds::testing::{defaulted, told, told_of_update};
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better with the literal in place"
+    )]
     fn range(limit: Value) -> Value {
         json!({"spec": {"limits": [limit]}})
     }

@@ -60,7 +60,7 @@ pub fn validate_metadata(
     check_finalizers(metadata, problems);
 }
 
-/// Rules on labels and annotations of metadata inside an object, such as a template's.
+/// Rules on the labels and annotations of metadata inside an object, such as a template's.
 pub fn validate_template_metadata(metadata: &Value, path: &str, problems: &mut Problems) {
     check_labels(metadata, &format!("{path}.labels"), problems);
     check_annotations(metadata, &format!("{path}.annotations"), problems);

@@ -6,7 +6,7 @@
 /// Complaints about one string.
 pub type Complaints = Vec<String>;
 
-/// Longest DNS label, port of a qualified name, and label value.
+/// Longest DNS label, name part of a qualified name, and label value.
 pub const LABEL_LENGTH: usize = 63;
 /// Longest DNS subdomain and key of a ConfigMap.
 pub const SUBDOMAIN_LENGTH: usize = 253;
@@ -19,12 +19,12 @@ const LABEL_VALUE_FORM: &str = "a valid label must be an empty string or consist
 const KEY_FORM: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 const VARIABLE_FORM: &str = "a valid environment variable name must consist only of printable ASCII characters other than '='";
 
-/// `must be no more than N characters`.
+/// `must be no more than N bytes`.
 pub fn too_long(most: usize) -> String {
-    format!("must be no more than {most} characters")
+    format!("must be no more than {most} bytes")
 }
 
-/// Complaints about a name part after the API: `prefix` of generated names may end with `-`.
+/// A prefix of generated names, in the form in which the name rules can judge it.
 pub fn without_trailing_dash(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         // What is appended starts with a letter or digit; so does this stand-in.

@@ -5,10 +5,13 @@
 
 mod admission;
 mod qos;
+mod subresources;
 mod token_volume;
 mod update;
 
 use serde_json::{Map, Value, json};
+
+pub use subresources::{validate_ephemeral_containers, validate_resize};
 
 use super::{
     Moment, NameRule, Rules, Traits,

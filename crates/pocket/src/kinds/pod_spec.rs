@@ -27,8 +27,8 @@ use crate::status::Problems;
 
 /// Rules on a pod template of a workload; `path` is where it is, such as `spec.template`.
 pub fn validate_pod_template(template: &Value, path: &str, problems: &mut Problems) {
-    let metadata = &template["metadata"];
-    validate_template_metadata(metadata, &format!("{path}.metadata"), problems);
+    // The API leaves `metadata` out of these two paths.
+    validate_template_metadata(&template["metadata"], path, problems);
     let spec = &template["spec"];
     validate_pod_spec(spec, &format!("{path}.spec"), problems);
     if !list(spec, "ephemeralContainers").is_empty() {

@@ -106,6 +106,10 @@ mod tests {
     use super::*;
     use crate::kinds::testing::{defaulted, told};
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better with the literal in place"
+    )]
     fn template(labels: Value) -> Value {
         json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     }

@@ -106,7 +106,10 @@ fn has_health_port(spec: &Value) -> bool {
     text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
 }
 
-fn admit(service: &mut Value, _old: Option<&Value>, cluster: &dyn Cluster) -> Result<(), ApiError> {
+fn admit(service: &mut Value, old: Option<&Value>, cluster: &dyn Cluster) -> Result<(), ApiError> {
+    if old.is_some_and(|old| allocated(&old["spec"]) == allocated(&service["spec"])) {
+        return Ok(());
+    }
     let settings = cluster.settings();
     let metadata = &service["metadata"];
     let (namespace, name) = (
@@ -120,14 +123,31 @@ fn admit(service: &mut Value, _old: Option<&Value>, cluster: &dyn Cluster) -> Re
     });
     let mut problems = Problems::new();
     if let Some(spec) = filled(service, "spec") {
-        addresses::allocate(spec, &others, settings.service_range, &mut problems)?;
-        node_ports::allocate(spec, &others, settings.node_ports, &mut problems)?;
+        let held = old.map_or(&Value::Null, |old| &old["spec"]);
+        addresses::allocate(spec, held, &others, settings.service_range, &mut problems)?;
+        node_ports::allocate(spec, held, &others, settings.node_ports, &mut problems)?;
     }
     if problems.is_empty() {
         Ok(())
     } else {
         Err(ApiError::invalid("", "Service", &name, &problems))
     }
+}
+
+/// All that allocation looks at and gives; an update that leaves it alone needs no look around.
+fn allocated(spec: &Value) -> (Vec<Option<&Value>>, Vec<i64>) {
+    const FIELDS: [&str; 8] = [
+        "type",
+        "clusterIP",
+        "clusterIPs",
+        "ipFamilies",
+        "ipFamilyPolicy",
+        "externalTrafficPolicy",
+        "allocateLoadBalancerNodePorts",
+        "healthCheckNodePort",
+    ];
+    let fields = FIELDS.iter().map(|field| spec.get(field)).collect();
+    (fields, node_ports::of(spec).collect())
 }
 
 /// Takes the fields out of the spec.

@@ -129,6 +129,10 @@ mod tests {
     use super::*;
     use crate::kinds::testing::{defaulted, told, told_of_update};
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better with the literal in place"
+    )]
     fn volume(more: Value) -> Value {
         let mut spec = json!({"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}});
         for (key, value) in more.as_object().unwrap() {

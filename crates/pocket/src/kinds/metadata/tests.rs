@@ -2,6 +2,10 @@ use serde_json::json;
 
 use super::*;
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn told(metadata: Value, rule: NameRule, namespaced: bool) -> Vec<String> {
     let mut problems = Problems::new();
     let object = json!({ "metadata": metadata });

@@ -14,7 +14,7 @@ fn labels_are_short_lower_case_words() {
     for bad in ["", "-a", "a-", "A", "a.b", "a_b", "ä"] {
         assert_eq!(label(bad), [LABEL_FORM], "{bad}");
     }
-    assert_eq!(label(&long(64)), ["must be no more than 63 characters"]);
+    assert_eq!(label(&long(64)), ["must be no more than 63 bytes"]);
 }
 
 #[test]
@@ -25,10 +25,7 @@ fn subdomains_are_labels_joined_by_dots() {
     for bad in ["", ".", "a.", ".a", "a..b", "a.-b", "Up"] {
         assert_eq!(subdomain(bad), [SUBDOMAIN_FORM], "{bad}");
     }
-    assert_eq!(
-        subdomain(&long(254)),
-        ["must be no more than 253 characters"]
-    );
+    assert_eq!(subdomain(&long(254)), ["must be no more than 253 bytes"]);
 }
 
 #[test]
@@ -68,7 +65,7 @@ fn qualified_names_have_at_most_one_prefix() {
     }
     assert_eq!(
         qualified(&long(64)),
-        ["name part must be no more than 63 characters"]
+        ["name part must be no more than 63 bytes"]
     );
 }
 
@@ -97,7 +94,7 @@ fn port_names_are_iana_service_names() {
         ("80", "must contain at least one letter (a-z)"),
         ("a--b", "must not contain consecutive hyphens"),
         ("a-", "must not begin or end with a hyphen"),
-        ("abcdefghijklmnop", "must be no more than 15 characters"),
+        ("abcdefghijklmnop", "must be no more than 15 bytes"),
     ] {
         assert_eq!(port_name(bad), [complaint], "{bad}");
     }

@@ -1,6 +1,10 @@
 use super::*;
 use crate::kinds::testing::{Others, created, defaulted, told_of_update};
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn pod(more: Value) -> Value {
     let mut spec = json!({"containers": [{"name": "c", "image": "i:1"}]});
     for (key, value) in more.as_object().unwrap() {

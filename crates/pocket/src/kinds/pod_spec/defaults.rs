@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::kinds::claim::default_claim_spec;
 use crate::kinds::fields::{each_mut, fill, filled, is_empty, part, set, text};
 
 /// Permissions of files in volumes made from objects: `0644`.
@@ -150,7 +151,7 @@ pub(super) fn default_volume(volume: &mut Value) {
         .and_then(|source| part(source, "volumeClaimTemplate"))
         .and_then(|template| part(template, "spec"))
     {
-        fill(claim, "volumeMode", "Filesystem");
+        default_claim_spec(claim);
     }
     if let Some(image) = part(volume, "image") {
         let policy = pull_policy(text(image, "reference"));

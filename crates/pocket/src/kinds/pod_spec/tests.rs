@@ -203,6 +203,15 @@ fn probes_do_one_thing() {
                 "{path}.tcpSocket.port: Invalid value: \"80\": must contain at least one letter"
             ),
         ),
+    ]);
+}
+
+#[test]
+fn probes_wait_and_count_within_bounds() {
+    let live = format!("{C}/livenessProbe");
+    let get = json!({"port": 80});
+    let path = "spec.containers[0].livenessProbe";
+    refused(vec![
         (
             &live,
             json!({"httpGet": get, "successThreshold": 2}),
@@ -221,7 +230,7 @@ fn probes_do_one_thing() {
             ),
         ),
         (
-            &ready,
+            &format!("{C}/readinessProbe"),
             json!({"httpGet": get, "terminationGracePeriodSeconds": 1}),
             "spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: 1: must not be set for readinessProbes",
         ),
@@ -418,7 +427,7 @@ fn problems_in_a_template_carry_its_path() {
     assert_eq!(
         paths,
         [
-            "spec.template.metadata.labels",
+            "spec.template.labels",
             "spec.template.spec.containers[0].image",
             "spec.template.spec.ephemeralContainers",
         ]

@@ -10,9 +10,11 @@ use crate::{
     status::{ApiError, Problems},
 };
 
-/// Gives the Service an address and settles its families.
+/// Gives the Service an address and settles its families. What it `held` before stays its own,
+/// even if the range has changed since.
 pub(super) fn allocate(
     spec: &mut Value,
+    held: &Value,
     others: &[Value],
     range: (Ipv4Addr, u8),
     problems: &mut Problems,
@@ -36,6 +38,7 @@ pub(super) fn allocate(
             set(spec, "clusterIPs", json!([address]));
             set(spec, "clusterIP", address);
         }
+        asked if asked == text(held, "clusterIP") => {}
         asked => {
             if let Some(why) = refusal(asked, &range, &taken) {
                 let detail = format!("failed to allocate IP {asked}: {why}");

@@ -10,9 +10,18 @@ use crate::{
     status::{ApiError, Problems},
 };
 
-/// Gives each port of the Service its node port, and the Service its health-check port.
+/// The node ports of the ports of a Service, zero where there is none.
+pub(super) fn of(spec: &Value) -> impl Iterator<Item = i64> {
+    list(spec, "ports")
+        .iter()
+        .map(|port| number(port, "nodePort"))
+}
+
+/// Gives each port of the Service its node port, and the Service its health-check port. What it
+/// `held` before stays its own, even if the range has changed since.
 pub(super) fn allocate(
     spec: &mut Value,
+    held: &Value,
     others: &[Value],
     range: (u16, u16),
     problems: &mut Problems,
@@ -21,15 +30,15 @@ pub(super) fn allocate(
         range,
         taken: taken(others),
     };
-    let asked: Vec<i64> = list(spec, "ports")
-        .iter()
-        .map(|port| number(port, "nodePort"))
-        .collect();
-    for (index, &port) in asked.iter().enumerate().filter(|(_, port)| **port != 0) {
-        pool.check(port, &format!("spec.ports[{index}].nodePort"), problems);
+    let asked: Vec<i64> = of(spec).collect();
+    let held_ports: Vec<i64> = of(held).collect();
+    for (index, &port) in asked.iter().enumerate() {
+        if port != 0 && !held_ports.contains(&port) {
+            pool.check(port, &format!("spec.ports[{index}].nodePort"), problems);
+        }
     }
     let health = number(spec, "healthCheckNodePort");
-    if health != 0 {
+    if health != 0 && health != number(held, "healthCheckNodePort") {
         pool.check(health, "spec.healthCheckNodePort", problems);
     }
     pool.taken.extend(asked);
@@ -66,11 +75,9 @@ fn give(spec: &mut Value, pool: &mut Pool) -> Result<(), ApiError> {
 }
 
 fn taken(others: &[Value]) -> HashSet<i64> {
-    let specs = || others.iter().map(|other| &other["spec"]);
-    let ports = specs().flat_map(|spec| list(spec, "ports"));
-    ports
-        .map(|port| number(port, "nodePort"))
-        .chain(specs().map(|spec| number(spec, "healthCheckNodePort")))
+    let specs = others.iter().map(|other| &other["spec"]);
+    specs
+        .flat_map(|spec| of(spec).chain([number(spec, "healthCheckNodePort")]))
         .filter(|&port| port != 0)
         .collect()
 }

@@ -1,15 +1,25 @@
 use std::net::Ipv4Addr;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::kinds::{
     Settings,
     testing::{Others, created, defaulted, told, told_of_update},
 };
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn service(name: &str, spec: Value) -> Value {
     json!({"metadata": {"name": name, "namespace": "n"}, "spec": spec})
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn web(more: Value) -> Value {
     let mut spec = json!({"ports": [{"port": 80}], "selector": {"app": "web"}});
     for (key, value) in more.as_object().unwrap() {
@@ -258,4 +268,58 @@ fn a_second_family_is_refused() {
     )
     .unwrap();
     assert_eq!(prefers["spec"]["ipFamilies"], json!(["IPv4"]));
+}
+
+#[test]
+fn what_a_service_holds_outlives_a_change_of_ranges() {
+    let sent = web(json!({"type": "NodePort"}));
+    let old = admitted(&sent, &among(vec![])).unwrap();
+    let mut moved = among(vec![old.clone()]);
+    moved.settings.service_range = (Ipv4Addr::new(10, 9, 0, 0), 24);
+    moved.settings.node_ports = (31000, 31010);
+    let mut new = old.clone();
+    let more = json!({"name": "b", "port": 81, "protocol": "TCP", "targetPort": 81});
+    new["spec"]["ports"][0]["name"] = json!("a");
+    new["spec"]["ports"].as_array_mut().unwrap().push(more);
+    admit(&mut new, Some(&old), &moved).unwrap();
+    assert_eq!(new["spec"]["clusterIP"], old["spec"]["clusterIP"]);
+    assert_eq!(
+        new["spec"]["ports"][0]["nodePort"],
+        old["spec"]["ports"][0]["nodePort"]
+    );
+    assert!(new["spec"]["ports"][1]["nodePort"].as_i64().unwrap() >= 31000);
+}
+
+proptest! {
+    /// Whatever comes and goes, no two services share an address or a node port.
+    #[test]
+    fn nothing_is_given_twice(steps in proptest::collection::vec((0..6_usize, any::<bool>()), 1..40)) {
+        let mut living: Vec<Value> = Vec::new();
+        for (slot, create) in steps {
+            let name = format!("s{slot}");
+            living.retain(|other| other["metadata"]["name"] != name.as_str());
+            if create {
+                let spec = json!({"type": "NodePort", "ports": [{"port": 80}]});
+                let mut others = among(living.clone());
+                others.settings.node_ports = (30000, 30007);
+                living.push(admitted(&service(&name, spec), &others).unwrap());
+            }
+            for field in ["/spec/clusterIP", "/spec/ports/0/nodePort"] {
+                let given: std::collections::HashSet<String> =
+                    living.iter().map(|other| other.pointer(field).unwrap().to_string()).collect();
+                prop_assert_eq!(given.len(), living.len(), "{}", field);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_port_asked_for_is_not_given_to_a_sibling() {
+    let ports = json!([{"name": "a", "port": 1}, {"name": "b", "port": 2, "nodePort": 30000}]);
+    let sent = service("pair", json!({"type": "NodePort", "ports": ports}));
+    let stored = admitted(&sent, &among(vec![])).unwrap();
+    assert_eq!(
+        node_ports::of(&stored["spec"]).collect::<Vec<_>>(),
+        [30001, 30000]
+    );
 }

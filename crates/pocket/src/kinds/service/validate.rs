@@ -120,7 +120,7 @@ fn check_ports(spec: &Value, problems: &mut Problems) {
         check_port(port, &path, problems);
         let protocol = text(port, "protocol");
         if !numbers.insert((number(port, "port"), protocol)) {
-            problems.duplicate(&path, port.clone());
+            problems.duplicate(path, port.clone());
         }
         let node = number(port, "nodePort");
         if node == 0 {

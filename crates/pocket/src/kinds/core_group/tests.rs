@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -105,6 +106,90 @@ fn minimal_objects_are_stored_as_the_real_server_stores_them() {
         seen += 1;
     }
     assert_eq!(seen, 12);
+}
+
+/// Whether all that was said is still there; lists may have grown at their end.
+fn survives(said: &Value, stored: &Value) -> bool {
+    match (said, stored) {
+        (Value::Object(said), Value::Object(stored)) => said
+            .iter()
+            .all(|(key, value)| stored.get(key).is_some_and(|now| survives(value, now))),
+        (Value::Array(said), Value::Array(stored)) => {
+            said.len() <= stored.len() && said.iter().zip(stored).all(|(a, b)| survives(a, b))
+        }
+        _ => said == stored,
+    }
+}
+
+#[test]
+fn what_the_client_said_survives() {
+    for case in cases() {
+        // Its stringData becomes data.
+        let Some(kind) = case.kind.filter(|kind| kind.plural != "secrets") else {
+            continue;
+        };
+        let stored = stored_here(kind, &case.sent);
+        assert!(survives(&case.sent, &stored), "{}: {stored}", case.path);
+    }
+}
+
+proptest! {
+    /// Defaults only fill gaps, and filling them twice is filling them once.
+    #[test]
+    fn defaults_of_a_pod_fill_gaps_only(sent in any_pod()) {
+        let pods = core_kinds().iter().find(|kind| kind.plural == "pods").unwrap();
+        let once = defaulted(&pods.rules, &sent);
+        prop_assert!(survives(&sent, &once), "{once}");
+        prop_assert_eq!(defaulted(&pods.rules, &once), once);
+    }
+}
+
+/// Pods made of parts that have defaults, each there or not.
+fn any_pod() -> impl Strategy<Value = Value> {
+    let part = |key: &'static str, value: Value| {
+        any::<bool>().prop_map(move |there| there.then(|| (key.to_owned(), value.clone())))
+    };
+    let resources = json!({"limits": {"cpu": "1"}, "requests": {"memory": "1Gi"}});
+    let container = (
+        part("image", json!("i:1")),
+        part(
+            "ports",
+            json!([{"containerPort": 80}, {"containerPort": 81, "protocol": "UDP"}]),
+        ),
+        part(
+            "livenessProbe",
+            json!({"httpGet": {"port": 80, "path": "/live"}, "periodSeconds": 3}),
+        ),
+        part("resources", resources),
+        part(
+            "env",
+            json!([{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]),
+        ),
+        part("imagePullPolicy", json!("Never")),
+        part("lifecycle", json!({"preStop": {"httpGet": {"port": 1}}})),
+    )
+        .prop_map(|(a, b, c, d, e, f, g)| object([a, b, c, d, e, f, g]));
+    let spec = (
+        proptest::collection::vec(container, 0..3),
+        part("restartPolicy", json!("Never")),
+        part("hostNetwork", json!(true)),
+        part("serviceAccountName", json!("robot")),
+        part(
+            "volumes",
+            json!([{"name": "v"}, {"name": "w", "secret": {"secretName": "s", "defaultMode": 256}}]),
+        ),
+        part("terminationGracePeriodSeconds", json!(0)),
+        part("enableServiceLinks", json!(false)),
+    );
+    spec.prop_map(|(containers, a, b, c, d, e, f)| {
+        let mut spec = object([a, b, c, d, e, f]);
+        spec["containers"] = json!(containers);
+        json!({"metadata": {"name": "p"}, "spec": spec})
+    })
+}
+
+fn object<const N: usize>(parts: [Option<(String, Value)>; N]) -> Value {
+    Value::Object(parts.into_iter().flatten().collect())
 }
 
 #[test]
