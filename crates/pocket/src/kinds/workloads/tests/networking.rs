@@ -235,12 +235,6 @@ fn network_policies_refuse_what_makes_no_sense() {
                 "spec.egress[0].to[0].ipBlock.except[0]: Invalid value: \"11.0.0.0/16\": must be a strict subset of `cidr`",
             ),
         ),
-        (
-            json!({"policyTypes": ["Inward"]}),
-            Some(
-                "spec.policyTypes[0]: Unsupported value: \"Inward\": supported values: \"Egress\", \"Ingress\"",
-            ),
-        ),
     ] {
         assert_eq!(
             refusals("networkpolicies", &policy(spec)),

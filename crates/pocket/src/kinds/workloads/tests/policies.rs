@@ -1,7 +1,4 @@
-use super::{
-    super::super::{Cluster, Settings},
-    *,
-};
+use super::{super::super::testing::Others, *};
 
 #[test]
 fn a_budget_has_one_side() {
@@ -257,27 +254,13 @@ fn priority_classes_keep_their_value_and_leave_the_top_to_the_system() {
     );
 }
 
-struct Classes(Vec<Value>, Settings);
-
-impl Cluster for Classes {
-    fn get(&self, _: &str, _: &str, _: &str, _: &str) -> Option<Value> {
-        None
-    }
-
-    fn list(&self, _: &str, plural: &str, _: &str) -> Vec<Value> {
-        assert_eq!(plural, "priorityclasses");
-        self.0.clone()
-    }
-
-    fn settings(&self) -> &Settings {
-        &self.1
-    }
-}
-
 #[test]
 fn one_priority_class_is_the_default() {
     let class = |name: &str| json!({"metadata": {"name": name}, "globalDefault": true});
-    let cluster = Classes(vec![class("first")], Settings::default());
+    let cluster = Others {
+        objects: vec![("priorityclasses", class("first"))],
+        ..Others::default()
+    };
     let admit = rules("priorityclasses").admit.unwrap();
     assert!(admit(&mut class("first"), None, &cluster).is_ok());
     assert!(admit(&mut json!({"metadata": {"name": "plain"}}), None, &cluster).is_ok());
