@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::{
     Rules,
-    field_rules::{at_least, non_negative, one_of},
+    field_rules::{at_least, non_negative, obeys, one_of},
     fields::{fill, filled, is_set, list, number, part, set, text},
+    names,
     path::Path,
 };
 use crate::status::Problems;
@@ -80,6 +81,11 @@ fn validate(object: &Value, problems: &mut Problems) {
     if most < number(spec, "minReplicas") {
         let detail = "must be greater than or equal to `minReplicas`";
         problems.invalid(SPEC.field("maxReplicas"), most, detail);
+    }
+    let path = SPEC.field("scaleTargetRef");
+    for key in ["kind", "name"] {
+        let value = text(&spec["scaleTargetRef"], key);
+        obeys(names::path_segment, value, &path.field(key), problems);
     }
     let path = SPEC.field("metrics");
     for (i, metric) in list(spec, "metrics").iter().enumerate() {

@@ -42,7 +42,9 @@ pub(super) const RULES: Rules = Rules {
 };
 
 fn set_generation(object: &mut Value, generation: Value) {
-    if let Some(metadata) = filled(object, "metadata") {
+    if !generation.is_null()
+        && let Some(metadata) = filled(object, "metadata")
+    {
         set(metadata, "generation", generation);
     }
 }

@@ -6,6 +6,8 @@ mod defaults;
 mod laws;
 mod networking;
 mod policies;
+mod rbac;
+mod webhooks;
 
 use serde_json::{Value, json};
 

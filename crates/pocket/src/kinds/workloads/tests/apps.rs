@@ -180,6 +180,8 @@ fn claim(size: &str) -> Value {
 fn stateful_sets_let_only_some_fields_change() {
     let told = "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
     let sent = workload(json!({"serviceName": "s", "volumeClaimTemplates": [claim("1Gi")]}));
+    let mut bound_claim = claim("1Gi");
+    bound_claim["status"] = json!({"phase": "Bound"});
     for (spec, refused) in [
         (json!({"replicas": 5}), false),
         (json!({"ordinals": {"start": 3}}), false),
@@ -194,6 +196,7 @@ fn stateful_sets_let_only_some_fields_change() {
         ),
         // The status of a claim template is nobody's business.
         (json!({"volumeClaimTemplates": [claim("1Gi")]}), false),
+        (json!({"volumeClaimTemplates": [bound_claim]}), false),
         (json!({"volumeClaimTemplates": [claim("2Gi")]}), true),
         (json!({"volumeClaimTemplates": []}), true),
         (json!({"serviceName": "t"}), true),
