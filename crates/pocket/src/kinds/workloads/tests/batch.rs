@@ -97,6 +97,7 @@ fn a_failure_policy_replaces_failed_pods_only() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn jobs_refuse_what_makes_no_sense() {
     for (spec, told) in [
         (

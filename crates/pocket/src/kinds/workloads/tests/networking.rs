@@ -231,6 +231,7 @@ fn policy_types_follow_from_the_rules_given() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn network_policies_refuse_what_makes_no_sense() {
     let port = |port: Value| json!({"ingress": [{"ports": [port]}]});
     let peer = |peer: Value| json!({"egress": [{"to": [peer]}]});

@@ -60,6 +60,7 @@ fn behaviour_of_an_autoscaler_is_filled_in_both_directions() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn autoscalers_refuse_what_makes_no_sense() {
     let metric = |metric: Value| json!({"metrics": [metric]});
     for (spec, told) in [
