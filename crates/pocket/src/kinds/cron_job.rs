@@ -6,7 +6,7 @@ use super::{
     Rules, Traits, cron_schedule,
     field_rules::non_negative,
     fields::{fill, filled, flag, is_set, set, text},
-    job, names,
+    job,
     path::Path,
     warnings::pod_spec_warnings,
 };
@@ -48,7 +48,8 @@ fn default(object: &mut Value) {
 fn validate(object: &Value, problems: &mut Problems) {
     let name = text(&object["metadata"], "name");
     if name.len() > LONGEST_NAME {
-        problems.invalid("metadata.name", name, names::too_long(LONGEST_NAME));
+        let detail = format!("must be no more than {LONGEST_NAME} characters");
+        problems.invalid("metadata.name", name, detail);
     }
     let spec = &object["spec"];
     let counts = [

@@ -77,7 +77,6 @@ fn system_complaint(name: &str, value: i64, global: bool) -> Option<String> {
 }
 
 /// Pods without a class get the default one, so there can be only one.
-#[expect(clippy::result_large_err, reason = "the signature is that of `Admit`")]
 fn admit(new: &mut Value, _: Option<&Value>, cluster: &dyn Cluster) -> Result<(), ApiError> {
     const GROUP: &str = "scheduling.k8s.io";
     if !flag(new, "globalDefault") {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     NameRule, Rules, Traits,
+    claim::default_claim_spec,
     field_rules::{non_negative, one_of},
     fields::{each_mut, fill, filled, list, set, text},
     int_or_percent::{self, IntOrPercent},
@@ -91,7 +92,7 @@ fn default_claim_template(claim: &mut Value) {
     fill(claim, "apiVersion", "v1");
     fill(claim, "kind", "PersistentVolumeClaim");
     if let Some(spec) = filled(claim, "spec") {
-        fill(spec, "volumeMode", "Filesystem");
+        default_claim_spec(spec);
     }
     if let Some(status) = filled(claim, "status") {
         fill(status, "phase", "Pending");
