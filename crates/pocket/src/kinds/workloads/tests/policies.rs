@@ -45,6 +45,16 @@ fn autoscaler(spec: Value) -> Value {
 }
 
 #[test]
+fn what_the_api_always_shows_is_always_there() {
+    let named = json!({"metadata": {"name": "x"}});
+    assert_eq!(created("poddisruptionbudgets", &named)["spec"], json!({}));
+    assert_eq!(created("controllerrevisions", &named)["revision"], json!(0));
+    assert_eq!(created("priorityclasses", &named)["value"], json!(0));
+    let policy = json!({"podSelector": {}, "policyTypes": ["Ingress"]});
+    assert_eq!(created("networkpolicies", &named)["spec"], policy);
+}
+
+#[test]
 fn behaviour_of_an_autoscaler_is_filled_in_both_directions() {
     let object = created(
         "horizontalpodautoscalers",
