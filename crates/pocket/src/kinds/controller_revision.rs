@@ -3,11 +3,12 @@
 use super::{
     Rules, Traits,
     field_rules::{immutable, non_negative},
-    fields::is_set,
+    fields::{fill, is_set},
     path::Path,
 };
 
 pub(super) const RULES: Rules = Rules {
+    default: |object| fill(object, "revision", 0),
     validate: |object, problems| {
         if !is_set(object, "data") {
             problems.required("data", "data is mandatory");

@@ -6,8 +6,9 @@ use super::{
     Rules, Traits, cron_schedule,
     field_rules::non_negative,
     fields::{fill, filled, flag, is_set, set, text},
-    job, names,
+    job,
     path::Path,
+    warnings::pod_spec_warnings,
 };
 use crate::status::Problems;
 
@@ -20,6 +21,10 @@ pub(super) const RULES: Rules = Rules {
     default,
     prepare_create: |object, _| set(object, "status", json!({})),
     validate,
+    warnings: |object| {
+        let pod = &object["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+        pod_spec_warnings(pod, "spec.jobTemplate.spec.template.spec")
+    },
     traits: Traits {
         generation: true,
         ..Traits::USUAL
@@ -43,7 +48,8 @@ fn default(object: &mut Value) {
 fn validate(object: &Value, problems: &mut Problems) {
     let name = text(&object["metadata"], "name");
     if name.len() > LONGEST_NAME {
-        problems.invalid("metadata.name", name, names::too_long(LONGEST_NAME));
+        let detail = format!("must be no more than {LONGEST_NAME} characters");
+        problems.invalid("metadata.name", name, detail);
     }
     let spec = &object["spec"];
     let counts = [

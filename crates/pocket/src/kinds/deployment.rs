@@ -10,6 +10,7 @@ use super::{
     path::Path,
     pod_controller::{validate_collisions, validate_counts, validate_selector_and_template},
     pod_spec::default_pod_template,
+    warnings::pod_spec_warnings,
 };
 use crate::status::Problems;
 
@@ -29,6 +30,7 @@ pub(super) const RULES: Rules = Rules {
         );
     },
     validate_status,
+    warnings: |object| pod_spec_warnings(&object["spec"]["template"]["spec"], "spec.template.spec"),
     traits: Traits {
         generation: true,
         ..Traits::USUAL
@@ -52,7 +54,7 @@ fn default(object: &mut Value) {
             fill(rolling, "maxSurge", "25%");
         }
     }
-    if let Some(template) = spec.get_mut("template") {
+    if let Some(template) = filled(spec, "template") {
         default_pod_template(template);
     }
 }

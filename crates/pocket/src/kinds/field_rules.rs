@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{names::Complaints, path::Path};
+use super::{fields::text, names::Complaints, path::Path};
 use crate::status::Problems;
 
 /// What a changed field that may not change is told.
@@ -46,6 +46,20 @@ pub(super) fn immutable(
 ) {
     if new[key] != old[key] {
         problems.invalid(path.field(key), new[key].clone(), IMMUTABLE);
+    }
+}
+
+/// Refuses a string under `key` that is not listed, where the schema does not list the values.
+pub(super) fn one_of(
+    values: &[&str],
+    parent: &Value,
+    path: &Path<'_>,
+    key: &str,
+    problems: &mut Problems,
+) {
+    let value = text(parent, key);
+    if !value.is_empty() && !values.contains(&value) {
+        problems.not_supported(path.field(key), value, values);
     }
 }
 

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::{
     Rules,
-    field_rules::{at_least, non_negative},
+    field_rules::{at_least, non_negative, obeys, one_of},
     fields::{fill, filled, is_set, list, number, part, set, text},
+    names,
     path::Path,
 };
 use crate::status::Problems;
@@ -81,6 +82,11 @@ fn validate(object: &Value, problems: &mut Problems) {
         let detail = "must be greater than or equal to `minReplicas`";
         problems.invalid(SPEC.field("maxReplicas"), most, detail);
     }
+    let path = SPEC.field("scaleTargetRef");
+    for key in ["kind", "name"] {
+        let value = text(&spec["scaleTargetRef"], key);
+        obeys(names::path_segment, value, &path.field(key), problems);
+    }
     let path = SPEC.field("metrics");
     for (i, metric) in list(spec, "metrics").iter().enumerate() {
         metrics::validate(metric, &path.index(i), problems);
@@ -98,12 +104,20 @@ fn validate_scaling(rules: &Value, path: &Path<'_>, problems: &mut Problems) {
     let key = "stabilizationWindowSeconds";
     non_negative(rules, path, &[key], problems);
     at_most(LONGEST_WINDOW, rules, path, key, problems);
+    one_of(
+        &["Disabled", "Max", "Min"],
+        rules,
+        path,
+        "selectPolicy",
+        problems,
+    );
     let path = path.field("policies");
     if list(rules, "policies").is_empty() && text(rules, "selectPolicy") != "Disabled" {
         problems.required(path, "must specify at least one Policy");
     }
     for (i, policy) in list(rules, "policies").iter().enumerate() {
         let path = path.index(i);
+        one_of(&["Percent", "Pods"], policy, &path, "type", problems);
         above_zero(policy, &path, "value", problems);
         above_zero(policy, &path, "periodSeconds", problems);
         at_most(LONGEST_PERIOD, policy, &path, "periodSeconds", problems);

@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use super::{
     Moment, Rules, Traits,
     field_rules::{non_negative, obeys},
-    fields::{fill, filled, flag, is_set, number, part, set, text},
+    fields::{fill, filled, flag, is_set, number, set, text},
     label_selector, names,
     path::Path,
     pod_controller::validate_selects_template,
     pod_spec::{default_pod_template, validate_pod_template},
+    warnings::pod_spec_warnings,
 };
 use crate::status::Problems;
 
@@ -29,6 +30,7 @@ pub(super) const RULES: Rules = Rules {
         let counts = ["active", "succeeded", "failed", "ready", "terminating"];
         non_negative(&new["status"], &Path::At("status"), &counts, problems);
     },
+    warnings: |object| pod_spec_warnings(&object["spec"]["template"]["spec"], "spec.template.spec"),
     traits: Traits {
         generation: true,
         orphan_by_default: true,
@@ -57,7 +59,7 @@ fn default(object: &mut Value) {
     };
     fill(spec, "podReplacementPolicy", replacement);
     failure_policy::default(spec);
-    if let Some(template) = part(spec, "template") {
+    if let Some(template) = filled(spec, "template") {
         default_pod_template(template);
     }
     // Before the selector is generated the template's labels are not complete: see
@@ -73,7 +75,7 @@ pub(super) fn default_template(template: &mut Value) {
     filled(template, "metadata");
     if let Some(spec) = filled(template, "spec") {
         failure_policy::default(spec);
-        if let Some(template) = part(spec, "template") {
+        if let Some(template) = filled(spec, "template") {
             default_pod_template(template);
         }
     }
@@ -94,10 +96,10 @@ fn validate(object: &Value, problems: &mut Problems) {
     validate_spec(spec, &path, problems);
     if is_set(spec, "selector") {
         label_selector::validate(&spec["selector"], &path.field("selector"), problems);
-        validate_selects_template(&spec["selector"], &spec["template"], problems);
     } else {
         problems.required(path.field("selector"), "");
     }
+    validate_selects_template(&spec["selector"], &spec["template"], problems);
     validate_last_pod_name(object, problems);
 }
 
@@ -133,11 +135,9 @@ pub(super) fn validate_spec(spec: &Value, path: &Path<'_>, problems: &mut Proble
         validate_manager(manager, &path.field("managedBy"), problems);
     }
     failure_policy::validate(spec, path, problems);
-    if is_set(spec, "template") {
-        let template = path.field("template");
-        validate_pod_template(&spec["template"], &template.to_string(), problems);
-        validate_ends(&spec["template"]["spec"], &template.field("spec"), problems);
-    }
+    let template = path.field("template");
+    validate_pod_template(&spec["template"], &template.to_string(), problems);
+    validate_ends(&spec["template"]["spec"], &template.field("spec"), problems);
 }
 
 fn validate_indexes(spec: &Value, path: &Path<'_>, problems: &mut Problems) {

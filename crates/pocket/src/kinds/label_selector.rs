@@ -145,22 +145,22 @@ mod tests {
             (json!({"matchLabels": {"a": "b"}}), true),
             (json!({"matchLabels": {"a": "c"}}), false),
             (json!({"matchLabels": {"x": "b"}}), false),
-            (one("tier", "In", json!(["front", "back"])), true),
-            (one("tier", "In", json!(["back"])), false),
-            (one("none", "In", json!(["back"])), false),
-            (one("tier", "NotIn", json!(["back"])), true),
-            (one("none", "NotIn", json!(["back"])), true),
-            (one("tier", "NotIn", json!(["front"])), false),
-            (one("tier", "Exists", json!(null)), true),
-            (one("none", "Exists", json!(null)), false),
-            (one("none", "DoesNotExist", json!(null)), true),
-            (one("tier", "DoesNotExist", json!(null)), false),
+            (one("tier", "In", &json!(["front", "back"])), true),
+            (one("tier", "In", &json!(["back"])), false),
+            (one("none", "In", &json!(["back"])), false),
+            (one("tier", "NotIn", &json!(["back"])), true),
+            (one("none", "NotIn", &json!(["back"])), true),
+            (one("tier", "NotIn", &json!(["front"])), false),
+            (one("tier", "Exists", &json!(null)), true),
+            (one("none", "Exists", &json!(null)), false),
+            (one("none", "DoesNotExist", &json!(null)), true),
+            (one("tier", "DoesNotExist", &json!(null)), false),
         ] {
             assert_eq!(matches(&selector, &labels), expected, "{selector}");
         }
     }
 
-    fn one(key: &str, operator: &str, values: Value) -> Value {
+    fn one(key: &str, operator: &str, values: &Value) -> Value {
         json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
     }
 
@@ -176,27 +176,27 @@ mod tests {
             (json!({"matchLabels": {"a b": "c"}}), "s.matchLabels", ""),
             (json!({"matchLabels": {"a": "c d"}}), "s.matchLabels", ""),
             (
-                one("a", "In", json!([])),
+                one("a", "In", &json!([])),
                 "s.matchExpressions[0].values",
                 NEEDS_VALUES,
             ),
             (
-                one("a", "Exists", json!(["x"])),
+                one("a", "Exists", &json!(["x"])),
                 "s.matchExpressions[0].values",
                 TAKES_NO_VALUES,
             ),
             (
-                one("a", "Near", json!(null)),
+                one("a", "Near", &json!(null)),
                 "s.matchExpressions[0].operator",
                 "not a valid selector operator",
             ),
             (
-                one("-a", "Exists", json!(null)),
+                one("-a", "Exists", &json!(null)),
                 "s.matchExpressions[0].key",
                 "",
             ),
             (
-                one("a", "In", json!(["-"])),
+                one("a", "In", &json!(["-"])),
                 "s.matchExpressions[0].values[0]",
                 "",
             ),

@@ -71,12 +71,6 @@ fn validate(object: &Value, problems: &mut Problems) {
             types.to_vec(),
             "may not specify more than two policyTypes",
         );
-        return;
-    }
-    for (i, kind) in types.iter().enumerate() {
-        if kind != "Ingress" && kind != "Egress" {
-            problems.not_supported(path.index(i), kind.clone(), &["Egress", "Ingress"]);
-        }
     }
 }
 

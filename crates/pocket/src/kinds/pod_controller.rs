@@ -24,22 +24,19 @@ pub(super) fn validate_selector_and_template(spec: &Value, owner: &str, problems
         }
     }
     let template = &spec["template"];
-    if !is_set(spec, "template") {
-        return;
-    }
     validate_selects_template(selector, template, problems);
     validate_pod_template(template, "spec.template", problems);
     validate_runs_forever(&template["spec"], owner, problems);
 }
 
-/// The pods made from the template must be found again by the selector.
+/// The pods made from the template must be found again by the selector; no selector finds none.
 pub(super) fn validate_selects_template(
     selector: &Value,
     template: &Value,
     problems: &mut Problems,
 ) {
     let labels = &template["metadata"]["labels"];
-    if !selector.is_null() && !label_selector::matches(selector, labels) {
+    if !label_selector::matches(selector, labels) {
         problems.invalid(
             "spec.template.metadata.labels",
             labels.clone(),

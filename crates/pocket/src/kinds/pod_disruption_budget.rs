@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Rules, Traits,
     field_rules::non_negative,
-    fields::{is_set, set},
+    fields::{filled, is_set, set},
     int_or_percent, label_selector,
     path::Path,
 };
@@ -14,6 +14,9 @@ use crate::status::Problems;
 const SPEC: Path<'_> = Path::At("spec");
 
 pub(super) const RULES: Rules = Rules {
+    default: |object| {
+        filled(object, "spec");
+    },
     prepare_create: |object, _| {
         let status = json!({
             "disruptionsAllowed": 0,

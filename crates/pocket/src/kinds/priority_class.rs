@@ -42,7 +42,9 @@ pub(super) const RULES: Rules = Rules {
 };
 
 fn set_generation(object: &mut Value, generation: Value) {
-    if let Some(metadata) = filled(object, "metadata") {
+    if !generation.is_null()
+        && let Some(metadata) = filled(object, "metadata")
+    {
         set(metadata, "generation", generation);
     }
 }
@@ -75,7 +77,6 @@ fn system_complaint(name: &str, value: i64, global: bool) -> Option<String> {
 }
 
 /// Pods without a class get the default one, so there can be only one.
-#[expect(clippy::result_large_err, reason = "the signature is that of `Admit`")]
 fn admit(new: &mut Value, _: Option<&Value>, cluster: &dyn Cluster) -> Result<(), ApiError> {
     const GROUP: &str = "scheduling.k8s.io";
     if !flag(new, "globalDefault") {

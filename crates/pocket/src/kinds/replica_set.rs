@@ -9,6 +9,7 @@ use super::{
     path::Path,
     pod_controller::{validate_counts, validate_selector_and_template},
     pod_spec::default_pod_template,
+    warnings::pod_spec_warnings,
 };
 use crate::status::Problems;
 
@@ -30,6 +31,7 @@ pub(super) const RULES: Rules = Rules {
         let others = ["terminatingReplicas", "observedGeneration"];
         validate_counts(&new["status"], &parts, &others, problems);
     },
+    warnings: |object| pod_spec_warnings(&object["spec"]["template"]["spec"], "spec.template.spec"),
     traits: Traits {
         generation: true,
         ..Traits::USUAL
@@ -42,7 +44,7 @@ fn default(object: &mut Value) {
         return;
     };
     fill(spec, "replicas", 1);
-    if let Some(template) = spec.get_mut("template") {
+    if let Some(template) = filled(spec, "template") {
         default_pod_template(template);
     }
 }

@@ -34,7 +34,13 @@ pub fn is_scalable(group: &str, plural: &str) -> bool {
     )
 }
 
-/// The Scale of an object.
+/// The number an object asks for; `None` if it does not say. A custom resource that does not say
+/// has no Scale: the server cannot know what its controller makes of that.
+pub fn wanted(object: &Value, paths: &Paths<'_>) -> Option<i64> {
+    at(object, paths.spec_replicas).as_i64()
+}
+
+/// The Scale of an object; a number that is not there reads as zero.
 pub fn read(object: &Value, paths: &Paths<'_>) -> Value {
     let mut metadata = Map::new();
     for key in [
@@ -49,7 +55,7 @@ pub fn read(object: &Value, paths: &Paths<'_>) -> Value {
         }
     }
     let mut spec = Map::new();
-    let wanted = integer(object, paths.spec_replicas);
+    let wanted = wanted(object, paths).unwrap_or(0);
     // A Scale leaves a zero out of its spec, as every client of it expects.
     if wanted != 0 {
         spec.insert("replicas".into(), wanted.into());
@@ -188,12 +194,14 @@ mod tests {
         };
         let mut object =
             json!({"spec": {}, "status": {"pool": {"size": 4}, "selector": "a in (b)"}});
+        assert_eq!(wanted(&object, &paths), None);
         assert!(write(
             &mut object,
             &json!({"spec": {"replicas": 9}}),
             &paths
         ));
         assert_eq!(object["spec"], json!({"pool": {"size": 9}}));
+        assert_eq!(wanted(&object, &paths), Some(9));
         let scale = read(&object, &paths);
         assert_eq!(scale["spec"]["replicas"], json!(9));
         assert_eq!(

@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 
 use super::{
     NameRule, Rules, Traits,
-    field_rules::non_negative,
+    claim::default_claim_spec,
+    field_rules::{non_negative, one_of},
     fields::{each_mut, fill, filled, list, set, text},
     int_or_percent::{self, IntOrPercent},
     path::Path,
     pod_controller::{validate_collisions, validate_counts, validate_selector_and_template},
     pod_spec::default_pod_template,
+    warnings::pod_spec_warnings,
 };
 use crate::status::Problems;
 
@@ -49,6 +51,7 @@ pub(super) const RULES: Rules = Rules {
         validate_counts(&new["status"], &parts, &["observedGeneration"], problems);
         validate_collisions(new, old, problems);
     },
+    warnings: |object| pod_spec_warnings(&object["spec"]["template"]["spec"], "spec.template.spec"),
     traits: Traits {
         generation: true,
         // Pods are named after their set and use the name as a host name.
@@ -80,7 +83,7 @@ fn default(object: &mut Value) {
     for claim in each_mut(spec, "volumeClaimTemplates") {
         default_claim_template(claim);
     }
-    if let Some(template) = spec.get_mut("template") {
+    if let Some(template) = filled(spec, "template") {
         default_pod_template(template);
     }
 }
@@ -89,7 +92,7 @@ fn default_claim_template(claim: &mut Value) {
     fill(claim, "apiVersion", "v1");
     fill(claim, "kind", "PersistentVolumeClaim");
     if let Some(spec) = filled(claim, "spec") {
-        fill(spec, "volumeMode", "Filesystem");
+        default_claim_spec(spec);
     }
     if let Some(status) = filled(claim, "status") {
         fill(status, "phase", "Pending");
@@ -121,6 +124,11 @@ fn validate(object: &Value, problems: &mut Problems) {
         problems,
     );
     validate_strategy(&spec["updateStrategy"], problems);
+    let retention = Path::At("spec.persistentVolumeClaimRetentionPolicy");
+    for when in ["whenDeleted", "whenScaled"] {
+        let policy = &spec["persistentVolumeClaimRetentionPolicy"];
+        one_of(&["Delete", "Retain"], policy, &retention, when, problems);
+    }
     validate_selector_and_template(spec, "StatefulSet", problems);
     let path = Path::At("spec.volumeClaimTemplates");
     for (i, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {

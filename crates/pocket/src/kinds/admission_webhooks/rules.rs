@@ -5,8 +5,6 @@ use serde_json::Value;
 use super::super::{fields::list, path::Path};
 use crate::status::Problems;
 
-const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
-
 /// Checks one entry of `rules`.
 pub(super) fn validate(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     validate_operations(rule, &path.field("operations"), problems);
@@ -46,11 +44,6 @@ fn validate_operations(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     if operations.len() > 1 && has_star(rule, "operations") {
         let detail = "if '*' is present, must not specify other operations";
         problems.invalid(path, rule["operations"].clone(), detail);
-    }
-    for (i, operation) in operations.iter().enumerate() {
-        if !OPERATIONS.iter().any(|known| operation == known) {
-            problems.not_supported(path.index(i), operation.clone(), &OPERATIONS);
-        }
     }
 }
 

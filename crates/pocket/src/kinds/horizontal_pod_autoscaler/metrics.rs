@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::super::{
+    field_rules::one_of,
     fields::{is_set, text},
     label_selector,
     path::Path,
@@ -12,25 +13,27 @@ use crate::status::Problems;
 /// The types of metrics, the field that holds the source of each, and the targets it takes.
 const SOURCES: [(&str, &str, &[&str]); 5] = [
     (
-        "Resource",
-        "resource",
-        &["averageUtilization", "averageValue"],
-    ),
-    (
         "ContainerResource",
         "containerResource",
         &["averageUtilization", "averageValue"],
     ),
-    ("Pods", "pods", &["averageValue"]),
-    ("Object", "object", &["value", "averageValue"]),
     ("External", "external", &["value", "averageValue"]),
+    ("Object", "object", &["value", "averageValue"]),
+    ("Pods", "pods", &["averageValue"]),
+    (
+        "Resource",
+        "resource",
+        &["averageUtilization", "averageValue"],
+    ),
 ];
+
+const TARGETS: [&str; 3] = ["AverageValue", "Utilization", "Value"];
 
 pub(super) fn validate(metric: &Value, path: &Path<'_>, problems: &mut Problems) {
     let kind = text(metric, "type");
     let Some(&(_, field, targets)) = SOURCES.iter().find(|(name, _, _)| *name == kind) else {
-        // An unknown type was reported from the schema.
-        return;
+        let kinds = SOURCES.map(|(name, _, _)| name);
+        return one_of(&kinds, metric, path, "type", problems);
     };
     if !is_set(metric, field) {
         let detail = "must populate information for the given metric source";
@@ -55,6 +58,7 @@ pub(super) fn validate(metric: &Value, path: &Path<'_>, problems: &mut Problems)
 }
 
 fn validate_target(target: &Value, takes: &[&str], path: &Path<'_>, problems: &mut Problems) {
+    one_of(&TARGETS, target, path, "type", problems);
     if let Some(utilization) = target["averageUtilization"].as_i64()
         && utilization < 1
     {

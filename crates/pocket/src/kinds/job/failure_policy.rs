@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::super::{
+    field_rules::one_of,
     fields::{each_mut, fill, is_set, list, number, part, text},
     path::Path,
 };
@@ -11,6 +12,7 @@ use crate::status::Problems;
 const MOST_RULES: usize = 20;
 const MOST_EXIT_CODES: usize = 255;
 const MOST_CONDITIONS: usize = 20;
+const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 
 /// Fills absent fields under `podFailurePolicy`.
 pub(super) fn default(spec: &mut Value) {
@@ -33,6 +35,10 @@ pub(super) fn validate(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         let path = path.field("successPolicy");
         let rules = list(&spec["successPolicy"], "rules");
         let path = path.field("rules");
+        if rules.is_empty() {
+            let detail = "at least one rules must be specified when the successPolicy is specified";
+            problems.required(path, detail);
+        }
         if rules.len() > MOST_RULES {
             problems.too_many(path, rules.len(), MOST_RULES);
         }
@@ -95,7 +101,12 @@ fn validate_rule(rule: &Value, spec: &Value, path: &Path<'_>, problems: &mut Pro
                 MOST_CONDITIONS,
             );
         }
-        (false, true) => {}
+        (false, true) => {
+            let path = path.field("onPodConditions");
+            for (i, pattern) in conditions.iter().enumerate() {
+                one_of(&STATUSES, pattern, &path.index(i), "status", problems);
+            }
+        }
     }
 }
 

@@ -6,11 +6,15 @@ mod defaults;
 mod laws;
 mod networking;
 mod policies;
+mod rbac;
+mod webhooks;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{super::Moment, *};
+use super::{
+    super::testing::{moment, texts},
+    *,
+};
 use crate::status::Problems;
 
 const UID: &str = "14807b12-e464-404e-a515-c56d9f7d5f1b";
@@ -27,16 +31,8 @@ fn created(plural: &str, sent: &Value) -> Value {
     let rules = rules(plural);
     (rules.default)(&mut object);
     object["metadata"]["uid"] = json!(UID);
-    let moment = Moment {
-        now: Timestamp::UNIX_EPOCH,
-        seed: 7,
-    };
-    (rules.prepare_create)(&mut object, &moment);
+    (rules.prepare_create)(&mut object, &moment());
     object
-}
-
-fn texts(problems: &Problems) -> Vec<String> {
-    problems.iter().map(ToString::to_string).collect()
 }
 
 /// What a create of this object is told.

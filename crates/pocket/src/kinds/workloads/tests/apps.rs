@@ -53,6 +53,39 @@ fn deployments_of_all_strategies_are_accepted() {
 }
 
 #[test]
+fn a_workload_without_selector_or_template_hears_of_both() {
+    for plural in ["deployments", "replicasets", "statefulsets", "daemonsets"] {
+        let told = refusals(plural, &json!({"metadata": {"name": "x"}, "spec": {}}));
+        let labels = "spec.template.metadata.labels: Invalid value: null: `selector` does not match template `labels`";
+        assert_eq!(told, [labels], "{plural}");
+        // The schema says the rest, because the template is there to be judged.
+        let object = created(plural, &json!({"metadata": {"name": "x"}}));
+        assert!(object["spec"]["template"]["spec"].is_object(), "{plural}");
+    }
+}
+
+#[test]
+fn limits_of_pods_that_nobody_enforces_are_warned_about() {
+    let mut template = pod_template("Always");
+    template["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "1"}});
+    for plural in [
+        "deployments",
+        "replicasets",
+        "statefulsets",
+        "daemonsets",
+        "jobs",
+    ] {
+        let object = created(plural, &workload(json!({"template": template})));
+        let warnings = (rules(plural).warnings)(&object);
+        assert_eq!(warnings.len(), 1, "{plural}");
+        assert!(
+            warnings[0].starts_with("spec.template.spec: "),
+            "{warnings:?}"
+        );
+    }
+}
+
+#[test]
 fn recreate_gets_no_rolling_update() {
     let object = created(
         "deployments",
@@ -147,6 +180,8 @@ fn claim(size: &str) -> Value {
 fn stateful_sets_let_only_some_fields_change() {
     let told = "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
     let sent = workload(json!({"serviceName": "s", "volumeClaimTemplates": [claim("1Gi")]}));
+    let mut bound_claim = claim("1Gi");
+    bound_claim["status"] = json!({"phase": "Bound"});
     for (spec, refused) in [
         (json!({"replicas": 5}), false),
         (json!({"ordinals": {"start": 3}}), false),
@@ -161,6 +196,7 @@ fn stateful_sets_let_only_some_fields_change() {
         ),
         // The status of a claim template is nobody's business.
         (json!({"volumeClaimTemplates": [claim("1Gi")]}), false),
+        (json!({"volumeClaimTemplates": [bound_claim]}), false),
         (json!({"volumeClaimTemplates": [claim("2Gi")]}), true),
         (json!({"volumeClaimTemplates": []}), true),
         (json!({"serviceName": "t"}), true),
@@ -189,6 +225,10 @@ fn stateful_sets_refuse_what_makes_no_sense() {
         (
             json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}}}),
             "spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: 0: cannot be 0",
+        ),
+        (
+            json!({"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Keep"}}),
+            "spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value: \"Keep\": supported values: \"Delete\", \"Retain\"",
         ),
         (
             json!({"ordinals": {"start": -1}}),

@@ -2,7 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{
+    super::super::{enums::check_enums, required::check_required},
+    *,
+};
+use crate::schema::{Schema, builtin};
 
 const CASES: &str = include_str!("../../../../tests/data/defaults-apps.json");
 
@@ -35,8 +39,19 @@ fn anything() -> impl Strategy<Value = Value> {
     ]
 }
 
+/// The published schema of a case's kind.
+fn schema(case: &Value) -> Schema<'static> {
+    let version = case["stored"]["apiVersion"].as_str().unwrap();
+    let (group, version) = version.split_once('/').unwrap();
+    let group = group.split('.').next().unwrap();
+    let kind = case["stored"]["kind"].as_str().unwrap();
+    builtin()
+        .named(&format!("io.k8s.api.{group}.{version}.{kind}"))
+        .unwrap()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
     fn no_shape_of_an_object_breaks_the_rules(
@@ -58,12 +73,18 @@ proptest! {
         prop_assert_eq!(&object, &once);
 
         let mut problems = Problems::new();
+        check_required(&object, schema(case), &mut problems);
+        check_enums(&object, schema(case), &mut problems);
         (rules.validate)(&object, &mut problems);
+        let mut told = texts(&problems);
+        told.sort();
+        let count = told.len();
+        told.dedup();
+        prop_assert_eq!(count, told.len(), "the schema and the kind say the same: {}", problems);
         (rules.prepare_update)(&mut object, &case["stored"]);
         (rules.validate_update)(&object, &case["stored"], &mut problems);
         (rules.validate_status)(&object, &case["stored"], &mut problems);
-        let moment = Moment { now: Timestamp::UNIX_EPOCH, seed: 1 };
-        (rules.prepare_create)(&mut object, &moment);
+        (rules.prepare_create)(&mut object, &moment());
     }
 }
 

@@ -1,5 +1,5 @@
 use super::{
-    super::super::{Cluster, Settings},
+    super::super::{NameRule, testing::Others},
     *,
 };
 
@@ -18,6 +18,12 @@ fn a_budget_has_one_side() {
         (
             json!({"minAvailable": "101%"}),
             Some("spec.minAvailable: Invalid value: \"101%\": must not be greater than 100%"),
+        ),
+        (
+            json!({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}),
+            Some(
+                "spec.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            ),
         ),
         (
             json!({"maxUnavailable": -1}),
@@ -39,6 +45,16 @@ fn autoscaler(spec: Value) -> Value {
 }
 
 #[test]
+fn what_the_api_always_shows_is_always_there() {
+    let named = json!({"metadata": {"name": "x"}});
+    assert_eq!(created("poddisruptionbudgets", &named)["spec"], json!({}));
+    assert_eq!(created("controllerrevisions", &named)["revision"], json!(0));
+    assert_eq!(created("priorityclasses", &named)["value"], json!(0));
+    let policy = json!({"podSelector": {}, "policyTypes": ["Ingress"]});
+    assert_eq!(created("networkpolicies", &named)["spec"], policy);
+}
+
+#[test]
 fn behaviour_of_an_autoscaler_is_filled_in_both_directions() {
     let object = created(
         "horizontalpodautoscalers",
@@ -54,6 +70,7 @@ fn behaviour_of_an_autoscaler_is_filled_in_both_directions() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn autoscalers_refuse_what_makes_no_sense() {
     let metric = |metric: Value| json!({"metrics": [metric]});
     for (spec, told) in [
@@ -89,6 +106,30 @@ fn autoscalers_refuse_what_makes_no_sense() {
             ),
         ),
         (
+            metric(
+                json!({"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValue": "1"}}, "resource": {}}),
+            ),
+            Some("spec.metrics[0].resource: Forbidden: must populate the given metric source only"),
+        ),
+        (
+            json!({"scaleTargetRef": {"kind": "Deployment", "name": "a/b"}}),
+            Some("spec.scaleTargetRef.name: Invalid value: \"a/b\": may not contain '/'"),
+        ),
+        (
+            metric(json!({"type": "Weather"})),
+            Some(
+                "spec.metrics[0].type: Unsupported value: \"Weather\": supported values: \"ContainerResource\", \"External\", \"Object\", \"Pods\", \"Resource\"",
+            ),
+        ),
+        (
+            metric(
+                json!({"type": "Object", "object": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1", "averageValue": "1"}}}),
+            ),
+            Some(
+                "spec.metrics[0].object.target.averageValue: Forbidden: may not set both a target value and a target averageValue",
+            ),
+        ),
+        (
             json!({"behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 0, "periodSeconds": 5}]}}}),
             Some(
                 "spec.behavior.scaleUp.policies[0].value: Invalid value: 0: must be greater than zero",
@@ -103,102 +144,6 @@ fn autoscalers_refuse_what_makes_no_sense() {
     ] {
         let found = refusals("horizontalpodautoscalers", &autoscaler(spec));
         assert_eq!(found, Vec::from_iter(told));
-    }
-}
-
-#[test]
-fn rules_of_roles_name_resources_or_urls() {
-    let role = |rule: Value| json!({"metadata": {"name": "a:b"}, "rules": [rule]});
-    let get = json!(["get"]);
-    let pods = json!({"verbs": get, "apiGroups": [""], "resources": ["pods"]});
-    let urls = json!({"verbs": get, "nonResourceURLs": ["/healthz"]});
-    let both = json!({"verbs": get, "nonResourceURLs": ["/a"], "resources": ["pods"]});
-    let mixed = "rules[0].nonResourceURLs: Invalid value: [\"/a\"]: rules cannot apply to both regular resources and non-resource URLs";
-    assert_eq!(refusals("roles", &role(pods)), [""; 0]);
-    assert_eq!(refusals("clusterroles", &role(urls.clone())), [""; 0]);
-    assert_eq!(
-        refusals("roles", &role(urls)),
-        [
-            "rules[0].nonResourceURLs: Invalid value: [\"/healthz\"]: namespaced rules cannot apply to non-resource URLs"
-        ]
-    );
-    assert_eq!(refusals("clusterroles", &role(both)), [mixed]);
-    assert_eq!(
-        refusals("clusterroles", &role(json!({"verbs": get}))),
-        [
-            "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
-            "rules[0].resources: Required value: resource rules must supply at least one resource",
-        ]
-    );
-}
-
-#[test]
-fn a_role_without_rules_shows_null() {
-    let object = created("roles", &json!({"metadata": {"name": "x"}}));
-    assert_eq!(object.get("rules"), Some(&Value::Null));
-}
-
-fn binding(kind: &str, subject: Value) -> Value {
-    json!({
-        "metadata": {"name": "x"},
-        "roleRef": {"kind": kind, "name": "view"},
-        "subjects": [subject],
-    })
-}
-
-#[test]
-fn bindings_refuse_strange_roles_and_subjects() {
-    let user = json!({"kind": "User", "name": "u"});
-    let account = json!({"kind": "ServiceAccount", "name": "s"});
-    for (plural, binding, told) in [
-        ("rolebindings", binding("Role", account.clone()), None),
-        (
-            "clusterrolebindings",
-            binding("ClusterRole", user.clone()),
-            None,
-        ),
-        (
-            "clusterrolebindings",
-            binding("Role", user),
-            Some("roleRef.kind: Unsupported value: \"Role\": supported values: \"ClusterRole\""),
-        ),
-        (
-            "clusterrolebindings",
-            binding("ClusterRole", account),
-            Some("subjects[0].namespace: Required value"),
-        ),
-        (
-            "rolebindings",
-            binding("Role", json!({"kind": "Robot", "name": "r"})),
-            Some(
-                "subjects[0].kind: Unsupported value: \"Robot\": supported values: \"ServiceAccount\", \"User\", \"Group\"",
-            ),
-        ),
-        (
-            "rolebindings",
-            binding(
-                "Role",
-                json!({"kind": "Group", "name": "g", "apiGroup": "x"}),
-            ),
-            Some(
-                "subjects[0].apiGroup: Unsupported value: \"x\": supported values: \"rbac.authorization.k8s.io\"",
-            ),
-        ),
-    ] {
-        assert_eq!(refusals(plural, &binding), Vec::from_iter(told));
-    }
-}
-
-#[test]
-fn a_binding_keeps_its_role() {
-    for plural in ["rolebindings", "clusterrolebindings"] {
-        let sent = binding("ClusterRole", json!({"kind": "User", "name": "u"}));
-        let told = refusals_of_change(plural, &sent, |object| {
-            object["roleRef"]["name"] = json!("admin");
-        });
-        assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("roleRef: Invalid value: "), "{told:?}");
-        assert!(told[0].ends_with(": cannot change roleRef"), "{told:?}");
     }
 }
 
@@ -240,6 +185,11 @@ fn priority_classes_keep_their_value_and_leave_the_top_to_the_system() {
         refusals("priorityclasses", &class("x", 1_000_000_001)),
         ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"]
     );
+    let told = refusals("priorityclasses", &class("system-node-critical", 7));
+    assert!(
+        told[0].ends_with("value of system-node-critical PriorityClass must be 2000001000"),
+        "{told:?}"
+    );
     let told = refusals("priorityclasses", &class("system-mine", 1));
     assert!(
         told[0].starts_with("metadata.name: Forbidden: priority class names with 'system-' prefix")
@@ -257,27 +207,13 @@ fn priority_classes_keep_their_value_and_leave_the_top_to_the_system() {
     );
 }
 
-struct Classes(Vec<Value>, Settings);
-
-impl Cluster for Classes {
-    fn get(&self, _: &str, _: &str, _: &str, _: &str) -> Option<Value> {
-        None
-    }
-
-    fn list(&self, _: &str, plural: &str, _: &str) -> Vec<Value> {
-        assert_eq!(plural, "priorityclasses");
-        self.0.clone()
-    }
-
-    fn settings(&self) -> &Settings {
-        &self.1
-    }
-}
-
 #[test]
 fn one_priority_class_is_the_default() {
     let class = |name: &str| json!({"metadata": {"name": name}, "globalDefault": true});
-    let cluster = Classes(vec![class("first")], Settings::default());
+    let cluster = Others {
+        objects: vec![("priorityclasses", class("first"))],
+        ..Others::default()
+    };
     let admit = rules("priorityclasses").admit.unwrap();
     assert!(admit(&mut class("first"), None, &cluster).is_ok());
     assert!(admit(&mut json!({"metadata": {"name": "plain"}}), None, &cluster).is_ok());
@@ -315,11 +251,40 @@ fn storage_classes_stay_what_they_are() {
 }
 
 #[test]
+fn parameters_and_topologies_of_storage_classes_are_judged() {
+    let class = |key: &str, value: Value| {
+        let mut object = json!({"metadata": {"name": "x"}, "provisioner": "p"});
+        object[key] = value;
+        refusals("storageclasses", &object)
+    };
+    let many: serde_json::Map<String, Value> =
+        (0..513).map(|i| (i.to_string(), json!(""))).collect();
+    assert_eq!(class("parameters", many.into()).len(), 1);
+    let large = "x".repeat(256 * 1024);
+    assert_eq!(
+        class("parameters", json!({"k": large})),
+        ["parameters: Too long: may not be more than 262144 bytes"]
+    );
+    let zones = json!({"key": "zone", "values": ["a"]});
+    assert_eq!(
+        class(
+            "allowedTopologies",
+            json!([{"matchLabelExpressions": [zones, zones]}])
+        ),
+        ["allowedTopologies[0].matchLabelExpressions[1].key: Duplicate value: \"zone\""]
+    );
+    assert_eq!(
+        class("reclaimPolicy", json!("Recycle")),
+        ["reclaimPolicy: Unsupported value: \"Recycle\": supported values: \"Delete\", \"Retain\""]
+    );
+}
+
+#[test]
 fn the_handler_of_a_runtime_class_stays() {
     let sent = json!({"metadata": {"name": "x"}, "handler": "runc"});
     assert_eq!(refusals("runtimeclasses", &sent), [""; 0]);
     let told = refusals_of_change("runtimeclasses", &sent, |object| {
-        object["handler"] = json!("kata")
+        object["handler"] = json!("kata");
     });
     assert_eq!(
         told,
@@ -328,129 +293,39 @@ fn the_handler_of_a_runtime_class_stays() {
     assert!(rules("runtimeclasses").traits.create_on_update);
 }
 
-fn webhook(over: Value) -> Value {
-    let mut all = json!({
-        "name": "a.b.c",
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "clientConfig": {"url": "https://x.y/z"},
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}],
-    });
-    merge(&mut all, over);
-    json!({"metadata": {"name": "x"}, "webhooks": [all]})
-}
-
 #[test]
-fn webhooks_get_the_defaults_of_their_kind() {
-    let service = json!({"clientConfig": {"service": {"name": "s", "namespace": "n"}}});
-    let object = created("mutatingwebhookconfigurations", &webhook(service));
-    let webhook = &object["webhooks"][0];
-    assert_eq!(webhook["reinvocationPolicy"], json!("Never"));
-    assert_eq!(webhook["clientConfig"]["service"]["port"], json!(443));
-}
-
-#[test]
-fn webhooks_refuse_what_makes_no_sense() {
-    let client = |client: Value| json!({"clientConfig": client});
-    let rule = |key: &str, value: Value| {
-        let mut rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]});
-        rule[key] = value;
-        json!({"rules": [rule]})
-    };
-    for (over, told) in [
-        (json!({}), None),
-        (
-            rule("resources", json!(["pods", "pods/status", "deployments/*"])),
-            None,
-        ),
-        (
-            json!({"name": "a.b"}),
-            Some(
-                "name: Invalid value: \"a.b\": should be a domain with at least three segments separated by dots",
-            ),
-        ),
-        (
-            client(json!({})),
-            Some("clientConfig: Required value: exactly one of url or service is required"),
-        ),
-        (
-            client(json!({"url": "https://x", "service": {"name": "s", "namespace": "n"}})),
-            Some("clientConfig: Required value: exactly one of url or service is required"),
-        ),
-        (
-            client(json!({"url": "http://x.y"})),
-            Some(
-                "clientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
-            ),
-        ),
-        (
-            client(json!({"url": "https://u@x.y"})),
-            Some(
-                "clientConfig.url: Invalid value: \"u\": user information is not permitted in the URL",
-            ),
-        ),
-        (
-            client(json!({"url": "https://x.y#f"})),
-            Some("clientConfig.url: Invalid value: \"f\": fragments are not permitted in the URL"),
-        ),
-        (
-            client(json!({"service": {"name": "s", "namespace": "n", "path": "x"}})),
-            Some("clientConfig.service.path: Invalid value: \"x\": must start with a '/'"),
-        ),
-        (
-            json!({"sideEffects": "Some"}),
-            Some(
-                "sideEffects: Unsupported value: \"Some\": supported values: \"None\", \"NoneOnDryRun\"",
-            ),
-        ),
-        (
-            json!({"timeoutSeconds": 31}),
-            Some(
-                "timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds",
-            ),
-        ),
-        (
-            json!({"admissionReviewVersions": ["v7"]}),
-            Some(
-                "admissionReviewVersions: Invalid value: [\"v7\"]: must include at least one of v1, v1beta1",
-            ),
-        ),
-        (
-            rule("operations", json!(["*", "CREATE"])),
-            Some(
-                "rules[0].operations: Invalid value: [\"*\",\"CREATE\"]: if '*' is present, must not specify other operations",
-            ),
-        ),
-        (
-            rule("apiGroups", json!(["*", "apps"])),
-            Some(
-                "rules[0].apiGroups: Invalid value: [\"*\",\"apps\"]: if '*' is present, must not specify other API groups",
-            ),
-        ),
-        (
-            rule("resources", json!([])),
-            Some("rules[0].resources: Required value"),
-        ),
-        (
-            rule("resources", json!(["pods/*", "pods/log"])),
-            Some(
-                "rules[0].resources[1]: Invalid value: \"pods/log\": if 'pods/*' is present, must not specify pods/log",
-            ),
-        ),
-    ] {
-        let expected = told.map(|told| format!("webhooks[0].{told}"));
-        let found = refusals("validatingwebhookconfigurations", &webhook(over));
-        assert_eq!(found, Vec::from_iter(expected));
+fn the_rest_machine_treats_each_kind_as_the_real_one_does() {
+    for kind in workload_kinds() {
+        let traits = kind.rules.traits;
+        let plural = kind.plural;
+        let of_rbac = kind.group == "rbac.authorization.k8s.io";
+        let webhooks = kind.group == "admissionregistration.k8s.io";
+        let counted = matches!(
+            kind.group,
+            "apps" | "batch" | "policy" | "networking.k8s.io"
+        ) && plural != "controllerrevisions";
+        let has_status = counted && !matches!(plural, "ingressclasses" | "networkpolicies")
+            || plural == "horizontalpodautoscalers";
+        assert_eq!(traits.generation, counted || webhooks, "{plural}");
+        assert_eq!(traits.status, has_status, "{plural}");
+        assert_eq!(
+            traits.create_on_update,
+            of_rbac || plural == "runtimeclasses",
+            "{plural}"
+        );
+        assert_eq!(
+            traits.delete_returns_object,
+            plural == "storageclasses",
+            "{plural}"
+        );
+        assert_eq!(traits.orphan_by_default, plural == "jobs", "{plural}");
+        let conditional = webhooks || matches!(plural, "poddisruptionbudgets" | "runtimeclasses");
+        assert_eq!(traits.unconditional_update, !conditional, "{plural}");
+        let name = match plural {
+            "statefulsets" => NameRule::Label,
+            _ if of_rbac => NameRule::PathSegment,
+            _ => NameRule::Subdomain,
+        };
+        assert_eq!(traits.name, name, "{plural}");
     }
-}
-
-#[test]
-fn webhooks_of_one_configuration_have_names_of_their_own() {
-    let mut object = webhook(json!({}));
-    let twin = object["webhooks"][0].clone();
-    object["webhooks"] = json!([twin, twin]);
-    assert_eq!(
-        refusals("validatingwebhookconfigurations", &object),
-        ["webhooks[1].name: Duplicate value: \"a.b.c\""]
-    );
 }
