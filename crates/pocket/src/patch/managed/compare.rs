@@ -40,14 +40,18 @@ impl Comparison {
         }
     }
 
-    fn push(&mut self, element: impl FnOnce() -> Element, child: Self) {
-        if child.is_empty() {
-            return;
+    /// Most fields are equal, and a field that is not is rarely in two of the sets: the element
+    /// is made only where it is needed.
+    fn push(&mut self, element: impl Fn() -> Element, child: Self) {
+        for (set, child) in [
+            (&mut self.added, child.added),
+            (&mut self.modified, child.modified),
+            (&mut self.removed, child.removed),
+        ] {
+            if !child.is_empty() {
+                set.push(element(), child);
+            }
         }
-        let element = element();
-        self.added.push(element.clone(), child.added);
-        self.modified.push(element.clone(), child.modified);
-        self.removed.push(element, child.removed);
     }
 
     fn sort(&mut self) {

@@ -94,10 +94,10 @@ pub fn track_update(schema: Schema<'_>, live: Option<&Value>, new: &mut Value, s
     let stored = live.map_or(&Value::Null, |live| &live["metadata"]["managedFields"]);
     let changes = changes(schema, live, new, stamp.scope);
     let managers = match known(requested, stored, stamp) {
-        Known::Stored if changes.is_empty() && live.is_some() => {
-            return put_managed_fields(new, stored.clone());
+        Known::Stored(echo) if changes.is_empty() && live.is_some() => {
+            return put_managed_fields(new, echo.unwrap_or_else(|| stored.clone()));
         }
-        Known::Stored => Managers::decode(stored).unwrap_or_default(),
+        Known::Stored(_) => Managers::decode(stored).unwrap_or_default(),
         Known::Requested(managers) => managers,
     };
     if live.is_some() && managers.is_empty() {
@@ -112,23 +112,27 @@ fn changes(schema: Schema<'_>, live: Option<&Value>, new: &Value, scope: Scope) 
 
 /// Where the entries an update starts from are.
 enum Known {
-    Stored,
+    /// As stored; with the request's own copy, if it sent the same back.
+    Stored(Option<Value>),
     Requested(Managers),
 }
 
 fn known(requested: Option<Value>, stored: &Value, stamp: &Stamp<'_>) -> Known {
     let Some(requested) = requested else {
-        return Known::Stored;
+        return Known::Stored(None);
     };
-    if stamp.subresource.is_some() || requested == *stored {
-        return Known::Stored;
+    if requested == *stored {
+        return Known::Stored(Some(requested));
+    }
+    if stamp.subresource.is_some() {
+        return Known::Stored(None);
     }
     if is_reset(&requested) {
         return Known::Requested(Managers::default());
     }
     match Managers::decode(&requested) {
         Ok(managers) if !managers.is_empty() => Known::Requested(managers),
-        _ => Known::Stored,
+        _ => Known::Stored(None),
     }
 }
 
