@@ -19,8 +19,8 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::managed::{
-    BadEntry, Comparison, Entry, FieldSet, Managers, Operation, Stamp, compare, keep_times,
-    put_managed_fields, untracked,
+    BadEntry, Comparison, Entry, FieldSet, Managers, Operation, Stamp, compare, put_managed_fields,
+    same_but_entries, untracked,
 };
 use crate::{schema::Schema, status::ApiError};
 
@@ -71,7 +71,7 @@ pub struct Applied {
 /// Applies `config` over `live`, which is `None` when the object does not exist yet.
 ///
 /// On create the caller still has to complete `metadata`. On update, a caller that changes the
-/// object afterwards (defaults, reset fields) calls [`keep_times`] at the end.
+/// object afterwards (defaults, reset fields) calls [`super::managed::keep_times`] at the end.
 pub fn apply(
     schema: Schema<'_>,
     live: Option<&Value>,
@@ -87,8 +87,9 @@ pub fn apply(
     }
     let claim = stamp.scope.keep(FieldSet::of_value(schema, config));
     let mut own = Entry::by(stamp, Operation::Apply, claim);
+    let last = managers.take(&own);
     let mut object = merged(schema, live, config);
-    if let Some(last) = managers.take(&own) {
+    if let Some(last) = &last {
         let kept = kept(&managers, &own, last_applied.is_some());
         prune::prune(Some(schema), &mut object, &last.fields, Some(&kept));
     }
@@ -100,6 +101,10 @@ pub fn apply(
             .filter(|_| !force)
             .and_then(|text| takeover::unchanged(schema, live, text, stamp));
         yield_fields(&mut managers, &changes, yielding.as_ref(), force)?;
+        if same_but_entries(live, &object) {
+            // The time is that of the last change, not of the last request.
+            own.time = last.and_then(|last| last.time);
+        }
     }
     own.fields = own.fields.difference(untracked());
     managers.join(own);
@@ -107,9 +112,6 @@ pub fn apply(
     put_managed_fields(&mut object, managers.encode());
     if last_applied.is_some() {
         takeover::refresh(&mut object, config);
-    }
-    if let Some(live) = live {
-        keep_times(live, &mut object);
     }
     Ok(Applied { object, changes })
 }

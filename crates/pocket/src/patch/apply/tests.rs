@@ -138,6 +138,22 @@ fn a_change_takes_a_new_time() {
 }
 
 #[test]
+fn the_time_is_that_of_the_last_change_to_the_object() {
+    let mut story = Story::of(config_map_schema());
+    story.apply("alice", &config_map(&json!({"a": "1", "b": "1"})));
+    let object = story.apply("bob", &config_map(&json!({"a": "1"}))).clone();
+    // By time: bob never changed anything.
+    assert_eq!(object["metadata"]["managedFields"][0]["manager"], "bob");
+    assert!(object["metadata"]["managedFields"][0].get("time").is_none());
+    let config = config_map(&json!({"b": "1"}));
+    let stamp = stamp("alice", T2);
+    let applied = apply(story.schema, Some(&object), &config, &stamp, false);
+    let object = applied.unwrap().object;
+    assert_eq!(object["data"], json!({"a": "1", "b": "1"}));
+    assert_eq!(object["metadata"]["managedFields"][1]["time"], T1);
+}
+
+#[test]
 fn an_equal_value_is_shared_and_then_nobody_may_change_it_alone() {
     let mut story = Story::of(config_map_schema());
     story.apply("alice", &config_map(&json!({"a": "1"})));

@@ -72,7 +72,7 @@ pub fn compare(schema: Schema<'_>, old: Option<&Value>, new: &Value) -> Comparis
 enum Old<'v> {
     /// Nothing.
     Absent,
-    /// Part of an object of which nothing was set: see [`zero`].
+    /// A part that is there although nobody set it: see [`zero`].
     Zero,
     /// This.
     Is(&'v Value),
@@ -87,9 +87,10 @@ impl<'v> Old<'v> {
     }
 
     fn field(self, schema: Option<Schema<'_>>, name: &str) -> Old<'v> {
-        match self {
-            Self::Is(value) => value.get(name).map_or(Old::Absent, Old::Is),
-            Self::Zero if zero::has(schema, name) => Old::Zero,
+        let there = self.value().and_then(|value| value.get(name));
+        match (there, self) {
+            (Some(value), _) => Old::Is(value),
+            (None, Self::Is(_) | Self::Zero) if zero::has(schema, name) => Old::Zero,
             _ => Old::Absent,
         }
     }

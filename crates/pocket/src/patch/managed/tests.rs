@@ -234,6 +234,64 @@ fn the_main_resource_never_owns_status_and_the_status_nothing_else() {
 }
 
 #[test]
+fn a_built_in_object_always_has_its_status_and_a_custom_one_does_not() {
+    let status = Stamp {
+        api_version: "apps/v1",
+        subresource: Some("status"),
+        scope: Scope::Status,
+        ..stamp("controller", "2026-01-02T00:00:00Z")
+    };
+    let mut custom = Schemas::default();
+    let custom_id = custom.import(deployment_schema());
+    for (schema, expected) in [
+        (deployment_schema(), json!({"f:status": {"f:replicas": {}}})),
+        (
+            custom.at(custom_id),
+            json!({"f:status": {".": {}, "f:replicas": {}}}),
+        ),
+    ] {
+        let mut live = deployment();
+        live.as_object_mut().unwrap().remove("status");
+        track_update(
+            schema,
+            None,
+            &mut live,
+            &stamp("alice", "2026-01-01T00:00:00Z"),
+        );
+        let mut new = live.clone();
+        new["status"] = json!({"replicas": 1});
+        track_update(schema, Some(&live), &mut new, &status);
+        assert_eq!(owned(&new, "controller"), expected);
+    }
+}
+
+#[test]
+fn times_alone_are_no_change() {
+    let mut live = config_map(&json!({"a": "1"}));
+    let entry = |manager: &str, time: &str| {
+        json!({"manager": manager, "operation": "Apply", "apiVersion": "v1", "time": time,
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}})
+    };
+    live["metadata"]["managedFields"] = json!([entry("a", "1"), entry("b", "2")]);
+    let mut new = live.clone();
+    new["metadata"]["managedFields"] = json!([entry("b", "2"), entry("a", "3")]);
+    let mut kept = new.clone();
+    keep_times(&live, &mut kept);
+    assert_eq!(kept, live);
+    for (path, value) in [
+        ("/data/a", json!("2")),
+        ("/metadata/name", json!("d")),
+        ("/metadata/managedFields/0/manager", json!("c")),
+    ] {
+        let mut changed = new.clone();
+        *changed.pointer_mut(path).unwrap() = value;
+        let mut kept = changed.clone();
+        keep_times(&live, &mut kept);
+        assert_eq!(kept, changed, "{path}");
+    }
+}
+
+#[test]
 fn a_custom_object_starts_from_nothing() {
     let mut set = Schemas::default();
     let int = set.add(Node {

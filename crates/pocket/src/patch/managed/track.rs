@@ -162,7 +162,7 @@ fn record(mut managers: Managers, changes: Comparison, stamp: &Stamp<'_>) -> Man
 /// Takes the stored `managedFields` back if nothing but their times would change, so that a write
 /// that changes nothing leaves the object byte for byte as it was.
 ///
-/// Apply does this itself; it is for callers that change the object afterwards.
+/// For callers of apply, who change the object afterwards: only they see whether it is the same.
 pub fn keep_times(live: &Value, new: &mut Value) {
     if same_but_times(live, new) {
         put_managed_fields(new, live["metadata"]["managedFields"].clone());
@@ -170,18 +170,17 @@ pub fn keep_times(live: &Value, new: &mut Value) {
 }
 
 fn same_but_times(live: &Value, new: &Value) -> bool {
-    let (Some(a), Some(b)) = (live.as_object(), new.as_object()) else {
-        return false;
-    };
-    same_without("metadata", a, b) && same_metadata(&live["metadata"], &new["metadata"])
+    let [a, b] = [live, new].map(|object| &object["metadata"]["managedFields"]);
+    same_but_entries(live, new) && same_entries(a, b)
 }
 
-fn same_metadata(live: &Value, new: &Value) -> bool {
-    let (Some(a), Some(b)) = (live.as_object(), new.as_object()) else {
-        return live == new;
+/// The objects differ in their managed fields at most.
+pub(crate) fn same_but_entries(live: &Value, new: &Value) -> bool {
+    let fields = |a: &Value, b: &Value, without| match (a.as_object(), b.as_object()) {
+        (Some(a), Some(b)) => same_without(without, a, b),
+        _ => a == b,
     };
-    same_without("managedFields", a, b)
-        && same_entries(&live["managedFields"], &new["managedFields"])
+    fields(live, new, "metadata") && fields(&live["metadata"], &new["metadata"], "managedFields")
 }
 
 /// A new time may also have moved an entry.
