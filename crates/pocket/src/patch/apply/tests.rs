@@ -302,3 +302,42 @@ fn an_applier_keeps_one_entry_whatever_the_version() {
     assert_eq!(object["metadata"]["managedFields"][0]["apiVersion"], "v2");
     assert_eq!(object["data"], json!({"b": "1"}));
 }
+
+#[test]
+fn an_object_keeps_its_identity_whatever_is_dropped() {
+    let mut story = Story::of(config_map_schema());
+    let mut config = config_map(&json!({"a": "1"}));
+    config["metadata"]["labels"] = json!({"x": "y"});
+    story.apply("alice", &config);
+    let nothing = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+    let object = story.apply("alice", &nothing);
+    let expected = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
+    assert_eq!(*object, expected);
+}
+
+#[test]
+fn a_map_goes_with_its_last_entry() {
+    let mut story = Story::of(config_map_schema());
+    story.update("bob", |object| {
+        object["metadata"]["labels"] = json!({"b": "1"});
+    });
+    let mut config = config_map(&json!({"k": "v"}));
+    config["metadata"]["labels"] = json!({"a": "1"});
+    story.apply("alice", &config);
+    // Bob still owns the map, and nothing in it.
+    story.update("bob", |object| {
+        object["metadata"]["labels"] = json!({"a": "1"});
+    });
+    let object = story.apply("alice", &config_map(&json!({"k": "v"})));
+    assert!(object["metadata"].get("labels").is_none());
+    assert_eq!(owned(object, "bob")["f:metadata"], Value::Null);
+}
+
+#[test]
+fn a_null_claims_a_container_without_emptying_it() {
+    let mut story = Story::of(config_map_schema());
+    story.apply("bob", &config_map(&json!({"b": "1"})));
+    let object = story.apply("alice", &config_map(&Value::Null));
+    assert_eq!(object["data"], json!({"b": "1"}));
+    assert_eq!(owned(object, "alice"), json!({"f:data": {}}));
+}

@@ -174,3 +174,27 @@ fn what_a_custom_resource_leaves_open_merges_as_deduced() {
         "Apply failed with 1 conflict: conflict with \"alice\": .spec.l"
     );
 }
+
+#[test]
+fn a_dropped_entry_goes_whole_even_if_others_changed_parts_of_it() {
+    let mut set = Schemas::default();
+    let root = set.add(Node::default());
+    let object = |spec: Value| json!({"apiVersion": "v1", "kind": "X", "spec": spec});
+    let first = object(json!({"a": {"b": 1, "c": 1}, "d": 1}));
+    let mut live = apply(set.at(root), None, &first, &stamp("alice", T1), false)
+        .unwrap()
+        .object;
+    let before = live.clone();
+    live["spec"]["a"]["c"] = json!(2);
+    track_update(set.at(root), Some(&before), &mut live, &stamp("bob", T1));
+    assert_eq!(owned(&live, "bob")["f:spec"]["f:a"], json!({"f:c": {}}));
+    let second = object(json!({"d": 1}));
+    let applied = apply(
+        set.at(root),
+        Some(&live),
+        &second,
+        &stamp("alice", T1),
+        false,
+    );
+    assert_eq!(applied.unwrap().object["spec"], json!({"d": 1}));
+}

@@ -83,3 +83,18 @@ fn a_value_somebody_changed_since_is_still_a_conflict() {
         "Apply failed with 1 conflict: conflict with \"edit\" using v1: .data.a"
     );
 }
+
+#[test]
+fn a_configuration_of_another_version_yields_nothing() {
+    let mut story = client_side(&json!({"a": "1"}));
+    let live = story.live.as_mut().unwrap();
+    let metadata = live["metadata"].as_object_mut().unwrap();
+    metadata.remove("managedFields");
+    let text = metadata["annotations"][ANNOTATION].as_str().unwrap();
+    let other = text.replace("\"v1\"", "\"v0\"");
+    metadata["annotations"][ANNOTATION] = json!(other);
+    assert_eq!(
+        story.refusal("kubectl", &config_map(&json!({"a": "2"}))),
+        "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.a"
+    );
+}

@@ -72,3 +72,16 @@ fn a_deduced_value_that_changes_kind_is_modified_with_its_parts() {
     assert_eq!(shrunk.modified.into_fields_v1(), json!({"f:a": {}}));
     assert_eq!(shrunk.removed.into_fields_v1(), json!({"f:a": {"f:b": {}}}));
 }
+
+#[test]
+fn null_is_an_empty_container_of_whatever_comes() {
+    let labels = |labels: Value| json!({"metadata": {"labels": labels}});
+    let (null, set) = (labels(Value::Null), labels(json!({"a": "1"})));
+    let filled = compare(deployment_schema(), Some(&null), &set);
+    let only = json!({"f:metadata": {"f:labels": {"f:a": {}}}});
+    assert_eq!(filled.added.into_fields_v1(), only);
+    assert!(filled.modified.is_empty() && filled.removed.is_empty());
+    let emptied = compare(deployment_schema(), Some(&set), &null);
+    assert_eq!(emptied.removed.into_fields_v1(), only);
+    assert!(emptied.modified.is_empty() && emptied.added.is_empty());
+}

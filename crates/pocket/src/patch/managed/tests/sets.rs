@@ -80,6 +80,11 @@ fn a_missing_key_takes_the_schemas_default_or_stays_out() {
             "k:{\"a\":\"1\",\"d\":\"x\"}",
         ),
         (list(&["a", "b"]), json!({"a": "1"}), "k:{\"a\":\"1\"}"),
+        (
+            list(&["a", "b"]),
+            json!({"a": "1", "b": null}),
+            "k:{\"a\":\"1\"}",
+        ),
         (list(&["b"]), json!({"a": "1"}), "i:0"),
         (
             list(&["a"]),
