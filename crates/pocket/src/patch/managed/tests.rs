@@ -1,6 +1,7 @@
 mod comparing;
 mod entries;
 mod laws;
+mod real;
 mod sets;
 
 use serde_json::{Value, json};

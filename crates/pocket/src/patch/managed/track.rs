@@ -130,10 +130,7 @@ fn known(requested: Option<Value>, stored: &Value, stamp: &Stamp<'_>) -> Known {
     if is_reset(&requested) {
         return Known::Requested(Managers::default());
     }
-    match Managers::decode(&requested) {
-        Ok(managers) if !managers.is_empty() => Known::Requested(managers),
-        _ => Known::Stored(None),
-    }
+    Managers::decode(&requested).map_or(Known::Stored(None), Known::Requested)
 }
 
 fn is_reset(requested: &Value) -> bool {

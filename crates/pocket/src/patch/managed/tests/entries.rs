@@ -72,3 +72,16 @@ fn the_oldest_updaters_are_joined_when_there_are_too_many() {
     );
     assert_eq!(owned(&live, "m05"), json!({"f:data": {"f:k05": {}}}));
 }
+
+#[test]
+fn the_last_of_two_entries_of_one_owner_stays() {
+    let entry = |operation: &str, version: &str, field: &str| {
+        json!({"manager": "m", "operation": operation, "apiVersion": version,
+            "fieldsType": "FieldsV1", "fieldsV1": {field: {}}})
+    };
+    let applied = json!([entry("Apply", "v1", "f:a"), entry("Apply", "v2", "f:b")]);
+    let kept = Managers::decode(&applied).unwrap().encode();
+    assert_eq!(kept, json!([entry("Apply", "v2", "f:b")]));
+    let updated = json!([entry("Update", "v1", "f:a"), entry("Update", "v2", "f:b")]);
+    assert_eq!(Managers::decode(&updated).unwrap().encode(), updated);
+}
