@@ -89,7 +89,9 @@ pub fn apply(
     let mut own = Entry::by(stamp, Operation::Apply, claim);
     let last = managers.take(&own);
     let mut object = merged(schema, live, config);
-    if let Some(last) = &last {
+    if let Some(last) = &last
+        && !last.fields.is_subset(&own.fields)
+    {
         let kept = kept(&managers, &own, last_applied.is_some());
         prune::prune(Some(schema), &mut object, &last.fields, Some(&kept));
     }
@@ -97,10 +99,12 @@ pub fn apply(
     if let Some(live) = live {
         changes = compare(schema, Some(live), &object)
             .map(|set| stamp.scope.keep(set.difference(untracked())));
-        let yielding = last_applied
-            .filter(|_| !force)
-            .and_then(|text| takeover::unchanged(schema, live, text, stamp));
-        yield_fields(&mut managers, &changes, yielding.as_ref(), force)?;
+        if !force {
+            let yielding =
+                last_applied.and_then(|text| takeover::unchanged(schema, live, text, stamp));
+            refuse_conflicts(&managers, &changes, yielding.as_ref())?;
+        }
+        managers.give_up(&changes);
         if same_but_entries(live, &object) {
             // The time is that of the last change, not of the last request.
             own.time = last.and_then(|last| last.time);
@@ -188,32 +192,16 @@ fn merged(schema: Schema<'_>, live: Option<&Value>, config: &Value) -> Value {
     object
 }
 
-/// Takes what changed from all other owners, or says why it may not.
-fn yield_fields(
-    managers: &mut Managers,
-    changes: &Comparison,
-    yielding: Option<&FieldSet>,
-    force: bool,
-) -> Result<(), Error> {
-    let taken = changes.modified.clone().union(changes.added.clone());
-    if !force {
-        refuse_conflicts(managers, &taken, yielding)?;
-    }
-    for entry in managers.iter_mut() {
-        let fields = std::mem::take(&mut entry.fields);
-        entry.fields = fields.difference(&taken).difference(&changes.removed);
-    }
-    Ok(())
-}
-
+/// Refuses to change what others own, but for what is `yielding`.
 fn refuse_conflicts(
     managers: &Managers,
-    taken: &FieldSet,
+    changes: &Comparison,
     yielding: Option<&FieldSet>,
 ) -> Result<(), Error> {
+    let taken = changes.taken();
     let mut conflicts = Vec::new();
     for entry in managers.iter() {
-        let mut fields = entry.fields.intersection(taken);
+        let mut fields = entry.fields.intersection(&taken);
         if let Some(yielding) = yielding {
             fields = fields.difference(yielding);
         }

@@ -30,6 +30,11 @@ impl Comparison {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
+    /// What whoever made the change now owns.
+    pub fn taken(&self) -> FieldSet {
+        self.modified.clone().union(self.added.clone())
+    }
+
     /// The same comparison with each set passed through `f`.
     #[must_use]
     pub fn map(self, f: impl Fn(FieldSet) -> FieldSet) -> Self {

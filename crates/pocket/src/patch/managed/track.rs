@@ -142,12 +142,8 @@ fn is_reset(requested: &Value) -> bool {
 }
 
 fn record(mut managers: Managers, changes: Comparison, stamp: &Stamp<'_>) -> Managers {
+    managers.give_up(&changes);
     let taken = changes.modified.union(changes.added);
-    for entry in managers.iter_mut() {
-        let fields = std::mem::take(&mut entry.fields);
-        let fields = fields.difference(&taken).difference(&changes.removed);
-        entry.fields = fields;
-    }
     if !taken.is_empty() {
         managers.join(Entry::by(stamp, Operation::Update, taken));
     }
