@@ -19,8 +19,8 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::managed::{
-    BadEntry, Comparison, Entry, FieldSet, Managers, Operation, Stamp, compare, keep_times,
-    put_managed_fields, untracked,
+    BadEntry, Comparison, Entry, FieldSet, Managers, Operation, Stamp, compare, put_managed_fields,
+    same_but_entries, untracked,
 };
 use crate::{schema::Schema, status::ApiError};
 
@@ -71,7 +71,7 @@ pub struct Applied {
 /// Applies `config` over `live`, which is `None` when the object does not exist yet.
 ///
 /// On create the caller still has to complete `metadata`. On update, a caller that changes the
-/// object afterwards (defaults, reset fields) calls [`keep_times`] at the end.
+/// object afterwards (defaults, reset fields) calls [`super::managed::keep_times`] at the end.
 pub fn apply(
     schema: Schema<'_>,
     live: Option<&Value>,
@@ -87,8 +87,11 @@ pub fn apply(
     }
     let claim = stamp.scope.keep(FieldSet::of_value(schema, config));
     let mut own = Entry::by(stamp, Operation::Apply, claim);
+    let last = managers.take(&own);
     let mut object = merged(schema, live, config);
-    if let Some(last) = managers.take(&own) {
+    if let Some(last) = &last
+        && !last.fields.is_subset(&own.fields)
+    {
         let kept = kept(&managers, &own, last_applied.is_some());
         prune::prune(Some(schema), &mut object, &last.fields, Some(&kept));
     }
@@ -96,10 +99,16 @@ pub fn apply(
     if let Some(live) = live {
         changes = compare(schema, Some(live), &object)
             .map(|set| stamp.scope.keep(set.difference(untracked())));
-        let yielding = last_applied
-            .filter(|_| !force)
-            .and_then(|text| takeover::unchanged(schema, live, text, stamp));
-        yield_fields(&mut managers, &changes, yielding.as_ref(), force)?;
+        if !force {
+            let yielding =
+                last_applied.and_then(|text| takeover::unchanged(schema, live, text, stamp));
+            refuse_conflicts(&managers, &changes, yielding.as_ref())?;
+        }
+        managers.give_up(&changes);
+        if same_but_entries(live, &object) {
+            // The time is that of the last change, not of the last request.
+            own.time = last.and_then(|last| last.time);
+        }
     }
     own.fields = own.fields.difference(untracked());
     managers.join(own);
@@ -107,9 +116,6 @@ pub fn apply(
     put_managed_fields(&mut object, managers.encode());
     if last_applied.is_some() {
         takeover::refresh(&mut object, config);
-    }
-    if let Some(live) = live {
-        keep_times(live, &mut object);
     }
     Ok(Applied { object, changes })
 }
@@ -186,32 +192,16 @@ fn merged(schema: Schema<'_>, live: Option<&Value>, config: &Value) -> Value {
     object
 }
 
-/// Takes what changed from all other owners, or says why it may not.
-fn yield_fields(
-    managers: &mut Managers,
-    changes: &Comparison,
-    yielding: Option<&FieldSet>,
-    force: bool,
-) -> Result<(), Error> {
-    let taken = changes.modified.clone().union(changes.added.clone());
-    if !force {
-        refuse_conflicts(managers, &taken, yielding)?;
-    }
-    for entry in managers.iter_mut() {
-        let fields = std::mem::take(&mut entry.fields);
-        entry.fields = fields.difference(&taken).difference(&changes.removed);
-    }
-    Ok(())
-}
-
+/// Refuses to change what others own, but for what is `yielding`.
 fn refuse_conflicts(
     managers: &Managers,
-    taken: &FieldSet,
+    changes: &Comparison,
     yielding: Option<&FieldSet>,
 ) -> Result<(), Error> {
+    let taken = changes.taken();
     let mut conflicts = Vec::new();
     for entry in managers.iter() {
-        let mut fields = entry.fields.intersection(taken);
+        let mut fields = entry.fields.intersection(&taken);
         if let Some(yielding) = yielding {
             fields = fields.difference(yielding);
         }

@@ -23,4 +23,4 @@ pub use fields_v1::BadFields;
 pub use set::FieldSet;
 pub use shape::Unkeyed;
 pub use track::{Scope, Stamp, keep_times, track_update};
-pub(crate) use track::{put_managed_fields, untracked};
+pub(crate) use track::{put_managed_fields, same_but_entries, untracked};

@@ -1,4 +1,6 @@
 mod laws;
+mod lists;
+mod refusals;
 mod takeover;
 
 use serde_json::{Value, json};
@@ -136,6 +138,22 @@ fn a_change_takes_a_new_time() {
 }
 
 #[test]
+fn the_time_is_that_of_the_last_change_to_the_object() {
+    let mut story = Story::of(config_map_schema());
+    story.apply("alice", &config_map(&json!({"a": "1", "b": "1"})));
+    let object = story.apply("bob", &config_map(&json!({"a": "1"}))).clone();
+    // By time: bob never changed anything.
+    assert_eq!(object["metadata"]["managedFields"][0]["manager"], "bob");
+    assert!(object["metadata"]["managedFields"][0].get("time").is_none());
+    let config = config_map(&json!({"b": "1"}));
+    let stamp = stamp("alice", T2);
+    let applied = apply(story.schema, Some(&object), &config, &stamp, false);
+    let object = applied.unwrap().object;
+    assert_eq!(object["data"], json!({"a": "1", "b": "1"}));
+    assert_eq!(object["metadata"]["managedFields"][1]["time"], T1);
+}
+
+#[test]
 fn an_equal_value_is_shared_and_then_nobody_may_change_it_alone() {
     let mut story = Story::of(config_map_schema());
     story.apply("alice", &config_map(&json!({"a": "1"})));
@@ -169,54 +187,6 @@ fn a_field_an_updater_took_is_not_removed_by_its_former_applier() {
 }
 
 #[test]
-fn conflicts_read_as_a_real_server_tells_them() {
-    let mut story = Story::of(config_map_schema());
-    story.update("m", |object| object["data"] = json!({"n": "1", "a": "1"}));
-    let config = config_map(&json!({"n": "2"}));
-    assert_eq!(
-        story.refusal("alice", &config),
-        "Apply failed with 1 conflict: conflict with \"m\" using v1: .data.n"
-    );
-    let config = config_map(&json!({"n": "2", "a": "2"}));
-    assert_eq!(
-        story.refusal("alice", &config),
-        "Apply failed with 2 conflicts: conflicts with \"m\" using v1:\n- .data.a\n- .data.n"
-    );
-    story.apply("b", &config_map(&json!({"x": "1"})));
-    let config = config_map(&json!({"n": "2", "a": "2", "x": "2"}));
-    assert_eq!(
-        story.refusal("alice", &config),
-        "Apply failed with 3 conflicts: conflicts with \"b\":\n- .data.x\n\
-         conflicts with \"m\" using v1:\n- .data.a\n- .data.n"
-    );
-}
-
-#[test]
-fn a_conflict_is_answered_with_409_and_a_cause_for_each_field() {
-    let mut story = Story::of(deployment_schema());
-    story.live = Some(deployment(&json!({"replicas": 1, "paused": true})));
-    let through_scale = Stamp {
-        subresource: Some("scale"),
-        scope: Scope::Other,
-        ..stamp("hpa", T1)
-    };
-    let mut live = deployment(&json!({"replicas": 1, "paused": true}));
-    track_update(story.schema, None, &mut live, &through_scale);
-    story.live = Some(live);
-    let config = deployment(&json!({"replicas": 2}));
-    let refused: ApiError = story.try_apply("alice", &config, false).unwrap_err().into();
-    assert_eq!(
-        refused.to_value(),
-        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "code": 409, "reason": "Conflict",
-            "message": "Apply failed with 1 conflict: conflict with \"hpa\" with subresource \
-                \"scale\" using v1: .spec.replicas",
-            "details": {"causes": [{"reason": "FieldManagerConflict", "field": ".spec.replicas",
-                "message": "conflict with \"hpa\" with subresource \"scale\" using v1"}]}})
-    );
-}
-
-#[test]
 fn force_takes_the_field_from_every_other_owner() {
     let mut story = Story::of(config_map_schema());
     story.apply("alice", &config_map(&json!({"a": "1", "b": "1"})));
@@ -230,51 +200,6 @@ fn force_takes_the_field_from_every_other_owner() {
         owned(object, "carol"),
         json!({"f:data": {"f:a": {}, "f:c": {}}})
     );
-}
-
-#[test]
-fn nested_fields_conflict_by_their_own_path() {
-    let mut story = Story::of(deployment_schema());
-    let container = |image: &str| pod(&json!({"containers": [{"name": "x", "image": image}]}));
-    story.apply("alice", &container("1"));
-    assert_eq!(
-        story.refusal("bob", &container("2")),
-        "Apply failed with 1 conflict: conflict with \"alice\": \
-         .spec.template.spec.containers[name=\"x\"].image"
-    );
-}
-
-#[test]
-fn items_of_keyed_lists_merge_by_key() {
-    let mut story = Story::of(deployment_schema());
-    let side = json!({"name": "side", "image": "s"});
-    story.apply(
-        "alice",
-        &pod(&json!({"containers": [{"name": "main", "image": "m"}, side]})),
-    );
-    let config = json!({"containers": [{"name": "main", "args": ["-v"]}]});
-    let object = story.apply("bob", &pod(&config));
-    let main = json!({"name": "main", "image": "m", "args": ["-v"]});
-    assert_eq!(pod_spec(object)["containers"], json!([main, side]));
-    let object = story.apply("alice", &pod(&json!({"containers": [side]})));
-    let main = json!({"name": "main", "args": ["-v"]});
-    assert_eq!(pod_spec(object)["containers"], json!([main, side]));
-    let object = story.apply("bob", &pod(&json!({})));
-    assert_eq!(pod_spec(object)["containers"], json!([side]));
-}
-
-#[test]
-fn a_dropped_item_goes_whole_even_if_others_changed_parts_of_it() {
-    let mut story = Story::of(deployment_schema());
-    let containers = json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]);
-    story.apply("alice", &pod(&json!({"containers": containers})));
-    story.update("bob", |object| {
-        object["spec"]["template"]["spec"]["containers"][1]["image"] = json!("2");
-    });
-    let config = json!({"containers": [{"name": "a", "image": "1"}]});
-    let object = story.apply("alice", &pod(&config));
-    assert_eq!(*pod_spec(object), config);
-    assert_eq!(owned(object, "bob"), Value::Null);
 }
 
 #[test]
@@ -308,161 +233,6 @@ fn unowned_fields_outlive_the_applier_of_their_neighbours() {
     assert_eq!(object["metadata"]["labels"], json!({"server": "set"}));
     assert!(object.get("data").is_none());
     assert_eq!(object["metadata"]["name"], "c");
-}
-
-#[test]
-fn sets_merge_member_by_member() {
-    let mut story = Story::of(config_map_schema());
-    let with = |finalizers: &[&str]| {
-        let mut config = config_map(&json!({}));
-        config["metadata"]["finalizers"] = json!(finalizers);
-        config
-    };
-    story.apply("alice", &with(&["a/a", "b/b"]));
-    let object = story.apply("bob", &with(&["b/b", "c/c"]));
-    assert_eq!(
-        object["metadata"]["finalizers"],
-        json!(["a/a", "b/b", "c/c"])
-    );
-    let object = story.apply("alice", &with(&["c/c"]));
-    assert_eq!(object["metadata"]["finalizers"], json!(["b/b", "c/c"]));
-}
-
-#[test]
-fn atomic_values_are_replaced_and_owned_as_a_whole() {
-    let mut story = Story::of(deployment_schema());
-    let selector = |labels: &Value| deployment(&json!({"selector": {"matchLabels": labels}}));
-    story.apply("alice", &selector(&json!({"a": "1"})));
-    assert_eq!(
-        story.refusal("bob", &selector(&json!({"b": "1"}))),
-        "Apply failed with 1 conflict: conflict with \"alice\": .spec.selector"
-    );
-    let object = story.apply("alice", &selector(&json!({"b": "1"})));
-    assert_eq!(
-        object["spec"]["selector"],
-        json!({"matchLabels": {"b": "1"}})
-    );
-}
-
-#[test]
-fn items_come_in_applied_order_between_those_that_stay() {
-    let names = |names: &str| {
-        let names = names.chars().map(|c| json!({"name": c.to_string()}));
-        json!({"containers": names.collect::<Vec<_>>()})
-    };
-    // Live, applied, outcome.
-    for (live, applied, expected) in [
-        ("ab", "x", "abx"),
-        ("ab", "xa", "xab"),
-        ("ab", "ax", "abx"),
-        ("abc", "ca", "bca"),
-        ("abcd", "ba", "bcda"),
-        ("abc", "axc", "abxc"),
-        ("", "ba", "ba"),
-        ("ab", "", "ab"),
-    ] {
-        let mut story = Story::of(deployment_schema());
-        story.apply("alice", &pod(&names(live)));
-        let object = story.apply("bob", &pod(&names(applied)));
-        assert_eq!(pod_spec(object), &names(expected), "{live} + {applied}");
-    }
-}
-
-#[test]
-fn live_items_that_share_a_key_give_way_to_the_applied_one() {
-    let mut story = Story::of(deployment_schema());
-    let env = |env: Value| pod(&json!({"containers": [{"name": "c", "env": env}]}));
-    let twice = json!([{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}]);
-    story.live = Some(env(twice));
-    let config = env(json!([{"name": "A", "value": "3"}]));
-    let object = story.try_apply("alice", &config, true).unwrap();
-    let expected = json!([{"name": "A", "value": "3"}, {"name": "B"}]);
-    assert_eq!(pod_spec(object)["containers"][0]["env"], expected);
-}
-
-#[test]
-fn a_missing_protocol_is_tcp_when_ports_are_matched() {
-    let mut story = Story::of(deployment_schema());
-    let ports = |ports: Value| pod(&json!({"containers": [{"name": "c", "ports": ports}]}));
-    story.apply(
-        "alice",
-        &ports(json!([{"containerPort": 80, "protocol": "TCP"}])),
-    );
-    let config = ports(json!([{"containerPort": 80, "name": "web"},
-        {"containerPort": 80, "protocol": "UDP"}]));
-    let object = story.apply("alice", &config);
-    let expected = json!([{"containerPort": 80, "name": "web"},
-        {"containerPort": 80, "protocol": "UDP"}]);
-    assert_eq!(pod_spec(object)["containers"][0]["ports"], expected);
-}
-
-#[test]
-fn a_configuration_that_does_not_fit_is_refused_with_its_paths() {
-    let containers = |list: Value| pod(&json!({"containers": list}));
-    let twice = json!([{"name": "a"}, {"name": "a"}]);
-    let mut finalizers = deployment(&json!({}));
-    finalizers["metadata"]["finalizers"] = json!(["x", "x"]);
-    for (config, why) in [
-        (
-            containers(twice),
-            ".spec.template.spec.containers: duplicate entries for key [name=\"a\"]",
-        ),
-        (
-            finalizers,
-            ".metadata.finalizers: duplicate entries for key [=\"x\"]",
-        ),
-        (
-            deployment(&json!({"bogus": 1})),
-            ".spec.bogus: field not declared in schema",
-        ),
-        (
-            pod(&json!({"tolerations": [{"bogus": 1}]})),
-            ".spec.template.spec.tolerations[0].bogus: field not declared in schema",
-        ),
-        (
-            deployment(&json!({"replicas": "3"})),
-            ".spec.replicas: expected numeric (int or float), got \"3\"",
-        ),
-        (deployment(&json!([])), ".spec: expected map, got []"),
-        (
-            containers(json!([{"image": "x"}])),
-            ".spec.template.spec.containers: element 0: an item of a list with keys omits all \
-             key fields and they have no default",
-        ),
-        (
-            deployment(&json!({"a": 1, "b": 1})),
-            "errors:\n  .spec.a: field not declared in schema\n  .spec.b: field not declared in schema",
-        ),
-    ] {
-        let mut story = Story::of(deployment_schema());
-        let refused = story.try_apply("alice", &config, false).unwrap_err();
-        let expected =
-            format!("failed to create typed patch object (/d; /v1, Kind=Deployment): {why}");
-        assert_eq!(refused.to_string(), expected);
-        assert_eq!(ApiError::from(refused).code, 500);
-    }
-}
-
-#[test]
-fn managed_fields_and_foreign_versions_are_refused() {
-    for entries in [json!([]), json!([{}])] {
-        let mut config = config_map(&json!({}));
-        config["metadata"]["managedFields"] = entries;
-        let refused = Story::of(config_map_schema())
-            .try_apply("alice", &config, false)
-            .unwrap_err();
-        assert_eq!(ApiError::from(refused.clone()).code, 400);
-        assert_eq!(refused, Error::ManagedFields);
-    }
-    let mut config = config_map(&json!({}));
-    config["apiVersion"] = json!("v2");
-    let refused = Story::of(config_map_schema())
-        .try_apply("alice", &config, false)
-        .unwrap_err();
-    assert_eq!(
-        ApiError::from(refused).message,
-        "Incorrect version specified in apply patch. Specified patch version: v2, expected: v1"
-    );
 }
 
 #[test]
@@ -534,70 +304,40 @@ fn an_applier_keeps_one_entry_whatever_the_version() {
 }
 
 #[test]
-fn broken_stored_entries_are_reported_and_not_overwritten() {
-    let mut live = config_map(&json!({"a": "1"}));
-    live["metadata"]["managedFields"] = json!([{"manager": "x", "operation": "Odd"}]);
-    let config = config_map(&json!({"a": "1"}));
-    let refused = apply(
-        config_map_schema(),
-        Some(&live),
-        &config,
-        &stamp("a", T1),
-        true,
-    );
-    assert_eq!(refused.unwrap_err(), Error::Stored(BadEntry::Operation));
+fn an_object_keeps_its_identity_whatever_is_dropped() {
+    let mut story = Story::of(config_map_schema());
+    let mut config = config_map(&json!({"a": "1"}));
+    config["metadata"]["labels"] = json!({"x": "y"});
+    story.apply("alice", &config);
+    let nothing = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+    let object = story.apply("alice", &nothing);
+    let expected = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
+    assert_eq!(*object, expected);
 }
 
 #[test]
-fn what_a_custom_resource_leaves_open_merges_as_deduced() {
-    let mut set = Schemas::default();
-    let open = set.add(Node {
-        ty: Type::Object,
-        preserve_unknown: true,
-        ..Node::default()
+fn a_map_goes_with_its_last_entry() {
+    let mut story = Story::of(config_map_schema());
+    story.update("bob", |object| {
+        object["metadata"]["labels"] = json!({"b": "1"});
     });
-    let text = set.add(Node {
-        ty: Type::String,
-        ..Node::default()
+    let mut config = config_map(&json!({"k": "v"}));
+    config["metadata"]["labels"] = json!({"a": "1"});
+    story.apply("alice", &config);
+    // Bob still owns the map, and nothing in it.
+    story.update("bob", |object| {
+        object["metadata"]["labels"] = json!({"a": "1"});
     });
-    let tags = set.add(Node {
-        ty: Type::Array,
-        items: Some(text),
-        list_type: ListType::Set,
-        ..Node::default()
-    });
-    let root = set.add(Node {
-        ty: Type::Object,
-        properties: [("spec".into(), open), ("tags".into(), tags)].into(),
-        ..Node::default()
-    });
-    let object = |spec: Value, tags: Value| json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "spec": spec, "tags": tags});
-    let first = object(json!({"a": {"b": 1}, "l": [1, 2]}), json!(["x"]));
-    let live = apply(set.at(root), None, &first, &stamp("alice", T1), false).unwrap();
-    let second = object(json!({"a": {"c": 1}}), json!(["y"]));
-    let live = apply(
-        set.at(root),
-        Some(&live.object),
-        &second,
-        &stamp("bob", T1),
-        false,
-    )
-    .unwrap();
-    assert_eq!(
-        live.object["spec"],
-        json!({"a": {"b": 1, "c": 1}, "l": [1, 2]})
-    );
-    assert_eq!(live.object["tags"], json!(["x", "y"]));
-    let list = object(json!({"l": [3]}), json!([]));
-    let refused = apply(
-        set.at(root),
-        Some(&live.object),
-        &list,
-        &stamp("bob", T1),
-        false,
-    );
-    assert_eq!(
-        refused.unwrap_err().to_string(),
-        "Apply failed with 1 conflict: conflict with \"alice\": .spec.l"
-    );
+    let object = story.apply("alice", &config_map(&json!({"k": "v"})));
+    assert!(object["metadata"].get("labels").is_none());
+    assert_eq!(owned(object, "bob")["f:metadata"], Value::Null);
+}
+
+#[test]
+fn a_null_claims_a_container_without_emptying_it() {
+    let mut story = Story::of(config_map_schema());
+    story.apply("bob", &config_map(&json!({"b": "1"})));
+    let object = story.apply("alice", &config_map(&Value::Null));
+    assert_eq!(object["data"], json!({"b": "1"}));
+    assert_eq!(owned(object, "alice"), json!({"f:data": {}}));
 }

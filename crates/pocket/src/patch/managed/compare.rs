@@ -30,6 +30,11 @@ impl Comparison {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
+    /// What whoever made the change now owns.
+    pub fn taken(&self) -> FieldSet {
+        self.modified.clone().union(self.added.clone())
+    }
+
     /// The same comparison with each set passed through `f`.
     #[must_use]
     pub fn map(self, f: impl Fn(FieldSet) -> FieldSet) -> Self {
@@ -40,14 +45,18 @@ impl Comparison {
         }
     }
 
-    fn push(&mut self, element: impl FnOnce() -> Element, child: Self) {
-        if child.is_empty() {
-            return;
+    /// Most fields are equal, and a field that is not is rarely in two of the sets: the element
+    /// is made only where it is needed.
+    fn push(&mut self, element: impl Fn() -> Element, child: Self) {
+        for (set, child) in [
+            (&mut self.added, child.added),
+            (&mut self.modified, child.modified),
+            (&mut self.removed, child.removed),
+        ] {
+            if !child.is_empty() {
+                set.push(element(), child);
+            }
         }
-        let element = element();
-        self.added.push(element.clone(), child.added);
-        self.modified.push(element.clone(), child.modified);
-        self.removed.push(element, child.removed);
     }
 
     fn sort(&mut self) {
@@ -68,7 +77,7 @@ pub fn compare(schema: Schema<'_>, old: Option<&Value>, new: &Value) -> Comparis
 enum Old<'v> {
     /// Nothing.
     Absent,
-    /// Part of an object of which nothing was set: see [`zero`].
+    /// A part that is there although nobody set it: see [`zero`].
     Zero,
     /// This.
     Is(&'v Value),
@@ -83,9 +92,10 @@ impl<'v> Old<'v> {
     }
 
     fn field(self, schema: Option<Schema<'_>>, name: &str) -> Old<'v> {
-        match self {
-            Self::Is(value) => value.get(name).map_or(Old::Absent, Old::Is),
-            Self::Zero if zero::has(schema, name) => Old::Zero,
+        let there = self.value().and_then(|value| value.get(name));
+        match (there, self) {
+            (Some(value), _) => Old::Is(value),
+            (None, Self::Is(_) | Self::Zero) if zero::has(schema, name) => Old::Zero,
             _ => Old::Absent,
         }
     }

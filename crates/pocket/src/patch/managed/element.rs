@@ -74,9 +74,7 @@ impl Element {
             }
             "k" => {
                 let keys: Map<String, Value> = serde_json::from_str(rest).map_err(|_| bad())?;
-                let mut keys: Vec<_> = keys.iter().map(|(k, v)| (k.as_str(), v)).collect();
-                keys.sort_unstable_by_key(|(name, _)| *name);
-                Ok(Self::key(keys.into_iter()))
+                Ok(Self::key(keys.iter().map(|(k, v)| (k.as_str(), v))))
             }
             _ => Err(bad()),
         }

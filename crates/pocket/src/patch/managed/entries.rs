@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{BadFields, FieldSet, Stamp};
+use super::{BadFields, Comparison, FieldSet, Stamp};
 
 /// More Update entries than this are joined, oldest first.
 const MOST_UPDATERS: usize = 10;
@@ -107,8 +107,15 @@ impl Managers {
         self.0.iter()
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
-        self.0.iter_mut()
+    /// Takes from every owner what somebody else changed or removed.
+    pub(crate) fn give_up(&mut self, changes: &Comparison) {
+        for entry in &mut self.0 {
+            let fields = std::mem::take(&mut entry.fields);
+            entry.fields = fields
+                .difference(&changes.modified)
+                .difference(&changes.added)
+                .difference(&changes.removed);
+        }
     }
 
     /// Every path somebody owns.

@@ -4,7 +4,7 @@
 //! of a map and an item of a list exist because somebody put them there, so they are claimed too.
 //! An empty map or a null has no parts, and is claimed as it stands.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Element, FieldSet,
@@ -26,7 +26,7 @@ fn claim(schema: Option<Schema<'_>>, value: &Value) -> FieldSet {
             for (name, value) in fields {
                 let (below, named) = shape::part(schema, name);
                 let mut child = claim(below, value);
-                if !named || is_void(value) {
+                if !named || value.as_object().is_some_and(Map::is_empty) {
                     child.own();
                 }
                 set.push(Element::field(name), child);
@@ -45,12 +45,4 @@ fn claim(schema: Option<Schema<'_>>, value: &Value) -> FieldSet {
     }
     set.sort();
     set
-}
-
-fn is_void(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(fields) => fields.is_empty(),
-        _ => false,
-    }
 }

@@ -62,6 +62,16 @@ impl FieldSet {
         }
     }
 
+    /// Whether every member is one of `other` too.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        let below = |(element, child): &(Element, Self)| {
+            other
+                .child(element)
+                .is_some_and(|theirs| child.is_subset(theirs))
+        };
+        (other.owned || !self.owned) && self.children.iter().all(below)
+    }
+
     /// What the set says below `element`.
     pub fn child(&self, element: &Element) -> Option<&Self> {
         let at = self.position(element).ok()?;

@@ -94,10 +94,10 @@ pub fn track_update(schema: Schema<'_>, live: Option<&Value>, new: &mut Value, s
     let stored = live.map_or(&Value::Null, |live| &live["metadata"]["managedFields"]);
     let changes = changes(schema, live, new, stamp.scope);
     let managers = match known(requested, stored, stamp) {
-        Known::Stored if changes.is_empty() && live.is_some() => {
-            return put_managed_fields(new, stored.clone());
+        Known::Stored(echo) if changes.is_empty() && live.is_some() => {
+            return put_managed_fields(new, echo.unwrap_or_else(|| stored.clone()));
         }
-        Known::Stored => Managers::decode(stored).unwrap_or_default(),
+        Known::Stored(_) => Managers::decode(stored).unwrap_or_default(),
         Known::Requested(managers) => managers,
     };
     if live.is_some() && managers.is_empty() {
@@ -112,24 +112,25 @@ fn changes(schema: Schema<'_>, live: Option<&Value>, new: &Value, scope: Scope) 
 
 /// Where the entries an update starts from are.
 enum Known {
-    Stored,
+    /// As stored; with the request's own copy, if it sent the same back.
+    Stored(Option<Value>),
     Requested(Managers),
 }
 
 fn known(requested: Option<Value>, stored: &Value, stamp: &Stamp<'_>) -> Known {
     let Some(requested) = requested else {
-        return Known::Stored;
+        return Known::Stored(None);
     };
-    if stamp.subresource.is_some() || requested == *stored {
-        return Known::Stored;
+    if requested == *stored {
+        return Known::Stored(Some(requested));
+    }
+    if stamp.subresource.is_some() {
+        return Known::Stored(None);
     }
     if is_reset(&requested) {
         return Known::Requested(Managers::default());
     }
-    match Managers::decode(&requested) {
-        Ok(managers) if !managers.is_empty() => Known::Requested(managers),
-        _ => Known::Stored,
-    }
+    Managers::decode(&requested).map_or(Known::Stored(None), Known::Requested)
 }
 
 fn is_reset(requested: &Value) -> bool {
@@ -141,12 +142,8 @@ fn is_reset(requested: &Value) -> bool {
 }
 
 fn record(mut managers: Managers, changes: Comparison, stamp: &Stamp<'_>) -> Managers {
+    managers.give_up(&changes);
     let taken = changes.modified.union(changes.added);
-    for entry in managers.iter_mut() {
-        let fields = std::mem::take(&mut entry.fields);
-        let fields = fields.difference(&taken).difference(&changes.removed);
-        entry.fields = fields;
-    }
     if !taken.is_empty() {
         managers.join(Entry::by(stamp, Operation::Update, taken));
     }
@@ -158,7 +155,7 @@ fn record(mut managers: Managers, changes: Comparison, stamp: &Stamp<'_>) -> Man
 /// Takes the stored `managedFields` back if nothing but their times would change, so that a write
 /// that changes nothing leaves the object byte for byte as it was.
 ///
-/// Apply does this itself; it is for callers that change the object afterwards.
+/// For callers of apply, who change the object afterwards: only they see whether it is the same.
 pub fn keep_times(live: &Value, new: &mut Value) {
     if same_but_times(live, new) {
         put_managed_fields(new, live["metadata"]["managedFields"].clone());
@@ -166,18 +163,17 @@ pub fn keep_times(live: &Value, new: &mut Value) {
 }
 
 fn same_but_times(live: &Value, new: &Value) -> bool {
-    let (Some(a), Some(b)) = (live.as_object(), new.as_object()) else {
-        return false;
-    };
-    same_without("metadata", a, b) && same_metadata(&live["metadata"], &new["metadata"])
+    let [a, b] = [live, new].map(|object| &object["metadata"]["managedFields"]);
+    same_but_entries(live, new) && same_entries(a, b)
 }
 
-fn same_metadata(live: &Value, new: &Value) -> bool {
-    let (Some(a), Some(b)) = (live.as_object(), new.as_object()) else {
-        return live == new;
+/// The objects differ in their managed fields at most.
+pub(crate) fn same_but_entries(live: &Value, new: &Value) -> bool {
+    let fields = |a: &Value, b: &Value, without| match (a.as_object(), b.as_object()) {
+        (Some(a), Some(b)) => same_without(without, a, b),
+        _ => a == b,
     };
-    same_without("managedFields", a, b)
-        && same_entries(&live["managedFields"], &new["managedFields"])
+    fields(live, new, "metadata") && fields(&live["metadata"], &new["metadata"], "managedFields")
 }
 
 /// A new time may also have moved an entry.

@@ -1,8 +1,8 @@
 //! The parts a built-in object has before anybody set them.
 //!
 //! A Kubernetes server holds a built-in object as a struct whose inner structs are there from the
-//! start (`spec`, `template`, `strategy`) unless they are optional. On create those are not new,
-//! so their writer does not own them as such: `f:spec: {"f:replicas"}` has no `.`, while
+//! start (`spec`, `template`, `strategy`) unless they are optional. Those are never new, so their
+//! writer does not own them as such: `f:spec: {"f:replicas"}` has no `.`, while
 //! `f:rollingUpdate`, which is optional, has one. A custom object starts from nothing.
 
 use crate::schema::{Schema, Type};
@@ -20,14 +20,11 @@ const ALWAYS: &[(&str, &str)] = &[
     ("resources", "accessModes"),
 ];
 
-/// Whether the field `name` of a struct of type `schema`, itself always there, is always there.
+/// Whether the field `name` is there wherever a struct of type `schema` is.
 pub(super) fn has(schema: Option<Schema<'_>>, name: &str) -> bool {
-    let Some(schema) = schema else {
+    let Some(schema) = schema.filter(|schema| schema.is_builtin()) else {
         return false;
     };
-    if !schema.is_builtin() {
-        return name == "metadata";
-    }
     let Some(part) = schema.property(name) else {
         return false;
     };

@@ -132,4 +132,25 @@ proptest! {
         let changes = compare(deployment_schema(), Some(object), &b);
         prop_assert!(changes.added.is_empty() && changes.modified.is_empty());
     }
+
+    #[test]
+    fn what_is_there_was_put_there_by_exactly_one_updater(
+        writes in collection::vec((0..3_usize, config()), 1..5),
+    ) {
+        let mut story = Story::of(deployment_schema());
+        for (writer, config) in writes {
+            story.update(["a", "b", "c"][writer], |object| *object = config);
+        }
+        let object = story.live.unwrap();
+        let managers = Managers::of(&object).unwrap();
+        let mut all = FieldSet::default();
+        for entry in managers.iter() {
+            prop_assert!(entry.fields.intersection(&all).is_empty());
+            all = all.union(entry.fields.clone());
+        }
+        let present = compare(deployment_schema(), None, &object);
+        let present = present.added.union(present.modified).difference(untracked());
+        // Tracking ends for good when the last owned field goes.
+        prop_assert!(all == present || managers.is_empty());
+    }
 }

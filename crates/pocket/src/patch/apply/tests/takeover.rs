@@ -83,3 +83,35 @@ fn a_value_somebody_changed_since_is_still_a_conflict() {
         "Apply failed with 1 conflict: conflict with \"edit\" using v1: .data.a"
     );
 }
+
+#[test]
+fn a_configuration_of_another_version_yields_nothing() {
+    let mut story = client_side(&json!({"a": "1"}));
+    let live = story.live.as_mut().unwrap();
+    let metadata = live["metadata"].as_object_mut().unwrap();
+    metadata.remove("managedFields");
+    let text = metadata["annotations"][ANNOTATION].as_str().unwrap();
+    let other = text.replace("\"v1\"", "\"v0\"");
+    metadata["annotations"][ANNOTATION] = json!(other);
+    assert_eq!(
+        story.refusal("kubectl", &config_map(&json!({"a": "2"}))),
+        "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.a"
+    );
+}
+
+#[test]
+fn a_configuration_too_big_for_an_annotation_drops_it() {
+    let mut story = client_side(&json!({"a": "1"}));
+    let config = config_map(&json!({"a": "x".repeat(256 * 1024)}));
+    let object = story.apply("kubectl", &config);
+    assert!(object["metadata"]["annotations"].get(ANNOTATION).is_none());
+}
+
+#[test]
+fn what_client_side_apply_owns_through_a_subresource_stays_there() {
+    let mut story = client_side(&json!({"a": "1", "b": "1"}));
+    let live = story.live.as_mut().unwrap();
+    live["metadata"]["managedFields"][0]["subresource"] = json!("odd");
+    let object = story.apply("kubectl", &config_map(&json!({"a": "1"})));
+    assert_eq!(object["data"], json!({"a": "1", "b": "1"}));
+}

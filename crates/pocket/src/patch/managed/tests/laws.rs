@@ -30,6 +30,11 @@ fn set_of(paths: &[Vec<Element>]) -> FieldSet {
     set
 }
 
+fn both_within(left: &FieldSet, right: &FieldSet) -> bool {
+    let both = left.intersection(right);
+    both.is_subset(left) && both.is_subset(right)
+}
+
 proptest! {
     #[test]
     fn fields_v1_round_trips(paths in paths()) {
@@ -59,6 +64,9 @@ proptest! {
         // Canonical: the same members make the same value, however it came about.
         prop_assert_eq!(&difference.union(both), &left);
         prop_assert!(left.clone().difference(&left).is_empty());
+        let within = a.iter().all(|path| right.contains(path));
+        prop_assert_eq!(left.is_subset(&right), within);
+        prop_assert!(both_within(&left, &right));
     }
 
     #[test]
