@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::{Change, Record, frame::RawRecord};
+use super::{Change, Record, record::RawRecord};
 
 /// A version of an object: its revision and value.
 type Version<'a> = (u64, &'a [u8]);
