@@ -21,6 +21,7 @@
 //! log-<revision>.seg              the writes after that revision, in order
 //! ```
 
+mod chain;
 mod disk;
 mod error;
 #[cfg(test)]
@@ -28,8 +29,10 @@ pub(crate) mod faulty;
 mod folder;
 mod format;
 mod frame;
+mod header;
 mod layout;
 mod log;
+mod record;
 mod recovery;
 mod replay;
 mod snapshot;
@@ -46,10 +49,7 @@ pub use self::{
     folder::FolderDisk,
     snapshot::{Compaction, Snapshot},
 };
-use self::{
-    frame::{PAYLOAD_LIMIT, record_len},
-    log::Log,
-};
+use self::{frame::PAYLOAD_LIMIT, log::Log, record::record_len};
 
 /// One write of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]

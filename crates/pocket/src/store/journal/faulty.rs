@@ -263,7 +263,7 @@ fn lengthens(len: &mut usize, change: &Pending) -> bool {
 }
 
 /// Writes some sectors of `bytes`. They are small here so that small writes have many.
-fn tear(file: &mut Vec<u8>, offset: usize, bytes: &[u8], loss: Loss, dice: &mut Dice) {
+fn tear(file: &mut [u8], offset: usize, bytes: &[u8], loss: Loss, dice: &mut Dice) {
     const SECTOR: usize = 16;
     let mut at = offset;
     while at < offset + bytes.len() {

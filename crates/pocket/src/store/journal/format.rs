@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::{
     Disk, Error,
-    frame::{FILE_HEADER, is_blank},
+    frame::is_blank,
+    header::FILE_HEADER,
     layout::{self, FORMAT, Layout, NEW_FORMAT},
     log::Log,
 };

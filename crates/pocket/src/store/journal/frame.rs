@@ -1,6 +1,6 @@
 //! How bytes lie in a file: a file header, then frames, each holding records. Pure.
 //!
-//! All numbers are little-endian. A frame is the unit of atomicity: its checksums decide whether
+//! All numbers are little-endian. A [frame](Frame) is the unit of atomicity: its checksums decide whether
 //! all of its records exist or none. They also cover where the frame lies (file and offset), so
 //! that a frame that was stored *inside* an object, or copied elsewhere, is never taken for one.
 //!
@@ -12,71 +12,18 @@
 //!
 //! The header's own checksum makes the payload length trustworthy even if the payload is torn.
 
-use bytes::Bytes;
+use super::{
+    Record,
+    header::{u32_at, u64_at},
+    record,
+};
 
-use super::Record;
-
-/// Size of the header of every file.
-pub(super) const FILE_HEADER: usize = 32;
 /// Size of the header of every frame.
 pub(super) const FRAME_HEADER: usize = 36;
 /// The largest payload of a frame.
 pub(super) const PAYLOAD_LIMIT: usize = 1 << 30;
 
-const RECORD_HEADER: usize = 16;
 const MARK: [u8; 4] = *b"\xf7NPF";
-const VERSION: u32 = 1;
-const DELETED: u32 = u32::MAX;
-
-/// What a file is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FileKind {
-    Log,
-    Snapshot,
-}
-
-impl FileKind {
-    fn magic(self) -> [u8; 8] {
-        match self {
-            Self::Log => *b"NEAPLOG\n",
-            Self::Snapshot => *b"NEAPSNP\n",
-        }
-    }
-}
-
-/// The beginning of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FileHeader {
-    pub(super) kind: FileKind,
-    /// A log is always a multiple of this long; zero in a snapshot.
-    pub(super) step: u32,
-    /// The revision before the first record of a log; the revision of a snapshot.
-    pub(super) base: u64,
-}
-
-impl FileHeader {
-    pub(super) fn encode(self) -> [u8; FILE_HEADER] {
-        let mut bytes = [0; FILE_HEADER];
-        bytes[..8].copy_from_slice(&self.kind.magic());
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.step.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.base.to_le_bytes());
-        let checksum = crc32c::crc32c(&bytes[..28]);
-        bytes[28..].copy_from_slice(&checksum.to_le_bytes());
-        bytes
-    }
-
-    /// The header of `file`, if it begins with a sound one of this kind.
-    pub(super) fn decode(kind: FileKind, file: &[u8]) -> Option<Self> {
-        let bytes = file.get(..FILE_HEADER)?;
-        let header = Self {
-            kind,
-            step: u32_at(bytes, 12)?,
-            base: u64_at(bytes, 16)?,
-        };
-        (header.encode() == *bytes).then_some(header)
-    }
-}
 
 /// What a frame says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,14 +165,7 @@ impl FrameBuffer {
     }
 
     pub(super) fn push(&mut self, record: &Record) {
-        let value = record.value.as_deref();
-        let value_len = value.map_or(DELETED, |value| value.len() as u32);
-        self.0.extend_from_slice(&record.revision.to_le_bytes());
-        self.0
-            .extend_from_slice(&(record.key.len() as u32).to_le_bytes());
-        self.0.extend_from_slice(&value_len.to_le_bytes());
-        self.0.extend_from_slice(&record.key);
-        self.0.extend_from_slice(value.unwrap_or_default());
+        record::encode(record, &mut self.0);
     }
 
     pub(super) fn payload_len(&self) -> usize {
@@ -254,49 +194,4 @@ impl FrameBuffer {
         header[32..].copy_from_slice(&checksum.to_le_bytes());
         &self.0
     }
-}
-
-/// The size of a record in a payload.
-pub(super) fn record_len(record: &Record) -> usize {
-    RECORD_HEADER + record.key.len() + record.value.as_ref().map_or(0, Bytes::len)
-}
-
-/// A record where it lies in a file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RawRecord<'a> {
-    pub(super) revision: u64,
-    pub(super) key: &'a [u8],
-    pub(super) value: Option<&'a [u8]>,
-}
-
-impl<'a> RawRecord<'a> {
-    /// Takes the first record off `payload`; `None` if there is no whole record.
-    pub(super) fn take(payload: &mut &'a [u8]) -> Option<Self> {
-        let revision = u64_at(payload, 0)?;
-        let key_len = u32_at(payload, 8)? as usize;
-        let value_len = u32_at(payload, 12)?;
-        let (key, rest) = payload[RECORD_HEADER..].split_at_checked(key_len)?;
-        let (value, rest) = if value_len == DELETED {
-            (None, rest)
-        } else {
-            let (value, rest) = rest.split_at_checked(value_len as usize)?;
-            (Some(value), rest)
-        };
-        *payload = rest;
-        Some(Self {
-            revision,
-            key,
-            value,
-        })
-    }
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    let bytes = bytes.get(offset..offset + 4)?;
-    Some(u32::from_le_bytes(bytes.try_into().ok()?))
-}
-
-fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
-    let bytes = bytes.get(offset..offset + 8)?;
-    Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::{
     Disk, DiskFile, Error, Record,
-    frame::{FILE_HEADER, FileHeader, FileKind, FrameBuffer, FrameKind},
+    frame::{FrameBuffer, FrameKind},
+    header::{FILE_HEADER, FileHeader, FileKind},
     layout,
 };
 

@@ -7,24 +7,36 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::{Change, Record, frame::RawRecord};
+use super::{Change, Record, record::RawRecord};
 
 /// A version of an object: its revision and value.
 type Version<'a> = (u64, &'a [u8]);
 
 #[derive(Debug)]
 pub(super) struct Replay<'a> {
-    live: HashMap<&'a [u8], Version<'a>>,
-    tail: VecDeque<(RawRecord<'a>, Option<Version<'a>>)>,
+    /// Every key with its version, if it exists. In the order of the snapshot, which is usually
+    /// that of the keys, so that little is left to sort.
+    slots: Vec<(&'a [u8], Option<Version<'a>>)>,
+    by_key: HashMap<&'a [u8], usize>,
+    tail: VecDeque<Write<'a>>,
     tail_limit: usize,
     tail_after: u64,
+}
+
+/// A write of a log, with what it replaced.
+#[derive(Debug)]
+struct Write<'a> {
+    slot: usize,
+    record: RawRecord<'a>,
+    previous: Option<Version<'a>>,
 }
 
 impl<'a> Replay<'a> {
     /// Begins with no objects at revision `base`.
     pub(super) fn new(base: u64, tail_limit: usize) -> Self {
         Self {
-            live: HashMap::new(),
+            slots: Vec::new(),
+            by_key: HashMap::new(),
             tail: VecDeque::new(),
             tail_limit,
             tail_after: base,
@@ -33,83 +45,91 @@ impl<'a> Replay<'a> {
 
     /// An object of a snapshot.
     pub(super) fn restore(&mut self, record: RawRecord<'a>) {
-        if let Some(value) = record.value {
-            self.live.insert(record.key, (record.revision, value));
-        }
+        self.set(&record);
     }
 
     /// A write of a log.
     pub(super) fn apply(&mut self, record: RawRecord<'a>) {
-        let previous = match record.value {
-            Some(value) => self.live.insert(record.key, (record.revision, value)),
-            None => self.live.remove(record.key),
-        };
-        self.tail.push_back((record, previous));
+        let (slot, previous) = self.set(&record);
+        self.tail.push_back(Write {
+            slot,
+            record,
+            previous,
+        });
         if self.tail.len() > self.tail_limit
-            && let Some((dropped, _)) = self.tail.pop_front()
+            && let Some(dropped) = self.tail.pop_front()
         {
-            self.tail_after = dropped.revision;
+            self.tail_after = dropped.record.revision;
         }
+    }
+
+    fn set(&mut self, record: &RawRecord<'a>) -> (usize, Option<Version<'a>>) {
+        let version = record.value.map(|value| (record.revision, value));
+        let next = self.slots.len();
+        let slot = *self.by_key.entry(record.key).or_insert(next);
+        if slot == next {
+            self.slots.push((record.key, version));
+            return (slot, None);
+        }
+        (slot, std::mem::replace(&mut self.slots[slot].1, version))
     }
 
     /// The objects by key, the tail, and the revision after which the tail begins.
     pub(super) fn finish(self) -> (Vec<Record>, Vec<Change>, u64) {
-        let mut live: Vec<_> = self.live.into_iter().collect();
-        live.sort_unstable_by_key(|(key, _)| *key);
-        let live: Vec<Record> = live.into_iter().map(|(k, v)| record(k, v)).collect();
+        let slots: Vec<Option<Record>> = self
+            .slots
+            .iter()
+            .map(|(key, version)| version.map(|version| copy(key, version)))
+            .collect();
         let mut copies = Copies {
-            live: &live,
+            slots: &slots,
             others: HashMap::new(),
         };
-        let tail = self
-            .tail
-            .into_iter()
-            .map(|(written, previous)| Change {
-                previous: previous.map(|version| copies.of(written.key, version)),
-                record: match written.value {
-                    Some(value) => copies.of(written.key, (written.revision, value)),
-                    None => deletion(&written),
-                },
-            })
-            .collect();
+        let tail = self.tail.iter().map(|write| copies.change(write)).collect();
+        let mut live: Vec<Record> = slots.into_iter().flatten().collect();
+        live.sort_by(|a, b| a.key.cmp(&b.key));
         (live, tail, self.tail_after)
     }
 }
 
 /// Makes sure that each version is in memory once, however often the tail speaks of it.
-struct Copies<'l> {
-    live: &'l [Record],
+struct Copies<'s> {
+    slots: &'s [Option<Record>],
     /// By revision, which is one write's alone.
     others: HashMap<u64, Record>,
 }
 
 impl Copies<'_> {
-    fn of(&mut self, key: &[u8], version: Version<'_>) -> Record {
-        let found = self.live.binary_search_by(|record| (*record.key).cmp(key));
-        if let Some(record) = found.ok().map(|at| &self.live[at])
-            && record.revision == version.0
-        {
-            return record.clone();
+    fn change(&mut self, write: &Write<'_>) -> Change {
+        let raw = &write.record;
+        Change {
+            previous: write.previous.map(|old| self.of(write.slot, raw.key, old)),
+            record: match raw.value {
+                Some(value) => self.of(write.slot, raw.key, (raw.revision, value)),
+                None => Record {
+                    revision: raw.revision,
+                    key: Bytes::copy_from_slice(raw.key),
+                    value: None,
+                },
+            },
         }
-        self.others
-            .entry(version.0)
-            .or_insert_with(|| record(key, version))
-            .clone()
+    }
+
+    fn of(&mut self, slot: usize, key: &[u8], version: Version<'_>) -> Record {
+        match &self.slots[slot] {
+            Some(live) if live.revision == version.0 => live.clone(),
+            _ => {
+                let other = self.others.entry(version.0);
+                other.or_insert_with(|| copy(key, version)).clone()
+            }
+        }
     }
 }
 
-fn record(key: &[u8], (revision, value): Version<'_>) -> Record {
+fn copy(key: &[u8], (revision, value): Version<'_>) -> Record {
     Record {
         revision,
         key: Bytes::copy_from_slice(key),
         value: Some(Bytes::copy_from_slice(value)),
-    }
-}
-
-fn deletion(raw: &RawRecord<'_>) -> Record {
-    Record {
-        revision: raw.revision,
-        key: Bytes::copy_from_slice(raw.key),
-        value: None,
     }
 }

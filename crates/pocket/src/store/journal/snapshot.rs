@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use super::{
     Disk, DiskFile, Error, Record,
-    frame::{
-        FILE_HEADER, FileHeader, FileKind, FrameBuffer, FrameKind, PAYLOAD_LIMIT, Place, RawRecord,
-        record_len,
-    },
+    frame::{FrameBuffer, FrameKind, PAYLOAD_LIMIT, Place},
+    header::{FILE_HEADER, FileHeader, FileKind},
     layout,
+    record::{RawRecord, record_len},
     recovery::LoadedFile,
     replay::Replay,
 };

@@ -249,6 +249,6 @@ fn a_log_stored_as_a_value_is_only_a_value() {
     journal.append(std::slice::from_ref(&record)).unwrap();
     assert_eq!(open(&other.copy()).unwrap().1.live, vec![record]);
     // Looks like a write that was cut short at its beginning, with whole frames after it.
-    other.tamper(&layout::log(0), |file| file[frame::FILE_HEADER] ^= 1);
+    other.tamper(&layout::log(0), |file| file[header::FILE_HEADER] ^= 1);
     assert_eq!(open(&other).unwrap().1.revision, 0);
 }
