@@ -1,5 +1,11 @@
 //! `neap up` as its users run it: the binary, its files, its socket and its end.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
 mod client;
 mod running;
 
@@ -17,9 +23,12 @@ use running::Place;
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     entries
-        .flat_map(|entry| match entry.file_type().unwrap().is_dir() {
-            true => files(&entry.path()),
-            false => vec![entry.path()],
+        .flat_map(|entry| {
+            if entry.file_type().unwrap().is_dir() {
+                files(&entry.path())
+            } else {
+                vec![entry.path()]
+            }
         })
         .collect()
 }
