@@ -86,7 +86,11 @@ fn report(name: &str, watch: Stopwatch, result: Result<Findings>) -> bool {
         ..Findings::default()
     });
     let holds = findings.problems.is_empty();
-    let mark = if holds { "✓" } else { "✗" };
+    let mark = match (holds, findings.notes.is_empty()) {
+        (true, true) => "✓",
+        (true, false) => "!",
+        (false, _) => "✗",
+    };
     println!(" {mark} {name:<20} {:<52} {watch:>8}", findings.detail);
     for problem in &findings.problems {
         println!("   ✗ {}", problem.replace('\n', "\n     "));

@@ -41,7 +41,34 @@ pub(crate) fn packages() -> Result<Vec<Package>> {
         "--filter-platform",
         PLATFORM,
     ]))?;
-    parse(&serde_json::from_str(&text)?).context("cargo metadata is not as expected")
+    let packages = parse(&serde_json::from_str(&text)?);
+    let mut packages = packages.context("cargo metadata is not as expected")?;
+    let built = built()?;
+    packages.retain(|package| built.contains(&(package.name.clone(), package.version.clone())));
+    Ok(packages)
+}
+
+/// Name and version of what is really built: the metadata also lists optional dependencies that
+/// no feature of ours turns on.
+fn built() -> Result<HashSet<(String, String)>> {
+    let text = process::output(process::cargo().args([
+        "tree",
+        "--workspace",
+        "--locked",
+        "--edges=all",
+        "--prefix=none",
+        "--format={p}",
+        "--target",
+        PLATFORM,
+    ]))?;
+    Ok(text.lines().filter_map(name_and_version).collect())
+}
+
+/// Of a line such as `name v1.2.3 (proc-macro)`; lines about features are no packages.
+fn name_and_version(line: &str) -> Option<(String, String)> {
+    let mut words = line.split_whitespace();
+    let (name, version) = (words.next()?, words.next()?);
+    Some((name.to_owned(), version.strip_prefix('v')?.to_owned()))
 }
 
 fn parse(metadata: &Value) -> Option<Vec<Package>> {
@@ -77,4 +104,25 @@ fn parse_package(package: &Value, ours: &HashSet<String>) -> Option<Package> {
         registry: text("source").is_some_and(|source| !source.starts_with("git+")),
         dependencies: dependencies.collect::<Option<_>>()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_told_from_features() {
+        let some = |name: &str, version: &str| Some((name.to_owned(), version.to_owned()));
+        for (line, expected) in [
+            ("syn v2.0.1", some("syn", "2.0.1")),
+            (
+                "serde_derive v1.0.2 (proc-macro) (*)",
+                some("serde_derive", "1.0.2"),
+            ),
+            ("syn feature \"default\"", None),
+            ("", None),
+        ] {
+            assert_eq!(name_and_version(line), expected, "{line}");
+        }
+    }
 }

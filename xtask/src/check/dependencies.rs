@@ -21,20 +21,24 @@ const ACCEPTED: [&str; 11] = [
 ];
 
 /// Crates that are there in more than one version, and why we put up with it.
-const DUPLICATES: [(&str, &str); 7] = [
-    ("base64", "kube has moved on to 0.23"),
-    ("bit-vec", "proptest and the CEL parser are a step apart"),
-    ("bitflags", "the CEL parser still uses 1.x"),
+const DUPLICATES: [(&str, &str); 5] = [
+    (
+        "base64",
+        "kube-client and pem have moved to 0.23; cel and k8s-openapi have not",
+    ),
     (
         "getrandom",
-        "rand, tempfile and ahash are a step apart each",
+        "tempfile has moved to 0.4; ahash, below cel, has not",
     ),
-    ("hashbrown", "indexmap and the CEL parser are a step apart"),
+    (
+        "hashbrown",
+        "indexmap has moved to 0.17; kube-runtime has not",
+    ),
     (
         "syn",
         "derive macros are moving from 2 to 3; build time only",
     ),
-    ("untrusted", "aws-lc-rs and webpki are a step apart"),
+    ("untrusted", "webpki has moved to 0.9; aws-lc-rs has not"),
 ];
 
 pub(super) fn licences(project: &Project) -> Findings {
