@@ -6,7 +6,7 @@
 use std::{
     fs::{File, Permissions, TryLockError},
     io::{self, Write},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -84,6 +84,7 @@ impl Folder {
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(0o600)
             .open(&lock_path)
             .map_err(unusable)?;
         match lock.try_lock() {
@@ -95,8 +96,7 @@ impl Folder {
             }
             Err(TryLockError::Error(source)) => return Err(unusable(source)),
         }
-        lock.set_permissions(Permissions::from_mode(0o600))
-            .and_then(|()| lock.set_len(0))
+        lock.set_len(0)
             .and_then(|()| writeln!(lock, "{}", std::process::id()))
             .map_err(unusable)?;
         Ok(Self::Kept { path, _lock: lock })

@@ -22,13 +22,18 @@ pub(super) enum Error {
     Users { path: PathBuf },
     #[error("the file is there already and neap did not write it")]
     Foreign { path: PathBuf },
+    #[error("there is no folder {}", folder.display())]
+    NoFolder { path: PathBuf, folder: PathBuf },
     #[error("it cannot be written")]
     File { path: PathBuf, source: io::Error },
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let (Error::Users { path } | Error::Foreign { path } | Error::File { path, .. }) = &error;
+        let (Error::Users { path }
+        | Error::Foreign { path }
+        | Error::NoFolder { path, .. }
+        | Error::File { path, .. }) = &error;
         let what = format!("cannot write the kubeconfig {}", path.display());
         Self::new("NT-UP-0008", Exit::Refused, &what, &chain(&error))
             .remedy("name another file: neap up --kubeconfig ./neap.kubeconfig")
@@ -44,6 +49,10 @@ pub(super) fn accept(file: &Path) -> Result<PathBuf, Error> {
     let home = std::env::home_dir().map(|home| home.join(".kube/config"));
     if home.is_some_and(|users| same(&users, &path)) {
         return Err(Error::Users { path });
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
+        let folder = folder.to_owned();
+        return Err(Error::NoFolder { path, folder });
     }
     match private::read(&path) {
         Ok(Some(text)) if !text.is_empty() && !text.starts_with(MARK) => {
@@ -116,6 +125,16 @@ mod tests {
         assert!(matches!(accept(&path), Err(Error::Foreign { .. })));
         std::fs::write(&path, format!("{MARK}\napiVersion: v1\n")).unwrap();
         assert!(accept(&path).is_ok());
+    }
+
+    #[test]
+    fn missing_folder_is_named_before_anything_is_written() {
+        let parent = tempfile::tempdir().unwrap();
+        let missing = parent.path().join("missing");
+        assert!(matches!(
+            accept(&missing.join("config")),
+            Err(Error::NoFolder { folder, .. }) if folder == missing
+        ));
     }
 
     #[test]

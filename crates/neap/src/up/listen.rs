@@ -70,8 +70,10 @@ impl FromStr for Listen {
         if !is_host(host) {
             return Err(ParseError::BadHost(host.to_owned()));
         }
+        // An address has many spellings, and certificates know one.
+        let address = host.parse::<IpAddr>();
         Ok(Self {
-            host: host.to_owned(),
+            host: address.map_or_else(|_| host.to_owned(), |ip| ip.to_string()),
             port: port.map_or(Ok(default.port), parse_port)?,
         })
     }

@@ -31,6 +31,8 @@ impl Credentials {
     }
 }
 
+pub(crate) type Stream = StreamOwned<ClientConnection, TcpStream>;
+
 /// Talks to one server, and trusts its authority alone.
 pub(crate) struct Client {
     config: ClientConfig,
@@ -62,6 +64,23 @@ impl Client {
 
     /// The status of a GET.
     pub(crate) fn get(&self, path: &str) -> u16 {
+        let mut stream = self.send(path, "close");
+        let mut answer = Vec::new();
+        // A server may close without a TLS goodbye; the status line is what counts.
+        let _ = stream.read_to_end(&mut answer);
+        status(&answer)
+    }
+
+    /// A connection that stays open after a GET was answered.
+    pub(crate) fn open(&self, path: &str) -> Stream {
+        let mut stream = self.send(path, "keep-alive");
+        let mut answer = [0; 4096];
+        let length = stream.read(&mut answer).unwrap();
+        assert_eq!(status(&answer[..length]), 200);
+        stream
+    }
+
+    fn send(&self, path: &str, connection: &str) -> Stream {
         let mut stream = self.connect(self.config.clone());
         let authorization = match &self.token {
             Some(token) => format!("Authorization: Bearer {token}\r\n"),
@@ -70,15 +89,10 @@ impl Client {
         let address = &self.address;
         write!(
             stream,
-            "GET {path} HTTP/1.1\r\nHost: {address}\r\n{authorization}Connection: close\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\n{authorization}Connection: {connection}\r\n\r\n"
         )
         .unwrap();
-        let mut answer = Vec::new();
-        // A server may close without a TLS goodbye; the status line is what counts.
-        let _ = stream.read_to_end(&mut answer);
-        let answer = String::from_utf8_lossy(&answer);
-        let status = answer.split(' ').nth(1).expect("a status line");
-        status.parse().unwrap()
+        stream
     }
 
     /// The protocol that the server picks of those offered.
@@ -90,13 +104,19 @@ impl Client {
         stream.conn.alpn_protocol().map(<[u8]>::to_vec)
     }
 
-    fn connect(&self, config: ClientConfig) -> StreamOwned<ClientConnection, TcpStream> {
+    fn connect(&self, config: ClientConfig) -> Stream {
         let host = self.address.rsplit_once(':').unwrap().0.to_owned();
         let name = ServerName::try_from(host).unwrap();
         let connection = ClientConnection::new(Arc::new(config), name).unwrap();
         let socket = TcpStream::connect(&self.address).unwrap();
         StreamOwned::new(connection, socket)
     }
+}
+
+fn status(answer: &[u8]) -> u16 {
+    let answer = String::from_utf8_lossy(answer);
+    let status = answer.split(' ').nth(1).expect("a status line");
+    status.parse().unwrap()
 }
 
 fn certified(certificate: &str, key: &str) -> CertifiedKey {

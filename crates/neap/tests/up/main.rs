@@ -7,6 +7,7 @@
 )]
 
 mod client;
+mod kubectl;
 mod running;
 
 use std::{
@@ -17,6 +18,7 @@ use std::{
 };
 
 use client::{Client, Credentials};
+use kubectl::kubectl;
 use running::Place;
 
 /// Every file below a folder.
@@ -70,6 +72,23 @@ fn only_the_admin_gets_in() {
 }
 
 #[test]
+fn kubectl_gets_in_with_the_kubeconfig() {
+    let place = Place::new();
+    let neap = place.up(&[]);
+    let arguments = ["get", "--raw", "/healthz"];
+    let test = "kubectl_gets_in_with_the_kubeconfig";
+    let Some(output) = kubectl(test, &neap.kubeconfig_path(), &arguments) else {
+        return;
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(output.stdout, b"ok");
+}
+
+#[test]
 fn http2_is_offered() {
     let place = Place::new();
     let neap = place.up(&[]);
@@ -93,6 +112,22 @@ fn signal_stops_it_cleanly_and_nothing_is_left() {
         assert!(files(&place.temporary()).is_empty(), "{signal}");
         assert!(!kubeconfig.parent().unwrap().exists(), "{signal}");
     }
+}
+
+#[test]
+fn open_connection_does_not_keep_it_from_stopping() {
+    let place = Place::new();
+    let neap = place.up(&[]);
+    let config = neap.kubeconfig();
+    let client = Client::new(&config, Credentials::Token(config.token.clone()));
+    let _idle = client.open("/healthz");
+    let end = neap.stop("TERM");
+    assert_eq!(end.code, Some(0));
+    assert!(
+        !end.stderr.contains("did not end in time"),
+        "{}",
+        end.stderr
+    );
 }
 
 #[test]

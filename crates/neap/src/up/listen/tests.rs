@@ -18,6 +18,7 @@ fn addresses_are_read_as_people_write_them() {
         ("::1", listen("::1", 6443)),
         ("[::1]", listen("::1", 6443)),
         ("[::1]:0", listen("::1", 0)),
+        ("[0:0:0::1]:0", listen("::1", 0)),
     ] {
         assert_eq!(text.parse(), Ok(expected), "{text}");
     }
