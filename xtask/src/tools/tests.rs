@@ -1,10 +1,14 @@
 use super::*;
 
 /// A program that answers as kubectl does when asked for its version.
+///
+/// Another process writes it: a file that this one holds open for writing, if only through a child
+/// that another test just started, cannot be run.
 fn program(path: &Path, version: &str) {
     let answer = format!(r#"{{"clientVersion":{{"gitVersion":"{version}"}}}}"#);
-    fs::write(path, format!("#!/bin/sh\necho '{answer}'\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let write = r#"printf '#!/bin/sh\necho '"'%s'"'\n' "$1" > "$0" && chmod 755 "$0""#;
+    let mut shell = Command::new("sh");
+    process::run(shell.args(["-c", write]).arg(path).arg(answer)).unwrap();
 }
 
 fn folder(name: &str) -> PathBuf {

@@ -1,4 +1,5 @@
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+use jiff::Timestamp;
 use neap_pocket::environment::BoxFuture;
 use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
