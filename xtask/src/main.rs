@@ -1,5 +1,81 @@
-mod generate;
+//! `cargo xtask`: what the project does to itself.
+//!
+//! Knows the other crates by name only, never as code, so that it builds when they do not.
 
-fn main() -> anyhow::Result<()> {
-    generate::run(std::env::args().any(|argument| argument == "--check"))
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool speaks"
+)]
+
+mod bench;
+mod check;
+mod generate;
+mod process;
+mod spdx;
+mod stopwatch;
+mod test;
+mod tools;
+mod workspace;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// Checks, tests and measures the project, and writes its generated files.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Everything that can be said without running the product: format, lints, layout, dependencies
+    Check {
+        /// A copy of the RustSec advisory database [default: advisory-db in the cargo home]
+        #[arg(long, value_name = "DIR")]
+        advisories: Option<PathBuf>,
+    },
+    /// The test command: sets up what the tests need, checks, and runs them all
+    Test {
+        /// Leave out `cargo xtask check`
+        #[arg(long)]
+        no_check: bool,
+        /// Arguments for `cargo test`, such as a filter
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Measures, and says whether the figures hold
+    Bench {
+        /// What to measure
+        #[arg(value_enum)]
+        area: bench::Area,
+        /// How to print the rows
+        #[arg(short, long, value_enum, default_value_t = bench::Output::Table)]
+        output: bench::Output,
+    },
+    /// Writes the generated files
+    Generate,
+}
+
+fn main() -> ExitCode {
+    let holds = match Cli::parse().task {
+        Task::Check { advisories } => check::run(advisories),
+        Task::Test {
+            no_check,
+            arguments,
+        } => test::run(!no_check, &arguments),
+        Task::Bench { area, output } => bench::run(area, output),
+        Task::Generate => generate::run(false).map(|()| true),
+    };
+    match holds {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("✗ {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

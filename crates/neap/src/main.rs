@@ -1,1 +1,50 @@
-fn main() {}
+//! `neap`: the one binary of Neaptide.
+//!
+//! Composition only; no logic. It may depend on every other crate of the workspace, and none of
+//! them on it. The invariant it keeps: whatever way it ends, the exit code says how (see
+//! [`exit::Exit`]) and a private folder is gone.
+
+mod cli;
+mod completion;
+mod environment;
+mod exit;
+mod logging;
+mod symbols;
+mod up;
+mod version;
+
+use std::{io, process::ExitCode};
+
+use clap::Parser;
+
+use crate::{
+    cli::{Cli, Command},
+    exit::Failure,
+    symbols::Symbols,
+};
+
+fn main() -> ExitCode {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    // Refused only if a provider is there already, which is just as good.
+    let _ = provider.install_default();
+
+    let cli = Cli::parse();
+    logging::start(cli.verbose);
+    let symbols = Symbols::choose(cli.ascii);
+    match run(cli.command, symbols) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // With stderr gone there is nobody left to tell; the exit code still says it.
+            let _ = failure.print(&mut io::stderr().lock(), symbols);
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
+    match command {
+        Command::Up(options) => up::run(options, symbols),
+        Command::Version { output } => version::print(output, &mut io::stdout().lock()),
+        Command::Completion { shell } => completion::print(shell, &mut io::stdout().lock()),
+    }
+}

@@ -1,0 +1,115 @@
+//! The commands, their flags, and the help that teaches them.
+//!
+//! Text and shape only: what a command does lives in the module of its name.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::up::Listen;
+
+const EXAMPLES: &str = "\
+Examples:
+  neap up                          an API server in memory, on 127.0.0.1:6443
+  neap up --data ./neap-data       the same, and it is all still there tomorrow
+  neap up --listen 127.0.0.1:0     on any free port
+  source <(neap completion bash)   completion for this shell
+
+Exit codes:
+  0  done                          5  timed out waiting
+  1  failed                        6  refused: a precondition does not hold
+  2  wrong usage                   7  server unreachable
+  3  not found                   130  interrupted
+  4  not signed in or not allowed";
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  neap up
+      Everything is in memory and in a private temporary folder; nothing is left behind.
+
+  neap up --data ./neap-data
+      Objects, certificate authority, keys and token are kept in ./neap-data,
+      so yesterday's kubeconfig works today.
+
+  neap up --listen 127.0.0.1:0 --kubeconfig ./neap.kubeconfig
+      A free port, and a kubeconfig where you want it; that file stays.
+
+In another terminal, with the kubeconfig that `neap up` names:
+  export KUBECONFIG=...
+  kubectl get namespaces
+
+~/.kube/config is never read or written. The server speaks TLS with its own certificate
+authority, and knows one user, admin; a request without the admin's token or client
+certificate is answered with 401. Ctrl-C or SIGTERM stops it cleanly.";
+
+/// Build it. Release it. Run it. Rest it.
+///
+/// Neaptide in one binary. Today it holds a Kubernetes API server that runs in this process:
+/// no cluster, no container, no root.
+#[derive(Debug, Parser)]
+#[command(name = "neap", version, after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Log more on stderr: -v what happens, -vv how
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Print plain ASCII marks in place of symbols
+    #[arg(long, global = true, env = "NEAP_ASCII", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) ascii: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start the API server in this process, and stop it with Ctrl-C
+    #[command(after_help = UP_EXAMPLES)]
+    Up(UpOptions),
+
+    /// Print the version of neap and of the Kubernetes API it serves
+    Version {
+        /// How to print it
+        #[arg(short, long, value_enum, default_value_t = Output::Text)]
+        output: Output,
+    },
+
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  source <(neap completion bash)
+  neap completion zsh > \"${fpath[1]}/_neap\"
+  neap completion fish > ~/.config/fish/completions/neap.fish")]
+    Completion {
+        /// The shell to complete in
+        shell: Shell,
+    },
+}
+
+/// What `neap up` was asked for.
+#[derive(Debug, Args)]
+pub(crate) struct UpOptions {
+    /// Keep objects, keys and token in this folder; without it nothing is kept
+    #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Where to listen: HOST:PORT, HOST or PORT. Port 0 picks a free one; only loopback is
+    /// reachable unless another address is named
+    #[arg(long, value_name = "ADDR", env = "NEAP_LISTEN", default_value_t = Listen::default())]
+    pub(crate) listen: Listen,
+
+    /// Write the kubeconfig to this file, and leave it there at the end; without it, it is in
+    /// the data folder or in a private temporary one
+    #[arg(long, value_name = "FILE", env = "NEAP_KUBECONFIG")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+}
+
+/// How a command prints what it found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}

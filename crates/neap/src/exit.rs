@@ -1,0 +1,117 @@
+//! How the process ends: the exit codes, and what a person is told about a failure.
+//!
+//! Every failure says what failed, why, what to do, and carries a code that never changes its
+//! meaning. It is printed once, here.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use crate::symbols::Symbols;
+
+/// What the exit code of a failure means. Wrong usage is 2 and is answered by the parser of the
+/// command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It was tried, and it failed.
+    Failed = 1,
+    /// A precondition does not hold; nothing was done.
+    Refused = 6,
+    /// Told to stop before it was done.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// A failure, as a person is told about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: &'static str,
+    exit: Exit,
+    what: String,
+    why: String,
+    remedy: String,
+}
+
+impl Failure {
+    /// `what` failed for the reason `why`.
+    pub(crate) fn new(code: &'static str, exit: Exit, what: &str, why: &str) -> Self {
+        Self {
+            code,
+            exit,
+            what: what.to_owned(),
+            why: why.to_owned(),
+            remedy: String::new(),
+        }
+    }
+
+    /// What the person can do about it.
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = remedy.into();
+        self
+    }
+
+    /// Nobody takes what a command prints.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        Self::new(
+            "NT-CLI-0001",
+            Exit::Failed,
+            "cannot write to standard output",
+            &error.to_string(),
+        )
+        .remedy("check where the output goes: a closed pipe, a full disk")
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Prints the failure: one line that says it all, then the details.
+    pub(crate) fn print(&self, out: &mut dyn Write, symbols: Symbols) -> io::Result<()> {
+        writeln!(out, "{} {}  {}", symbols.failed, self.what, self.code)?;
+        writeln!(out, "  why  {}", self.why)?;
+        if !self.remedy.is_empty() {
+            writeln!(out, "  do   {}", self.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+/// The message of an error and of each of its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_says_what_why_remedy_and_code() {
+        let failure = Failure::new(
+            "NT-UP-0001",
+            Exit::Refused,
+            "cannot listen",
+            "address in use",
+        )
+        .remedy("neap up --listen 127.0.0.1:0");
+        let mut out = Vec::new();
+        failure.print(&mut out, Symbols::ASCII).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "x cannot listen  NT-UP-0001\n  why  address in use\n  do   neap up --listen 127.0.0.1:0\n"
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! `neap up`: starts the API server in this process, says so, and stops it cleanly.
+//!
+//! The order is chosen so that whatever can be refused is refused before anything is written:
+//! folder, address, then credentials, store and server.
+
+mod folder;
+mod identity;
+mod kubeconfig;
+mod listen;
+mod private;
+mod server;
+mod signals;
+mod stages;
+
+use std::{path::PathBuf, time::Duration};
+
+use neap_pocket::environment::Environment;
+use tokio::{net::TcpListener, runtime::Runtime};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::listen::Listen;
+use self::{
+    folder::Folder, identity::Identity, listen::Address, server::Server, signals::Signals,
+    stages::Stages,
+};
+use crate::{
+    cli::UpOptions,
+    environment::{self, Death, Deaths},
+    exit::{Exit, Failure},
+    symbols::Symbols,
+};
+
+/// How long requests may take to end after the first signal to stop.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Runs the server until it is told to stop.
+pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
+    let runtime = Runtime::new().map_err(|error| {
+        Failure::new(
+            "NT-UP-0010",
+            Exit::Failed,
+            "cannot start worker threads",
+            &error.to_string(),
+        )
+        .remedy("look at the limits on threads and open files: ulimit -a")
+    })?;
+    let result = runtime.block_on(up(options, symbols));
+    // What is still busy after the drain is dropped, not waited for.
+    runtime.shutdown_background();
+    result
+}
+
+async fn up(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    let (environment, mut deaths) = environment::system();
+    let mut stages = Stages::start(environment.clock.clone(), symbols);
+    let folder = Folder::open(options.data.as_deref())?;
+    let starting = start(&options, &environment, &folder, &mut stages);
+    let running = tokio::select! {
+        running = starting => running?,
+        () = signals.next() => return Ok(()),
+    };
+    let result = running.until_stopped(&mut signals, &mut deaths).await;
+    folder.close();
+    if result.is_ok() {
+        stages.stopped(options.data.as_deref());
+    }
+    result
+}
+
+/// A server that is ready to answer.
+struct Running {
+    server: Server,
+    listener: TcpListener,
+    tls: std::sync::Arc<rustls::ServerConfig>,
+}
+
+async fn start(
+    options: &UpOptions,
+    environment: &Environment,
+    folder: &Folder,
+    stages: &mut Stages,
+) -> Result<Running, Failure> {
+    let kubeconfig = kubeconfig_path(options, folder)?;
+    let (listener, address) = options.listen.bind().await?;
+
+    let names = address.certificate_names();
+    let identity = Identity::load_or_create(&folder.path().join("identity"), &names, environment)?;
+    let tls = identity.tls()?;
+    stages.done("identity", identity.origin().describe());
+
+    let store = options.data.is_some().then(|| folder.path().join("store"));
+    let authenticator = identity.authenticator(environment.clock.clone())?;
+    let server = Server::open(environment.clone(), store, authenticator).await?;
+    stages.done("store", &store_detail(options));
+
+    kubeconfig::write(&kubeconfig, &address.url(), &identity)?;
+    stages.done("api", &address.url());
+    announce(options, &address, &kubeconfig, stages);
+    Ok(Running {
+        server,
+        listener,
+        tls,
+    })
+}
+
+fn kubeconfig_path(options: &UpOptions, folder: &Folder) -> Result<PathBuf, Failure> {
+    match &options.kubeconfig {
+        Some(file) => Ok(kubeconfig::accept(file)?),
+        None => Ok(folder.path().join("kubeconfig")),
+    }
+}
+
+fn store_detail(options: &UpOptions) -> String {
+    match &options.data {
+        Some(folder) => format!("kept in {}", folder.display()),
+        None => "in memory (keep it with --data ./neap-data)".to_owned(),
+    }
+}
+
+fn announce(
+    options: &UpOptions,
+    address: &Address,
+    kubeconfig: &std::path::Path,
+    stages: &mut Stages,
+) {
+    if address.reachable_from_outside() {
+        stages.note("other machines can reach this address; they need the kubeconfig to get in");
+    }
+    let left = match (&options.data, &options.kubeconfig) {
+        (Some(data), _) => format!("Ctrl-C; everything stays in {}", data.display()),
+        (None, Some(_)) => "Ctrl-C; only the kubeconfig is left behind".to_owned(),
+        (None, None) => "Ctrl-C; nothing is left behind".to_owned(),
+    };
+    stages.ready(kubeconfig, &left);
+    tracing::info!(url = address.url(), kubeconfig = %kubeconfig.display(), "ready");
+}
+
+impl Running {
+    async fn until_stopped(
+        self,
+        signals: &mut Signals,
+        deaths: &mut Deaths,
+    ) -> Result<(), Failure> {
+        let stop = CancellationToken::new();
+        let serving = self
+            .server
+            .serve(self.listener, self.tls, stop.clone().cancelled_owned());
+        tokio::pin!(serving);
+        tokio::select! {
+            result = &mut serving => return Err(ended(result)),
+            death = deaths.next() => return Err(died(&death)),
+            () = signals.next() => stop.cancel(),
+        }
+        tracing::info!("stopping");
+        tokio::select! {
+            result = tokio::time::timeout(DRAIN, &mut serving) => {
+                if result.is_err() {
+                    tracing::warn!("some requests did not end in time and were cut off");
+                }
+                Ok(())
+            }
+            () = signals.next() => Err(interrupted()),
+        }
+    }
+}
+
+fn ended(result: std::io::Result<()>) -> Failure {
+    let why = match result {
+        Ok(()) => "it stopped accepting connections without being told to".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Failure::new("NT-UP-0011", Exit::Failed, "the server ended", &why)
+        .remedy("start it again; with -vv the log says more")
+}
+
+fn died(death: &Death) -> Failure {
+    Failure::new(
+        "NT-UP-0012",
+        Exit::Failed,
+        &format!("the background task {:?} died", death.name),
+        &death.cause,
+    )
+    .remedy("this is a defect: please report it with the log; data acknowledged so far is safe")
+}
+
+fn interrupted() -> Failure {
+    Failure::new(
+        "NT-UP-0013",
+        Exit::Interrupted,
+        "stopped before all requests had ended",
+        "a second signal arrived",
+    )
+}

@@ -1,0 +1,137 @@
+//! The credentials on disk: found, made where missing, renewed where they end soon.
+
+use std::{io, path::Path};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+use neap_pocket::environment::Environment;
+
+use super::{
+    super::private,
+    Error, Identity, LONG, Origin, RENEW_BEFORE,
+    authority::{self, Pair, Subject},
+};
+
+/// The files of an identity, at one moment.
+pub(super) struct Files<'a> {
+    folder: &'a Path,
+    now: Timestamp,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn at(folder: &'a Path, now: Timestamp) -> Self {
+        Self { folder, now }
+    }
+
+    /// Finds what is there, and makes the rest.
+    pub(super) fn identity(
+        &self,
+        names: &[String],
+        environment: &Environment,
+    ) -> Result<Identity, Error> {
+        private::create_folder(self.folder).map_err(|source| self.error("", source))?;
+        match self.load("ca.pem")? {
+            Some(authority) if self.lasts(&authority)? => {
+                self.complete(authority, names, environment)
+            }
+            _ => self.create(names, environment),
+        }
+    }
+
+    fn create(&self, names: &[String], environment: &Environment) -> Result<Identity, Error> {
+        let authority = authority::create(self.now, LONG)?;
+        let serving = self.issue(&authority, "serving.pem", &Subject::server(names))?;
+        let admin = self.issue(&authority, "admin.pem", &Subject::admin())?;
+        let token = self.token(environment)?;
+        self.write("ca.crt", authority.certificate())?;
+        self.write("ca.pem", &authority.to_pem())?;
+        Ok(Identity {
+            authority,
+            serving,
+            admin,
+            token,
+            origin: Origin::Made,
+        })
+    }
+
+    fn complete(
+        &self,
+        authority: Pair,
+        names: &[String],
+        environment: &Environment,
+    ) -> Result<Identity, Error> {
+        let mut origin = Origin::Found;
+        let mut found_or_issued = |file, subject: &Subject, names: &[String]| {
+            if let Some(pair) = self.load(file)?
+                && self.lasts(&pair)?
+                && pair
+                    .holds(names)
+                    .map_err(|source| self.damaged(file, source))?
+            {
+                return Ok::<_, Error>(pair);
+            }
+            origin = Origin::Renewed;
+            self.issue(&authority, file, subject)
+        };
+        let serving = found_or_issued("serving.pem", &Subject::server(names), names)?;
+        let admin = found_or_issued("admin.pem", &Subject::admin(), &[])?;
+        let token = self.token(environment)?;
+        Ok(Identity {
+            authority,
+            serving,
+            admin,
+            token,
+            origin,
+        })
+    }
+
+    fn issue(&self, authority: &Pair, file: &str, subject: &Subject) -> Result<Pair, Error> {
+        let pair = authority.issue(subject, self.now)?;
+        self.write(file, &pair.to_pem())?;
+        Ok(pair)
+    }
+
+    fn token(&self, environment: &Environment) -> Result<String, Error> {
+        let found = private::read(&self.folder.join("token"));
+        let found = found.map_err(|source| self.error("token", source))?;
+        if let Some(token) = found.map(|text| text.trim().to_owned())
+            && !token.is_empty()
+        {
+            return Ok(token);
+        }
+        let mut bytes = [0; 32];
+        environment.entropy.fill(&mut bytes);
+        let token = URL_SAFE_NO_PAD.encode(bytes);
+        self.write("token", &token)?;
+        Ok(token)
+    }
+
+    fn load(&self, file: &str) -> Result<Option<Pair>, Error> {
+        let text = private::read(&self.folder.join(file));
+        let text = text.map_err(|source| self.error(file, source))?;
+        text.map(|text| Pair::from_pem(&text).map_err(|source| self.damaged(file, source)))
+            .transpose()
+    }
+
+    fn lasts(&self, pair: &Pair) -> Result<bool, Error> {
+        Ok(pair.ends()?
+            > self
+                .now
+                .saturating_add(RENEW_BEFORE)
+                .unwrap_or(Timestamp::MAX))
+    }
+
+    fn write(&self, file: &str, contents: &str) -> Result<(), Error> {
+        private::write(&self.folder.join(file), contents).map_err(|source| self.error(file, source))
+    }
+
+    fn error(&self, file: &str, source: io::Error) -> Error {
+        let path = self.folder.join(file);
+        Error::File { path, source }
+    }
+
+    fn damaged(&self, file: &str, source: authority::Error) -> Error {
+        let path = self.folder.join(file);
+        Error::Damaged { path, source }
+    }
+}

@@ -1,0 +1,96 @@
+//! How the server speaks TLS, and what it asks of client certificates.
+//!
+//! A client certificate is asked for, never demanded, and a strange one does not break the
+//! handshake: its holder proves possession of the key here, and whether it is the admin's is
+//! decided per request, where the answer to a stranger is 401.
+
+use std::sync::Arc;
+
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    pki_types::{CertificateDer, UnixTime},
+    server::{
+        VerifierBuilderError, WebPkiClientVerifier,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+};
+
+use super::authority::{self, Pair};
+
+/// Why the certificates cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("a certificate or key is not readable")]
+    Unreadable(#[from] authority::Error),
+    #[error("certificate and key do not fit")]
+    Refused(#[from] rustls::Error),
+    #[error("the authority is refused")]
+    Authority(#[from] VerifierBuilderError),
+}
+
+/// Serves with `serving`, over HTTP/2 or HTTP/1.1.
+pub(super) fn server(authority: &Pair, serving: &Pair) -> Result<Arc<ServerConfig>, Error> {
+    let verifier = AskOnly(client_verifier(authority)?);
+    let mut config = ServerConfig::builder()
+        .with_client_cert_verifier(Arc::new(verifier))
+        .with_single_cert(vec![serving.certificate_der()?], serving.key_der()?)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Accepts exactly the client certificates that `authority` signed.
+pub(super) fn client_verifier(authority: &Pair) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.certificate_der()?)?;
+    Ok(WebPkiClientVerifier::builder(Arc::new(roots))
+        .allow_unauthenticated()
+        .build()?)
+}
+
+/// Leaves the question of trust to the authenticator.
+#[derive(Debug)]
+struct AskOnly(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for AskOnly {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}

@@ -1,0 +1,149 @@
+//! The kubeconfig: what kubectl and every client needs to reach the server as the admin.
+//!
+//! The invariant: no file is replaced that `neap up` did not write, and `~/.kube/config` never.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use super::{identity::Identity, private};
+use crate::exit::{Exit, Failure, chain};
+
+/// The first line tells our files from others'.
+const MARK: &str = "# Written by `neap up`, which replaces this file at every start.";
+
+/// Why a file is not written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("neap never writes the kubeconfig of your other clusters")]
+    Users { path: PathBuf },
+    #[error("the file is there already and neap did not write it")]
+    Foreign { path: PathBuf },
+    #[error("there is no folder {}", folder.display())]
+    NoFolder { path: PathBuf, folder: PathBuf },
+    #[error("it cannot be written")]
+    File { path: PathBuf, source: io::Error },
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let (Error::Users { path }
+        | Error::Foreign { path }
+        | Error::NoFolder { path, .. }
+        | Error::File { path, .. }) = &error;
+        let what = format!("cannot write the kubeconfig {}", path.display());
+        Self::new("NT-UP-0008", Exit::Refused, &what, &chain(&error))
+            .remedy("name another file: neap up --kubeconfig ./neap.kubeconfig")
+    }
+}
+
+/// The file as an absolute path, if it may be written.
+pub(super) fn accept(file: &Path) -> Result<PathBuf, Error> {
+    let path = std::path::absolute(file).map_err(|source| Error::File {
+        path: file.to_owned(),
+        source,
+    })?;
+    let home = std::env::home_dir().map(|home| home.join(".kube/config"));
+    if home.is_some_and(|users| same(&users, &path)) {
+        return Err(Error::Users { path });
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
+        let folder = folder.to_owned();
+        return Err(Error::NoFolder { path, folder });
+    }
+    match private::read(&path) {
+        Ok(Some(text)) if !text.is_empty() && !text.starts_with(MARK) => {
+            Err(Error::Foreign { path })
+        }
+        Ok(_) => Ok(path),
+        Err(source) => Err(Error::File { path, source }),
+    }
+}
+
+/// Whether both name one file, though their folders may be spelled differently.
+fn same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| {
+        let folder = path.parent()?.canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    one == other || real(one).is_some_and(|one| real(other) == Some(one))
+}
+
+/// Writes the kubeconfig for the server at `url`.
+pub(super) fn write(path: &Path, url: &str, identity: &Identity) -> Result<(), Error> {
+    private::write(path, &text(url, identity)).map_err(|source| Error::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Every value is base64 or made of characters that YAML takes as they are.
+fn text(url: &str, identity: &Identity) -> String {
+    let authority = STANDARD.encode(identity.authority());
+    let (certificate, key) = identity.admin();
+    let (certificate, key) = (STANDARD.encode(certificate), STANDARD.encode(key));
+    let token = identity.token();
+    format!(
+        "{MARK}
+apiVersion: v1
+kind: Config
+clusters:
+- name: neap
+  cluster:
+    server: \"{url}\"
+    certificate-authority-data: {authority}
+users:
+- name: neap
+  user:
+    client-certificate-data: {certificate}
+    client-key-data: {key}
+    token: \"{token}\"
+contexts:
+- name: neap
+  context:
+    cluster: neap
+    user: neap
+    namespace: default
+current-context: neap
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_file_is_refused_and_our_own_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        assert!(accept(&path).is_ok());
+        std::fs::write(&path, "apiVersion: v1\n").unwrap();
+        assert!(matches!(accept(&path), Err(Error::Foreign { .. })));
+        std::fs::write(&path, format!("{MARK}\napiVersion: v1\n")).unwrap();
+        assert!(accept(&path).is_ok());
+    }
+
+    #[test]
+    fn missing_folder_is_named_before_anything_is_written() {
+        let parent = tempfile::tempdir().unwrap();
+        let missing = parent.path().join("missing");
+        assert!(matches!(
+            accept(&missing.join("config")),
+            Err(Error::NoFolder { folder, .. }) if folder == missing
+        ));
+    }
+
+    #[test]
+    fn one_file_is_known_under_two_spellings() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        std::fs::create_dir(path.join("kube")).unwrap();
+        std::os::unix::fs::symlink(path.join("kube"), path.join("link")).unwrap();
+        assert!(same(&path.join("kube/config"), &path.join("link/config")));
+        assert!(!same(&path.join("kube/config"), &path.join("kube/other")));
+    }
+}

@@ -1,0 +1,42 @@
+//! The signals that mean "stop": Ctrl-C, SIGTERM, and the terminal going away.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::{Exit, Failure};
+
+/// Listens from the moment it is made, so no signal is lost before somebody waits for it.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    pub(super) fn listen() -> Result<Self, Failure> {
+        let on = |kind| {
+            signal(kind).map_err(|error| {
+                Failure::new(
+                    "NT-UP-0009",
+                    Exit::Failed,
+                    "cannot listen for signals",
+                    &error.to_string(),
+                )
+                .remedy("look at the limit on open files: ulimit -n")
+            })
+        };
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+            hangup: on(SignalKind::hangup())?,
+        })
+    }
+
+    /// Resolves at the next signal to stop.
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}

