@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::listen::Listen;
 use self::{
-    folder::Folder, identity::Identity, listen::Address, server::Server, signals::Signals,
+    folder::Folder, identity::Identity, listen::Address, server::{Plan, Server}, signals::Signals,
     stages::Stages,
 };
 use crate::{
@@ -91,7 +91,13 @@ async fn start(
 
     let store = options.data.is_some().then(|| folder.path().join("store"));
     let authenticator = identity.authenticator(environment.clock.clone())?;
-    let server = Server::open(environment.clone(), store, authenticator).await?;
+    let plan = Plan {
+        store,
+        authenticator,
+        root_ca: identity.ca_pem().to_owned(),
+        port: address.port(),
+    };
+    let server = Server::open(environment.clone(), plan).await?;
     stages.done("store", &store_detail(options));
 
     kubeconfig::write(&kubeconfig, &address.url(), &identity)?;

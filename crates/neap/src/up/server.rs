@@ -1,61 +1,61 @@
 //! The API server as `neap up` sees it: opened, then served until told to stop.
 //!
 //! The only file of this crate that knows how the server is made.
-//!
-//! TEMPORARY: until `neap_pocket::Pocket` lands, this answers `/healthz` and nothing else.
 
-use std::{convert::Infallible, future::Future, io, path::PathBuf, sync::Arc};
+use std::{error::Error as _, future::Future, io, path::PathBuf, sync::Arc};
 
-use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
-    server::{conn::auto, graceful::GracefulShutdown},
+use neap_pocket::{
+    Error, Options, Pocket, Storage, environment::Environment, kinds::Settings, wire,
 };
-use neap_pocket::environment::Environment;
-use rustls::{ServerConfig, pki_types::CertificateDer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
 
-use crate::exit::Failure;
+pub(super) use neap_pocket::{rest::User, wire::Authenticate};
 
-/// Who sent a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct User {
-    pub(super) name: String,
-    pub(super) groups: Vec<String>,
-}
+use crate::exit::{Exit, Failure};
 
-/// Decides who sent a request.
-pub(super) trait Authenticate: Send + Sync {
-    fn authenticate(
-        &self,
-        headers: &HeaderMap,
-        client_certificates: &[CertificateDer<'_>],
-    ) -> Option<User>;
+/// What a server is made of beside its surroundings.
+pub(super) struct Plan {
+    /// The folder of the store; in memory if there is none.
+    pub(super) store: Option<PathBuf>,
+    /// Decides who sent a request.
+    pub(super) authenticator: Arc<dyn Authenticate>,
+    /// The certificate authority that namespaces are told of, in PEM.
+    pub(super) root_ca: String,
+    /// Where the server listens.
+    pub(super) port: u16,
 }
 
 /// The server.
 pub(super) struct Server {
-    environment: Environment,
+    pocket: Pocket,
     authenticator: Arc<dyn Authenticate>,
 }
 
 impl Server {
-    /// Opens the store in the folder `store`, or in memory.
-    #[expect(
-        clippy::unused_async,
-        reason = "opening the real store waits for the disk"
-    )]
-    pub(super) async fn open(
-        environment: Environment,
-        _store: Option<PathBuf>,
-        authenticator: Arc<dyn Authenticate>,
-    ) -> Result<Self, Failure> {
+    /// Opens the store and makes what every cluster has.
+    pub(super) async fn open(environment: Environment, plan: Plan) -> Result<Self, Failure> {
+        let storage = match plan.store {
+            Some(folder) => Storage::Folder(folder),
+            // A store in memory begins anew, but clients compare revisions across restarts: one
+            // that grows with time never goes back.
+            None => Storage::Memory(environment.clock.now().as_millisecond().unsigned_abs()),
+        };
+        let options = Options {
+            storage,
+            root_ca: Some(plan.root_ca),
+            port: plan.port,
+            settings: Settings {
+                // Pods are local processes here, so their addresses are loopback ones.
+                loopback_endpoints: true,
+                ..Settings::default()
+            },
+            ..Options::new(environment)
+        };
+        let pocket = Pocket::open(options).await.map_err(|error| refusal(&error))?;
         Ok(Self {
-            environment,
-            authenticator,
+            pocket,
+            authenticator: plan.authenticator,
         })
     }
 
@@ -66,70 +66,20 @@ impl Server {
         tls: Arc<ServerConfig>,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let graceful = Arc::new(GracefulShutdown::new());
-        let acceptor = TlsAcceptor::from(tls);
-        tokio::pin!(stop);
-        loop {
-            let (stream, _peer) = tokio::select! {
-                accepted = listener.accept() => accepted?,
-                () = &mut stop => break,
-            };
-            let connection = connection(
-                acceptor.clone(),
-                stream,
-                self.authenticator.clone(),
-                graceful.clone(),
-            );
-            self.environment
-                .spawner
-                .spawn("connection", Box::pin(connection));
-        }
-        if let Ok(graceful) = Arc::try_unwrap(graceful) {
-            graceful.shutdown().await;
-        }
-        Ok(())
+        let service = self.pocket.service().authenticated_by(self.authenticator);
+        let served = wire::serve(listener, tls, service, stop).await;
+        self.pocket.close();
+        served
     }
 }
 
-async fn connection(
-    acceptor: TlsAcceptor,
-    stream: TcpStream,
-    authenticator: Arc<dyn Authenticate>,
-    graceful: Arc<GracefulShutdown>,
-) {
-    let stream = match acceptor.accept(stream).await {
-        Ok(stream) => stream,
-        Err(error) => return tracing::debug!(%error, "no TLS"),
-    };
-    let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let certificates = Arc::new(certificates.to_vec());
-    let service = hyper::service::service_fn(move |request| {
-        let answer = answer(&request, authenticator.as_ref(), &certificates);
-        async move { Ok::<_, Infallible>(answer) }
-    });
-    let builder = auto::Builder::new(TokioExecutor::new());
-    let served = builder.serve_connection(TokioIo::new(stream), service);
-    let served = graceful.watch(served.into_owned());
-    drop(graceful);
-    if let Err(error) = served.await {
-        tracing::debug!(%error, "connection broke");
+fn refusal(error: &Error) -> Failure {
+    let mut why = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        why = format!("{why}: {next}");
+        cause = next.source();
     }
-}
-
-fn answer(
-    request: &Request<Incoming>,
-    authenticator: &dyn Authenticate,
-    certificates: &[CertificateDer<'_>],
-) -> Response<Full<Bytes>> {
-    let (status, body) = match authenticator.authenticate(request.headers(), certificates) {
-        None => (StatusCode::UNAUTHORIZED, "Unauthorized"),
-        Some(user) if request.uri().path() == "/healthz" => {
-            tracing::debug!(user = user.name, groups = ?user.groups, "healthz");
-            (StatusCode::OK, "ok")
-        }
-        Some(_) => (StatusCode::NOT_FOUND, "not served yet"),
-    };
-    let mut response = Response::new(Full::from(body));
-    *response.status_mut() = status;
-    response
+    Failure::new("NT-UP-0020", Exit::Refused, "the store cannot be opened", &why)
+        .remedy("do as the reason says, or start with another --data folder")
 }

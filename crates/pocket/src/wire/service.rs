@@ -128,13 +128,10 @@ impl Service {
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let route = route(request.uri().path());
-        if route == Route::Health {
-            return Ok(text(StatusCode::OK, "ok"));
-        }
         let user = self.user(request.headers())?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD");
-        match route {
+        match route(request.uri().path()) {
+            Route::Health => Ok(text(StatusCode::OK, "ok")),
             Route::Resource(target) => self.resource(target, user, request).await,
             Route::Unknown => Ok(text(StatusCode::NOT_FOUND, "404 page not found\n")),
             _ if !reads => Err(ApiError::method_not_allowed()),
