@@ -216,12 +216,7 @@ fn what_the_real_server_stores_is_valid_here() {
         let schema = builtin().named(&schema_name(kind, &case.stored)).unwrap();
         let namespaced = case.path.contains("/namespaces/");
         let mut problems = Problems::new();
-        let mut stored = case.stored;
-        if kind.plural == "services" {
-            // The recorded address was made anonymous.
-            stored["spec"]["clusterIP"] = json!("10.0.0.1");
-            stored["spec"]["clusterIPs"] = json!(["10.0.0.1"]);
-        }
+        let stored = case.stored;
         validate_object(&kind.rules, schema, namespaced, &stored, &mut problems);
         assert_eq!(texts(&problems), [""; 0], "{}", case.path);
         let mut unchanged = Problems::new();
