@@ -11,8 +11,9 @@
 //!
 //! One limit remains. The end of the last log after a *crash* cannot be told from a write that the
 //! power cut short. Should the disk later damage the last batch, or wipe everything from some
-//! batch to the end, that is dropped with a warning. Every frame confirms those before it, and
-//! [`Journal::close`] writes one, so after an orderly stop damage to any one batch is noticed.
+//! batch to the end, that is dropped, with a warning if any of it is left. Every frame confirms
+//! those before it, and [`Journal::close`] writes one, so after an orderly stop damage to any one
+//! batch is noticed.
 //!
 //! ```text
 //! FORMAT                          pocket data format 1

@@ -185,7 +185,8 @@ impl<'a> Link<'a> {
                 file = %disk.path(&self.file.name).display(),
                 offset = torn.start,
                 bytes = torn.len(),
-                "dropping the last write of the log: it was cut short and never acknowledged"
+                "dropping the last write of the log: it was cut short before it could be \
+                 acknowledged, unless this disk damages what it holds"
             );
             log.write(torn.start as u64, &vec![0; torn.len()])?;
         }
