@@ -4,6 +4,7 @@
 //! pruned, defaulted and validated as values. It may use `schema` and `status`, and nothing else.
 //! The invariant: a definition that passed review compiles, and no rule in it can run without end.
 
+pub mod cel;
 pub mod compile;
 pub mod default;
 pub mod path;
