@@ -235,7 +235,10 @@ impl Walk<'_> {
             Ok(Val::Bool(true)) => return Ok(()),
             _ if !rule.program.uses_old && old == Some(new) => return Ok(()),
             Ok(Val::Bool(false)) => self.words(rule, &scope),
-            Ok(other) => format!("a bool is expected and the rule gave a {}", other.type_name()),
+            Ok(other) => format!(
+                "a bool is expected and the rule gave a {}",
+                other.type_name()
+            ),
             Err(Fault::Error(error)) => format!("{error} evaluating rule: {}", rule.source),
             Err(Fault::Exhausted) if self.left > 0 => {
                 "operation cancelled: actual cost limit exceeded evaluating rule".into()
@@ -247,7 +250,12 @@ impl Walk<'_> {
             }
         };
         let path = format!("{at}{}", rule.suffix);
-        self.report(rule.kind, path.trim_start_matches('.').into(), new, complaint);
+        self.report(
+            rule.kind,
+            path.trim_start_matches('.').into(),
+            new,
+            complaint,
+        );
         Ok(())
     }
 

@@ -350,10 +350,9 @@ fn binary(operator: Operator, left: &Kind, right: &Kind) -> Found {
             Kind::Dyn => Some(Kind::Bool),
             _ => None,
         },
-        Operator::Less
-        | Operator::LessOrEqual
-        | Operator::Greater
-        | Operator::GreaterOrEqual => comparable(left, right).then_some(Kind::Bool),
+        Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
+            comparable(left, right).then_some(Kind::Bool)
+        }
         _ => arithmetic(operator, left, right),
     };
     found.ok_or_else(|| no_overload(operator.symbol(), &[left, right]))

@@ -139,7 +139,9 @@ impl Machine<'_> {
             return Ok(may(found));
         }
         found.ok_or_else(|| match (&of, &key) {
-            (Val::List(_), Val::Int(index)) => Fault::Error(format!("index out of bounds: {index}")),
+            (Val::List(_), Val::Int(index)) => {
+                Fault::Error(format!("index out of bounds: {index}"))
+            }
             (_, Val::Text(key)) => Fault::Error(format!("no such key: {}", &**key)),
             _ => Fault::Error("no such key".into()),
         })
@@ -168,7 +170,9 @@ impl Machine<'_> {
             } else {
                 Some(value)
             };
-            let key = key.key().ok_or_else(|| Fault::Error("unsupported key type".into()))?;
+            let key = key
+                .key()
+                .ok_or_else(|| Fault::Error("unsupported key type".into()))?;
             if let Some(value) = value {
                 map.insert(key, value);
             }
@@ -294,7 +298,9 @@ impl Machine<'_> {
                 Ok(true)
             }
             FoldKind::Map => {
-                let key = first.key().ok_or(Fault::Error("unsupported key type".into()))?;
+                let key = first
+                    .key()
+                    .ok_or(Fault::Error("unsupported key type".into()))?;
                 state.map.insert(key, self.eval(&fold.body, &both)?);
                 Ok(true)
             }
@@ -359,10 +365,7 @@ fn may(found: Option<Val<'_>>) -> Val<'_> {
 fn as_optional<'v, 'a>(value: &'v Val<'a>) -> Result<Option<&'v Val<'a>>, Fault> {
     match value {
         Val::Optional(inner) => Ok(inner.as_deref()),
-        other => Fault::error(format!(
-            "optional expected and {} found",
-            other.type_name()
-        )),
+        other => Fault::error(format!("optional expected and {} found", other.type_name())),
     }
 }
 
@@ -372,10 +375,7 @@ fn lookup_field<'a>(of: &Val<'a>, name: &str) -> Result<Option<Val<'a>>, Fault> 
         Val::Map(fields) => Ok(fields.select(name)),
         Val::Optional(None) => Ok(None),
         Val::Optional(Some(inner)) => lookup_field(inner, name),
-        other => Fault::error(format!(
-            "a {} has no field '{name}'",
-            other.type_name()
-        )),
+        other => Fault::error(format!("a {} has no field '{name}'", other.type_name())),
     }
 }
 

@@ -31,11 +31,7 @@ pub(super) fn call<'a>(
         Some(target) => method(machine, name, target, args),
     };
     answer.unwrap_or_else(|| {
-        let types: Vec<&str> = target
-            .into_iter()
-            .chain(args)
-            .map(Val::type_name)
-            .collect();
+        let types: Vec<&str> = target.into_iter().chain(args).map(Val::type_name).collect();
         Fault::error(format!("no such overload: {name}({})", types.join(", ")))
     })
 }
@@ -59,12 +55,7 @@ fn global<'a>(machine: &Machine<'_>, name: &str, args: &[Val<'a>]) -> Answer<'a>
     }
 }
 
-fn method<'a>(
-    machine: &Machine<'_>,
-    name: &str,
-    target: &Val<'a>,
-    args: &[Val<'a>],
-) -> Answer<'a> {
+fn method<'a>(machine: &Machine<'_>, name: &str, target: &Val<'a>, args: &[Val<'a>]) -> Answer<'a> {
     match target {
         Val::Text(text) => text::method(machine, name, text, args),
         Val::List(list) => list::method(machine, name, list, args),

@@ -30,11 +30,15 @@ impl Net {
     pub(super) fn masked(self) -> Self {
         let address = match self.address {
             IpAddr::V4(four) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
+                let mask = u32::MAX
+                    .checked_shl(32 - u32::from(self.length))
+                    .unwrap_or(0);
                 IpAddr::V4((u32::from(four) & mask).into())
             }
             IpAddr::V6(six) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
+                let mask = u128::MAX
+                    .checked_shl(128 - u32::from(self.length))
+                    .unwrap_or(0);
                 IpAddr::V6((u128::from(six) & mask).into())
             }
         };
@@ -87,7 +91,13 @@ mod tests {
 
     #[test]
     fn odd_spellings_are_refused() {
-        for text in ["10.0.0.0/33", "10.0.0.0/08", "10.0.0.0", "::ffff:10.0.0.1/8", "a/8"] {
+        for text in [
+            "10.0.0.0/33",
+            "10.0.0.0/08",
+            "10.0.0.0",
+            "::ffff:10.0.0.1/8",
+            "a/8",
+        ] {
             assert_eq!(Net::parse(text), None, "{text}");
         }
     }

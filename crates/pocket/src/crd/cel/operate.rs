@@ -292,11 +292,7 @@ fn fields_equal(
 }
 
 /// `item in container`.
-pub(super) fn contains(
-    container: &Val<'_>,
-    item: &Val<'_>,
-    meter: &Meter,
-) -> Result<bool, Fault> {
+pub(super) fn contains(container: &Val<'_>, item: &Val<'_>, meter: &Meter) -> Result<bool, Fault> {
     match container {
         Val::List(list) => {
             for element in list.iter() {

@@ -20,9 +20,7 @@ const MOST_DEPTH: usize = 160;
 
 pub(super) fn parse(source: &str) -> Result<Program, String> {
     if source.len() > MOST_BYTES {
-        return Err(format!(
-            "the expression is longer than {MOST_BYTES} bytes"
-        ));
+        return Err(format!("the expression is longer than {MOST_BYTES} bytes"));
     }
     let expression = Env::default()
         .with_optional_support(true)
@@ -271,7 +269,8 @@ impl Reader {
     fn remember_pattern(&mut self, method: bool, args: &[Term]) -> Read<()> {
         let source = args.get(usize::from(!method));
         if let Some(Term::Literal(Literal::Text(source))) = source {
-            let regex = pattern(source).map_err(|error| format!("invalid matches argument: {error}"))?;
+            let regex =
+                pattern(source).map_err(|error| format!("invalid matches argument: {error}"))?;
             self.patterns.insert((&**source).into(), regex);
         }
         Ok(())

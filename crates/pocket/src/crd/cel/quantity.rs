@@ -109,7 +109,11 @@ mod tests {
             ("0.5", "500m"),
             ("-1", "-1000m"),
         ] {
-            assert_eq!(Quantity::parse(a).unwrap(), Quantity::parse(b).unwrap(), "{a} {b}");
+            assert_eq!(
+                Quantity::parse(a).unwrap(),
+                Quantity::parse(b).unwrap(),
+                "{a} {b}"
+            );
         }
         assert!(Quantity::parse("1G") < Quantity::parse("1Gi"));
     }

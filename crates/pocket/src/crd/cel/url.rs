@@ -54,7 +54,10 @@ impl Url {
 fn split_port(host: &str) -> (&str, &str) {
     let after_brackets = host.rfind(']').map_or(0, |at| at + 1);
     match host[after_brackets..].rfind(':') {
-        Some(at) => (&host[..after_brackets + at], &host[after_brackets + at + 1..]),
+        Some(at) => (
+            &host[..after_brackets + at],
+            &host[after_brackets + at + 1..],
+        ),
         None => (host, ""),
     }
 }
@@ -90,7 +93,14 @@ mod tests {
 
     #[test]
     fn what_is_not_absolute_is_not_a_url() {
-        for text in ["", "example.com", "../a", "http://a b/", "http://a:x/", "1http://a"] {
+        for text in [
+            "",
+            "example.com",
+            "../a",
+            "http://a b/",
+            "http://a:x/",
+            "1http://a",
+        ] {
             assert_eq!(Url::parse(text), None, "{text}");
         }
         assert!(Url::parse("/only/a/path").is_some());

@@ -81,12 +81,7 @@ fn extreme<'a>(list: &List<'a>, wanted: Ordering) -> Outcome<'a> {
     Ok(best)
 }
 
-fn position<'a>(
-    machine: &Machine<'_>,
-    list: &List<'a>,
-    item: &Val<'a>,
-    last: bool,
-) -> Outcome<'a> {
+fn position<'a>(machine: &Machine<'_>, list: &List<'a>, item: &Val<'a>, last: bool) -> Outcome<'a> {
     let mut found = -1;
     for (index, element) in list.iter().enumerate() {
         if equal(&element, item, machine.meter)? {
@@ -114,12 +109,7 @@ fn join<'a>(machine: &Machine<'_>, list: &List<'a>, between: &str) -> Outcome<'a
     Ok(Val::text(out))
 }
 
-pub(super) fn sets<'a>(
-    machine: &Machine<'_>,
-    name: &str,
-    a: &Val<'a>,
-    b: &Val<'a>,
-) -> Answer<'a> {
+pub(super) fn sets<'a>(machine: &Machine<'_>, name: &str, a: &Val<'a>, b: &Val<'a>) -> Answer<'a> {
     let (Val::List(left), Val::List(right)) = (a, b) else {
         return None;
     };

@@ -17,7 +17,9 @@ pub(super) fn global<'a>(name: &str, args: &[Val<'a>]) -> Answer<'a> {
         return None;
     };
     let made = |value: Option<Val<'a>>, what: &str| -> Outcome<'a> {
-        value.ok_or_else(|| Fault::Error(format!("{what} parse error during conversion from string")))
+        value.ok_or_else(|| {
+            Fault::Error(format!("{what} parse error during conversion from string"))
+        })
     };
     Some(match name {
         "ip" => made(parse_ip(text).map(Val::Ip), "IP Address"),

@@ -29,9 +29,7 @@ pub(super) fn method<'a>(
         ("substring", [Val::Int(from)]) => substring(text, *from, None),
         ("substring", [Val::Int(from), Val::Int(to)]) => substring(text, *from, Some(*to)),
         ("indexOf", [Val::Text(part)]) => Ok(Val::Int(index_of(text, part, 0))),
-        ("indexOf", [Val::Text(part), Val::Int(from)]) => {
-            Ok(Val::Int(index_of(text, part, *from)))
-        }
+        ("indexOf", [Val::Text(part), Val::Int(from)]) => Ok(Val::Int(index_of(text, part, *from))),
         ("lastIndexOf", [Val::Text(part)]) => Ok(Val::Int(char_index(text, text.rfind(&**part)))),
         ("lastIndexOf", [Val::Text(part), Val::Int(to)]) => {
             Ok(Val::Int(last_index_of(text, part, *to)))
@@ -51,9 +49,7 @@ pub(super) fn method<'a>(
             Val::text(found)
         }),
         ("findAll", [Val::Text(source)]) => find_all(machine, text, source, -1),
-        ("findAll", [Val::Text(source), Val::Int(most)]) => {
-            find_all(machine, text, source, *most)
-        }
+        ("findAll", [Val::Text(source), Val::Int(most)]) => find_all(machine, text, source, *most),
         _ => return None,
     })
 }
@@ -104,7 +100,10 @@ fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> super::Outcome<'a> {
     let end = to.map_or(Ok(text.len()), |to| offset(text, to))?;
     match text.get(start..end) {
         Some(part) => Ok(Val::text(part)),
-        None => Fault::error(format!("invalid substring range: {from}, {}", to.unwrap_or(0))),
+        None => Fault::error(format!(
+            "invalid substring range: {from}, {}",
+            to.unwrap_or(0)
+        )),
     }
 }
 

@@ -14,7 +14,9 @@ pub(super) fn of_time<'a>(name: &str, time: Timestamp, args: &[Val<'a>]) -> Answ
         _ => return None,
     };
     let Some(zone) = zone else {
-        return Some(Fault::error("only UTC and offsets such as +02:00 are known as zones"));
+        return Some(Fault::error(
+            "only UTC and offsets such as +02:00 are known as zones",
+        ));
     };
     part(name, &time.to_zoned(zone)).map(|n| Ok(Val::Int(n)))
 }
