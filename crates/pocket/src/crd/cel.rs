@@ -9,6 +9,7 @@
 //! their schema are compared and joined as plain lists; `semver`, `format.*` and the authorizer
 //! do not exist.
 
+mod bounds;
 mod check;
 mod eval;
 mod functions;

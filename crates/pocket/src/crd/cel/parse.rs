@@ -10,18 +10,17 @@ use cel::{
     common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, ListExpr, LiteralValue},
 };
 
-use super::term::{Bind, Call, Field, Fold, FoldKind, Literal, Operator, Program, Term};
+use super::{
+    bounds,
+    term::{Bind, Call, Field, Fold, FoldKind, Literal, Operator, Program, Term},
+};
 use crate::crd::compile::pattern;
 
-/// Longer expressions are refused before they are parsed.
-const MOST_BYTES: usize = 10_000;
 /// Deeper expressions are refused: every walk over terms recurses.
 const MOST_DEPTH: usize = 160;
 
 pub(super) fn parse(source: &str) -> Result<Program, String> {
-    if source.len() > MOST_BYTES {
-        return Err(format!("the expression is longer than {MOST_BYTES} bytes"));
-    }
+    bounds::check(source)?;
     let expression = Env::default()
         .with_optional_support(true)
         .parser()
