@@ -4,9 +4,19 @@
 //! pruned, defaulted and validated as values. It may use `schema` and `status`, and nothing else.
 //! The invariant: a definition that passed review compiles, and no rule in it can run without end.
 
+mod accept;
+pub mod cel;
 pub mod compile;
 pub mod default;
+pub mod definition;
 pub mod path;
 mod place;
 pub mod prune;
+mod review;
+#[cfg(test)]
+mod tests;
 pub mod validate;
+
+pub use accept::accept;
+pub use definition::{Definition, Names, PrinterColumn, Scale, Scope, Version};
+pub use path::Path;

@@ -20,7 +20,7 @@ use crate::{
     status::{FieldError, FieldErrorKind, Problems},
 };
 
-pub(crate) use format::go_duration;
+pub(crate) use format::{date_time, go_duration};
 pub(crate) use list::correlate;
 
 /// Reports what in `new` breaks `schema`; `old` is the stored object on update.

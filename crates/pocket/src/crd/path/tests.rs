@@ -28,13 +28,25 @@ fn paths_lead_where_they_say() {
         (".spec.items[7].n", json!([])),
         (".spec.items[*].n", json!([1, 2, 3])),
         (".spec.names.*", json!(["x", "y"])),
-        (r#".status.conditions[?(@.type=="Ready")].status"#, json!(["True"])),
-        (".status.conditions[?(@.type == 'Failed')].status", json!(["False"])),
+        (
+            r#".status.conditions[?(@.type=="Ready")].status"#,
+            json!(["True"]),
+        ),
+        (
+            ".status.conditions[?(@.type == 'Failed')].status",
+            json!(["False"]),
+        ),
         (".status.conditions[?(@.weight>2)].type", json!(["Ready"])),
         (".status.conditions[?(@.weight<=1)].type", json!(["Failed"])),
         (".status.conditions[?(@.same)].type", json!(["Failed"])),
-        (".status.conditions[?(@.type==@.same)].type", json!(["Failed"])),
-        (".status.conditions[?(@.type!='Ready')].type", json!(["Failed"])),
+        (
+            ".status.conditions[?(@.type==@.same)].type",
+            json!(["Failed"]),
+        ),
+        (
+            ".status.conditions[?(@.type!='Ready')].type",
+            json!(["Failed"]),
+        ),
         (".spec.absent.deeper", json!([])),
         (".", json!([object()])),
     ] {

@@ -1,0 +1,299 @@
+//! The rules of `x-kubernetes-validations`.
+//!
+//! Text is parsed with the grammar of the `cel` crate; the terms are checked and evaluated here,
+//! because no evaluation may run without end and the crate's has no bound. Each evaluation pays
+//! for its steps: a million for a rule on a value, ten million for all rules on an object.
+//!
+//! Differences from the API server, all on the lenient side: the cost of a rule is not estimated
+//! when the definition is created, only bounded when it runs; lists that are sets or maps by
+//! their schema are compared and joined as plain lists; `semver`, `format.*` and the authorizer
+//! do not exist.
+
+mod bounds;
+mod check;
+mod eval;
+mod functions;
+mod kind;
+mod meter;
+mod name;
+mod net;
+mod operate;
+mod parse;
+mod quantity;
+mod rule;
+mod term;
+#[cfg(test)]
+mod tests;
+mod url;
+mod value;
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use self::{
+    check::Checker,
+    eval::{Machine, Scope},
+    meter::{Fault, Meter, PER_CALL, PER_OBJECT},
+    rule::{Ready, Site},
+    value::Val,
+};
+use super::{place::Place, validate::correlate};
+use crate::{
+    schema::{ListType, NodeId, Schema},
+    status::{FieldError, FieldErrorKind, Problems},
+};
+
+/// The compiled rules of one schema.
+#[derive(Debug, Default)]
+pub struct Rules {
+    by_node: HashMap<NodeId, Vec<Ready>>,
+    /// Nodes with a rule at or below them; the walk goes nowhere else.
+    reached: HashSet<NodeId>,
+}
+
+impl Rules {
+    /// Compiles every rule below `root`. A rule that cannot work is left out and reported, at
+    /// paths that begin with `at`.
+    pub fn compile(root: Schema<'_>, at: &str, problems: &mut Problems) -> Self {
+        let mut rules = Self::default();
+        let site = Site {
+            checker: Checker { root },
+            schema: root,
+            correlatable: true,
+        };
+        rules.gather(site, &Place::Start(at), problems);
+        rules
+    }
+
+    /// Whether there is no rule.
+    pub fn is_empty(&self) -> bool {
+        self.by_node.is_empty()
+    }
+
+    fn gather(&mut self, site: Site<'_>, at: &Place<'_>, problems: &mut Problems) -> bool {
+        let schema = site.schema;
+        let node = schema.node();
+        let mut found = self.gather_here(site, at, problems);
+        let whole = schema.id() == site.checker.root.id() || node.embedded_resource;
+        let properties = at.field("properties");
+        for (name, &id) in &node.properties {
+            if whole && matches!(&**name, "metadata" | "apiVersion" | "kind") {
+                continue;
+            }
+            let below = Site {
+                schema: schema.sibling(id),
+                ..site
+            };
+            found |= self.gather(below, &properties.key(name), problems);
+        }
+        if let Some(additional) = schema.additional() {
+            let below = Site {
+                schema: additional,
+                ..site
+            };
+            found |= self.gather(below, &at.field("additionalProperties"), problems);
+        }
+        if let Some(items) = schema.items() {
+            let below = Site {
+                schema: items,
+                correlatable: site.correlatable && matches!(node.list_type, ListType::Map(_)),
+                ..site
+            };
+            found |= self.gather(below, &at.field("items"), problems);
+        }
+        if found {
+            self.reached.insert(schema.id());
+        }
+        found
+    }
+
+    fn gather_here(&mut self, site: Site<'_>, at: &Place<'_>, problems: &mut Problems) -> bool {
+        let Some(limits) = &site.schema.node().limits else {
+            return false;
+        };
+        let list = at.field("x-kubernetes-validations");
+        let ready: Vec<Ready> = limits
+            .rules
+            .iter()
+            .enumerate()
+            .filter_map(|(index, rule)| site.ready(rule, &list.index(index), problems))
+            .collect();
+        let found = !ready.is_empty();
+        if found {
+            self.by_node.insert(site.schema.id(), ready);
+        }
+        found
+    }
+
+    /// Runs the rules on an object that keeps its schema; `old` is the stored object on update.
+    /// A rule that fails on a value that did not change is tolerated, unless it speaks of
+    /// `oldSelf`.
+    pub fn check(
+        &self,
+        root: Schema<'_>,
+        new: &Value,
+        old: Option<&Value>,
+        problems: &mut Problems,
+    ) {
+        self.check_within(PER_OBJECT, root, new, old, problems);
+    }
+
+    fn check_within(
+        &self,
+        steps: u64,
+        root: Schema<'_>,
+        new: &Value,
+        old: Option<&Value>,
+        problems: &mut Problems,
+    ) {
+        let mut walk = Walk {
+            rules: self,
+            left: steps,
+            problems,
+        };
+        // Stopping early has already been reported.
+        let _stopped = walk.visit(root, new, old, &Place::ROOT);
+    }
+}
+
+struct Walk<'w> {
+    rules: &'w Rules,
+    left: u64,
+    problems: &'w mut Problems,
+}
+
+/// The object's steps ran out.
+struct Stopped;
+
+impl Walk<'_> {
+    fn visit(
+        &mut self,
+        schema: Schema<'_>,
+        new: &Value,
+        old: Option<&Value>,
+        at: &Place<'_>,
+    ) -> Result<(), Stopped> {
+        if new.is_null() || !self.rules.reached.contains(&schema.id()) {
+            return Ok(());
+        }
+        if let Some(rules) = self.rules.by_node.get(&schema.id()) {
+            for rule in rules {
+                self.run(rule, schema, new, old, at)?;
+            }
+        }
+        match new {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    if let Some(field) = schema.field(name) {
+                        let old = old.and_then(|old| old.get(name));
+                        self.visit(field, value, old, &at.field(name))?;
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(of) = schema.items() else {
+                    return Ok(());
+                };
+                for (index, item) in items.iter().enumerate() {
+                    let old = correlate(schema, item, old);
+                    self.visit(of, item, old, &at.index(index))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        rule: &Ready,
+        schema: Schema<'_>,
+        new: &Value,
+        old: Option<&Value>,
+        at: &Place<'_>,
+    ) -> Result<(), Stopped> {
+        if rule.program.uses_old && !rule.optional_old && old.is_none() {
+            return Ok(());
+        }
+        let this = Val::read(new, Some(schema));
+        let before = old.map(|old| Val::read(old, Some(schema)));
+        let before = match before {
+            before if rule.optional_old => Val::Optional(before.map(Into::into)),
+            before => before.unwrap_or(Val::Null),
+        };
+        let scope = Scope::new("self", &this);
+        let scope = scope.with("oldSelf", &before);
+        let meter = Meter::new(self.left.min(PER_CALL));
+        let given = meter.left();
+        let machine = Machine {
+            program: &rule.program,
+            meter: &meter,
+        };
+        let outcome = machine.run(&scope);
+        self.left -= given - meter.left();
+        let complaint = match outcome {
+            Ok(Val::Bool(true)) => return Ok(()),
+            _ if !rule.program.uses_old && old == Some(new) => return Ok(()),
+            Ok(Val::Bool(false)) => self.words(rule, &scope),
+            Ok(other) => format!(
+                "a bool is expected and the rule gave a {}",
+                other.type_name()
+            ),
+            Err(Fault::Error(error)) => format!("{error} evaluating rule: {}", rule.source),
+            Err(Fault::Exhausted) if self.left > 0 => {
+                "operation cancelled: actual cost limit exceeded evaluating rule".into()
+            }
+            Err(Fault::Exhausted) => {
+                let words = "validation failed due to running out of cost budget, no further validation rules will be run";
+                self.report(FieldErrorKind::Invalid, at.to_string(), new, words.into());
+                return Err(Stopped);
+            }
+        };
+        let path = format!("{at}{}", rule.suffix);
+        self.report(
+            rule.kind,
+            path.trim_start_matches('.').into(),
+            new,
+            complaint,
+        );
+        Ok(())
+    }
+
+    /// A message expression that fails, or gives nothing to say, leaves the word to the message.
+    fn words(&mut self, rule: &Ready, scope: &Scope<'_, '_>) -> String {
+        let Some(program) = &rule.message else {
+            return rule.text.to_string();
+        };
+        let meter = Meter::new(self.left.min(PER_CALL));
+        let given = meter.left();
+        let machine = Machine {
+            program,
+            meter: &meter,
+        };
+        let outcome = machine.run(scope);
+        self.left -= given - meter.left();
+        match outcome {
+            Ok(Val::Text(text)) if !text.trim().is_empty() && !text.contains('\n') => {
+                text.trim().to_owned()
+            }
+            _ => rule.text.to_string(),
+        }
+    }
+
+    /// Objects and lists are too large to be shown in a problem.
+    fn report(&mut self, kind: FieldErrorKind, path: String, value: &Value, detail: String) {
+        let shown = matches!(kind, FieldErrorKind::Invalid | FieldErrorKind::Duplicate)
+            && !(value.is_object() || value.is_array());
+        self.problems.push(FieldError {
+            kind,
+            path: if path.is_empty() {
+                "<nil>".into()
+            } else {
+                path
+            },
+            value: shown.then(|| value.clone()),
+            detail,
+        });
+    }
+}

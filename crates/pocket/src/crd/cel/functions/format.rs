@@ -1,0 +1,119 @@
+//! `"%d of %s".format([1, "x"])`.
+
+use super::{
+    super::value::{Fields, List},
+    Fault, Machine, Outcome, Val,
+    convert::plain,
+};
+
+pub(super) fn format<'a>(machine: &Machine<'_>, text: &str, values: &List<'a>) -> Outcome<'a> {
+    let mut out = String::new();
+    let mut next = 0;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        let mut directive = chars.next();
+        if directive == Some('%') {
+            out.push('%');
+            continue;
+        }
+        let mut digits = String::new();
+        if directive == Some('.') {
+            directive = chars.next();
+            while let Some(digit) = directive.filter(char::is_ascii_digit) {
+                digits.push(digit);
+                directive = chars.next();
+            }
+        }
+        // Nobody needs more, and a precision is a demand for memory.
+        let precision = digits.parse().unwrap_or(6_usize).min(100);
+        let value = values
+            .get(next)
+            .ok_or_else(|| Fault::Error(format!("index {next} out of range")))?;
+        next += 1;
+        let before = out.len();
+        write(machine, &mut out, directive, precision, &value)?;
+        machine.meter.spend_text(out.len() - before)?;
+    }
+    Ok(Val::text(out))
+}
+
+fn write(
+    machine: &Machine<'_>,
+    out: &mut String,
+    directive: Option<char>,
+    precision: usize,
+    value: &Val<'_>,
+) -> Result<(), Fault> {
+    let text = match (directive, value) {
+        (Some('s'), value) => return show(machine, out, value),
+        (Some('d'), Val::Int(_) | Val::Uint(_) | Val::Double(_)) => plain(value),
+        (Some('f'), value) => number(value).map(|n| format!("{n:.precision$}")),
+        (Some('e'), value) => number(value).map(|n| format!("{n:.precision$e}")),
+        (Some('x'), Val::Int(n)) => Some(format!("{n:x}")),
+        (Some('x'), Val::Text(text)) => Some(text.bytes().map(|b| format!("{b:02x}")).collect()),
+        (Some('X'), Val::Int(n)) => Some(format!("{n:X}")),
+        (Some('o'), Val::Int(n)) => Some(format!("{n:o}")),
+        (Some('b'), Val::Int(n)) => Some(format!("{n:b}")),
+        (Some('b'), Val::Bool(value)) => Some(u8::from(*value).to_string()),
+        _ => None,
+    };
+    let Some(text) = text else {
+        let directive = directive.map(String::from).unwrap_or_default();
+        return Fault::error(format!(
+            "could not format a {} with %{directive}",
+            value.type_name()
+        ));
+    };
+    out.push_str(&text);
+    Ok(())
+}
+
+fn number(value: &Val<'_>) -> Option<f64> {
+    match value {
+        Val::Int(n) => Some(*n as f64),
+        Val::Uint(n) => Some(*n as f64),
+        Val::Double(n) => Some(*n),
+        _ => None,
+    }
+}
+
+fn show(machine: &Machine<'_>, out: &mut String, value: &Val<'_>) -> Result<(), Fault> {
+    machine.meter.spend(1)?;
+    match value {
+        Val::List(list) => {
+            out.push('[');
+            for (index, item) in list.iter().enumerate() {
+                if index > 0 {
+                    out.push_str(", ");
+                }
+                show(machine, out, &item)?;
+            }
+            out.push(']');
+        }
+        Val::Map(fields) => show_map(machine, out, fields)?,
+        Val::Text(text) => {
+            machine.meter.spend_text(text.len())?;
+            out.push_str(text);
+        }
+        other => out.push_str(&plain(other).unwrap_or_else(|| other.type_name().into())),
+    }
+    Ok(())
+}
+
+fn show_map(machine: &Machine<'_>, out: &mut String, fields: &Fields<'_>) -> Result<(), Fault> {
+    out.push('{');
+    for (index, key) in fields.keys().into_iter().enumerate() {
+        if index > 0 {
+            out.push_str(", ");
+        }
+        show(machine, out, &key)?;
+        out.push_str(": ");
+        show(machine, out, &fields.get(&key).unwrap_or(Val::Null))?;
+    }
+    out.push('}');
+    Ok(())
+}

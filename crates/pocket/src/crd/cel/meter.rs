@@ -1,0 +1,61 @@
+//! The bound on work: every step of an evaluation is paid for.
+//!
+//! A step is one term evaluated, one element visited, or about ten bytes of text made or read, so
+//! the meter bounds memory as well as time.
+
+use std::cell::Cell;
+
+/// Steps one rule may take on one value.
+pub(super) const PER_CALL: u64 = 1_000_000;
+/// Steps all rules of one object may take together.
+pub(super) const PER_OBJECT: u64 = 10_000_000;
+
+/// Why an evaluation gave no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// An error of the language; `||`, `&&` and the quantifiers may absorb it.
+    Error(String),
+    /// The steps ran out. Nothing absorbs this.
+    Exhausted,
+}
+
+impl Fault {
+    pub(super) fn error<T>(message: impl Into<String>) -> Result<T, Self> {
+        Err(Self::Error(message.into()))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Meter {
+    left: Cell<u64>,
+}
+
+impl Meter {
+    pub(super) fn new(steps: u64) -> Self {
+        Self {
+            left: Cell::new(steps),
+        }
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        self.left.get()
+    }
+
+    pub(super) fn spend(&self, steps: usize) -> Result<(), Fault> {
+        match self.left.get().checked_sub(steps as u64) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => {
+                self.left.set(0);
+                Err(Fault::Exhausted)
+            }
+        }
+    }
+
+    /// For work that grows with the length of a text.
+    pub(super) fn spend_text(&self, bytes: usize) -> Result<(), Fault> {
+        self.spend(1 + bytes / 10)
+    }
+}

@@ -1,0 +1,90 @@
+//! Rules that want to run for ever, or to fill the memory.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn big() -> Value {
+    let numbers: Vec<u32> = (0..1000).collect();
+    json!({"spec": {"sizes": numbers, "name": "x".repeat(1000)}})
+}
+
+#[test]
+fn endless_work_ends_with_a_problem() {
+    let nested = "self.sizes.all(a, self.sizes.all(b, self.sizes.all(c, a + b + c >= 0)))";
+    let squares = "self.sizes.map(a, self.sizes.map(b, a * b)).size() == 1000 && self.sizes.map(a, self.sizes.map(b, self.sizes.map(c, c))).size() > 0";
+    let doubling = format!(
+        "{}a39.size() > 0{}",
+        (0..40)
+            .map(|i| match i {
+                0 => "cel.bind(a0, self.name, ".to_owned(),
+                i => format!("cel.bind(a{i}, a{} + a{}, ", i - 1, i - 1),
+            })
+            .collect::<String>(),
+        ")".repeat(40)
+    );
+    let lists = doubling.replace("self.name", "self.sizes");
+    let replaced =
+        "self.name.replace('', self.name).replace('', self.name).replace('', self.name).size() > 0";
+    let formatted = "self.sizes.map(a, self.name).map(b, '%s%s%s'.format([self.sizes, self.sizes, self.sizes])).size() > 0";
+    let patterns = "self.sizes.all(a, self.sizes.all(b, self.name.matches('a{' + string(b % 9) + '}') || true))";
+    for rule in [
+        nested, squares, &doubling, &lists, replaced, formatted, patterns,
+    ] {
+        let schema = with_rules(&json!([{"rule": rule}]));
+        let found = outcome(&schema, &big(), None);
+        assert_eq!(found.len(), 1, "{}", &rule[..40]);
+        assert!(found[0].contains("cost limit exceeded"), "{found:?}");
+    }
+}
+
+#[test]
+fn running_out_is_not_absorbed() {
+    let endless = "self.sizes.all(a, self.sizes.all(b, self.sizes.all(c, true)))";
+    for rule in [
+        format!("{endless} || true"),
+        format!("!({endless} && false)"),
+        format!("[1, 2].exists(x, x == 2 || {endless})"),
+    ] {
+        let schema = with_rules(&json!([{"rule": rule}]));
+        assert_eq!(outcome(&schema, &big(), None).len(), 1, "{rule}");
+    }
+}
+
+#[test]
+fn all_rules_of_an_object_share_a_budget() {
+    let endless = json!({"rule": "self.sizes.all(a, self.sizes.all(b, self.sizes.all(c, true)))"});
+    let schema = with_rules(&Value::Array(vec![endless; 40]));
+    let found = outcome(&schema, &big(), None);
+    assert_eq!(found.len(), 10);
+    assert!(found[9].contains("no further validation rules will be run"));
+}
+
+#[test]
+fn deep_and_long_expressions_are_refused() {
+    for rule in [
+        format!("{}true{}", "(".repeat(4000), ")".repeat(4000)),
+        format!("{}1{} == [1]", "[".repeat(3000), "]".repeat(3000)),
+        format!("{}true", "true ? ".repeat(1000)),
+        format!("{} > 0", vec!["1"; 4900].join("+")),
+        format!("self{} == 1", ".a".repeat(4900)),
+        format!("self{} == 1", "[0]".repeat(3000)),
+        format!("{}1{}", "size(".repeat(1500), ")".repeat(1500)),
+        format!("{}true", "true || ".repeat(3000)),
+    ] {
+        assert!(refusal(&rule).is_some(), "{}", &rule[..40]);
+    }
+    let long = format!("{}true", "true || ".repeat(1000));
+    assert_eq!(refusal(&long), None);
+    assert_eq!(refusal(&format!("{}true", "!".repeat(9000))), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn no_text_makes_the_compiler_fail_badly(
+        rule in r#"(self|oldSelf|\.\?|\.name|\.sizes|\.all\(a, |\[|\]|\(|\)|'x'|1|\+|==|&&| in |has\(|\{|\}|,|:|\?|é|`|"){0,14}"#
+    ) {
+        refusal(&rule);
+    }
+}

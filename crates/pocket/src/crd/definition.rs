@@ -1,0 +1,369 @@
+//! A custom resource definition, read once and used on every request.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use serde_json::{Value, json};
+
+pub use super::review::{default, validate, validate_update};
+use super::{
+    cel::Rules,
+    compile::{Compiled, compile},
+    default,
+    path::Path,
+    prune, validate,
+};
+use crate::{
+    schema::Schema,
+    status::{FieldError, FieldErrorKind, Problems},
+};
+
+/// What a definition defines.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// API group.
+    pub group: String,
+    /// What the resource is called.
+    pub names: Names,
+    /// Whether objects live in namespaces.
+    pub scope: Scope,
+    /// In the order of the definition.
+    pub versions: Vec<Version>,
+    /// Unknown fields are kept in every version; only definitions older than v1 have it.
+    pub preserve_unknown_fields: bool,
+}
+
+/// What a resource is called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// `widgets`.
+    pub plural: String,
+    /// `widget`.
+    pub singular: String,
+    /// `Widget`.
+    pub kind: String,
+    /// `WidgetList`.
+    pub list_kind: String,
+    /// `wd`.
+    pub short_names: Vec<String>,
+    /// `all`.
+    pub categories: Vec<String>,
+}
+
+/// Where the objects of a resource live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// In the cluster.
+    Cluster,
+    /// In namespaces.
+    Namespaced,
+}
+
+/// One version of a custom resource. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// `v1beta1`.
+    pub name: String,
+    /// Whether clients may use it.
+    pub served: bool,
+    /// Whether objects are stored in it.
+    pub storage: bool,
+    /// Whether its use is answered with a warning.
+    pub deprecated: bool,
+    /// The warning, when it is not the usual one.
+    pub deprecation_warning: Option<String>,
+    /// The compiled schema.
+    pub schema: Arc<Compiled>,
+    /// The compiled rules.
+    pub rules: Arc<Rules>,
+    /// Whether there is a status subresource.
+    pub has_status: bool,
+    /// The scale subresource, if there is one.
+    pub scale: Option<Scale>,
+    /// What `kubectl get` prints besides the name.
+    pub printer_columns: Vec<PrinterColumn>,
+    /// Fields that selectors may speak of.
+    pub selectable_fields: Vec<Path>,
+    /// The schema as it was written, for publishing.
+    pub open_api: Arc<Value>,
+}
+
+/// Where the scale subresource finds its parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scale {
+    /// Such as `.spec.replicas`.
+    pub spec_replicas: Path,
+    /// Such as `.status.replicas`.
+    pub status_replicas: Path,
+    /// Such as `.status.selector`.
+    pub label_selector: Option<Path>,
+}
+
+/// A column that `kubectl get` prints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrinterColumn {
+    /// The heading.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub ty: String,
+    /// Refines the type.
+    pub format: String,
+    /// For people.
+    pub description: String,
+    /// Above zero: only in wide output.
+    pub priority: i64,
+    /// Where the value is.
+    pub path: Path,
+}
+
+impl Definition {
+    /// Reads a definition that was accepted; parts that cannot be read are left out.
+    pub fn read(object: &Value) -> Self {
+        let spec = &object["spec"];
+        let preserve = spec["preserveUnknownFields"] == true;
+        Self {
+            group: text(&spec["group"]),
+            names: read_names(&spec["names"]),
+            scope: if spec["scope"] == "Namespaced" {
+                Scope::Namespaced
+            } else {
+                Scope::Cluster
+            },
+            versions: list(&spec["versions"])
+                .iter()
+                .map(|version| Version::read(version, preserve))
+                .collect(),
+            preserve_unknown_fields: preserve,
+        }
+    }
+
+    /// The version called `name`.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    /// The version objects are stored in.
+    pub fn storage(&self) -> Option<&Version> {
+        self.versions.iter().find(|version| version.storage)
+    }
+
+    /// The served versions, the most preferred first: `v2`, `v1`, `v1beta2`, `v1alpha1`, `other`.
+    pub fn served(&self) -> Vec<&Version> {
+        let mut served: Vec<&Version> = self.versions.iter().filter(|v| v.served).collect();
+        served.sort_by(|a, b| prefer(&a.name, &b.name));
+        served
+    }
+
+    /// The text of the `Warning` header for requests in a deprecated version.
+    pub fn deprecation(&self, version: &Version) -> Option<String> {
+        version.deprecated.then(|| {
+            version.deprecation_warning.clone().unwrap_or_else(|| {
+                let (group, kind) = (&self.group, &self.names.kind);
+                format!("{group}/{} {kind} is deprecated", version.name)
+            })
+        })
+    }
+
+    /// An object in another version: with no conversion, only apiVersion changes.
+    pub fn convert(&self, object: &mut Value, version: &str) {
+        object["apiVersion"] = json!(format!("{}/{version}", self.group));
+    }
+}
+
+impl Version {
+    fn read(version: &Value, preserve: bool) -> Self {
+        let open_api = &version["schema"]["openAPIV3Schema"];
+        let schema = compile(open_api, preserve);
+        // Rules were reviewed when the definition was made; one that is broken now stays silent.
+        let rules = Rules::compile(schema.root(), "", &mut Problems::new());
+        Self {
+            name: text(&version["name"]),
+            served: version["served"] == true,
+            storage: version["storage"] == true,
+            deprecated: version["deprecated"] == true,
+            deprecation_warning: version["deprecationWarning"].as_str().map(Into::into),
+            schema: schema.into(),
+            rules: rules.into(),
+            has_status: version["subresources"].get("status").is_some(),
+            scale: read_scale(&version["subresources"]["scale"]),
+            printer_columns: list(&version["additionalPrinterColumns"])
+                .iter()
+                .filter_map(read_column)
+                .collect(),
+            selectable_fields: list(&version["selectableFields"])
+                .iter()
+                .filter_map(|field| path(&field["jsonPath"]))
+                .collect(),
+            open_api: Arc::new(open_api.clone()),
+        }
+    }
+
+    /// The schema of a whole object.
+    pub fn root(&self) -> Schema<'_> {
+        self.schema.root()
+    }
+
+    /// Removes unknown fields and returns their paths.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::prune(self.root(), object)
+    }
+
+    /// Fills absent fields.
+    pub fn default(&self, object: &mut Value) {
+        default::default(self.root(), object);
+    }
+
+    /// Checks an object, pruned and defaulted, against the schema and then the rules. Rules need
+    /// an object that keeps its schema; if this one does not, a problem says they were not run.
+    pub fn validate(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
+        let mut found = Problems::new();
+        validate::validate(self.root(), new, old, &mut found);
+        if found.is_empty() {
+            self.rules.check(self.root(), new, old, problems);
+            return;
+        }
+        for error in &found {
+            problems.push(error.clone());
+        }
+        if !self.rules.is_empty() {
+            problems.push(FieldError {
+                kind: FieldErrorKind::Invalid,
+                path: "<nil>".into(),
+                value: Some(Value::Null),
+                detail: "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation".into(),
+            });
+        }
+    }
+}
+
+fn read_names(names: &Value) -> Names {
+    let strings = |name: &str| list(&names[name]).iter().map(text).collect();
+    Names {
+        plural: text(&names["plural"]),
+        singular: text(&names["singular"]),
+        kind: text(&names["kind"]),
+        list_kind: text(&names["listKind"]),
+        short_names: strings("shortNames"),
+        categories: strings("categories"),
+    }
+}
+
+fn read_scale(scale: &Value) -> Option<Scale> {
+    Some(Scale {
+        spec_replicas: path(&scale["specReplicasPath"])?,
+        status_replicas: path(&scale["statusReplicasPath"])?,
+        label_selector: path(&scale["labelSelectorPath"]),
+    })
+}
+
+fn read_column(column: &Value) -> Option<PrinterColumn> {
+    Some(PrinterColumn {
+        name: text(&column["name"]),
+        ty: text(&column["type"]),
+        format: text(&column["format"]),
+        description: text(&column["description"]),
+        priority: column["priority"].as_i64().unwrap_or(0),
+        path: path(&column["jsonPath"])?,
+    })
+}
+
+fn path(value: &Value) -> Option<Path> {
+    Path::parse(value.as_str().filter(|text| !text.is_empty())?).ok()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Stable before beta before alpha, newer before older, and names of other forms last, by name.
+fn prefer(a: &str, b: &str) -> Ordering {
+    match (rank(a), rank(b)) {
+        (Some(a), Some(b)) => b.cmp(&a),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+fn rank(name: &str) -> Option<(u8, u64, u64)> {
+    let rest = name.strip_prefix('v')?;
+    for (word, stage) in [("alpha", 0), ("beta", 1)] {
+        if let Some((major, minor)) = rest.split_once(word) {
+            return Some((stage, major.parse().ok()?, minor.parse().ok()?));
+        }
+    }
+    Some((2, rest.parse().ok()?, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_preferred_by_maturity_and_age() {
+        let mut names = [
+            "v1alpha1", "foo", "v2", "v1beta1", "v10", "v1beta2", "bar", "v1",
+        ];
+        names.sort_by(|a, b| prefer(a, b));
+        assert_eq!(
+            names,
+            [
+                "v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "bar", "foo"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_definition_is_read_whole() {
+        let definition = Definition::read(&json!({"spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList", "shortNames": ["wd"]},
+            "versions": [{"name": "v1", "served": true, "storage": true, "deprecated": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+                "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
+                "additionalPrinterColumns": [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}],
+                "selectableFields": [{"jsonPath": ".spec.color"}]}]}}));
+        let version = definition.storage().unwrap();
+        assert!(version.has_status && version.served);
+        assert_eq!(
+            version.scale.as_ref().unwrap().spec_replicas.source(),
+            ".spec.replicas"
+        );
+        assert_eq!(version.printer_columns[0].ty, "date");
+        assert_eq!(
+            version.selectable_fields[0].fields(),
+            Some(vec!["spec", "color"])
+        );
+        assert_eq!(definition.names.short_names, ["wd"]);
+        assert_eq!(
+            definition.deprecation(version).as_deref(),
+            Some("example.com/v1 Widget is deprecated")
+        );
+        let mut object = json!({"apiVersion": "example.com/v1"});
+        definition.convert(&mut object, "v2");
+        assert_eq!(object["apiVersion"], "example.com/v2");
+    }
+
+    #[test]
+    fn rules_wait_for_a_valid_object() {
+        let definition = Definition::read(&json!({"spec": {"versions": [{"name": "v1",
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
+                "x-kubernetes-validations": [{"rule": "self.n < 5", "message": "big"}]}}}]}}));
+        let check = |object: &Value| {
+            let mut problems = Problems::new();
+            definition.versions[0].validate(object, None, &mut problems);
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(check(&json!({"n": 9})), ["<nil>: Invalid value: big"]);
+        assert_eq!(
+            check(&json!({"n": 0})),
+            [
+                "n: Invalid value: 0: n in body should be greater than or equal to 1",
+                "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+            ]
+        );
+    }
+}

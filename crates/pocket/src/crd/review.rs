@@ -1,0 +1,182 @@
+//! Whether a definition may be made or changed.
+//!
+//! Reviewed in stages, each of which needs the one before: what the resource is called; which
+//! words its schemas use; whether they are structural; and only then what they mean: defaults,
+//! rules and the paths that lead into them.
+
+mod defaults;
+mod names;
+mod structural;
+#[cfg(test)]
+mod tests;
+mod version;
+mod words;
+
+use serde_json::{Value, json};
+
+use super::place::Place;
+use crate::status::Problems;
+
+/// The groups that belong to Kubernetes itself.
+const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
+const APPROVAL: &str = "api-approved.kubernetes.io";
+
+/// Fills what a definition may leave out.
+pub fn default(object: &mut Value) {
+    let names = &mut object["spec"]["names"];
+    if let Some(kind) = names["kind"].as_str().map(ToOwned::to_owned) {
+        fill(names, "singular", || json!(kind.to_lowercase()));
+        fill(names, "listKind", || json!(format!("{kind}List")));
+    }
+    fill(
+        &mut object["spec"],
+        "conversion",
+        || json!({"strategy": "None"}),
+    );
+    fill(&mut object["spec"]["conversion"], "strategy", || {
+        json!("None")
+    });
+    fill(object, "status", || json!({}));
+    let status = &mut object["status"];
+    fill(status, "conditions", || json!([]));
+    fill(
+        status,
+        "acceptedNames",
+        || json!({"kind": "", "plural": ""}),
+    );
+    fill(status, "storedVersions", || json!([]));
+}
+
+fn fill(object: &mut Value, name: &str, value: impl FnOnce() -> Value) {
+    let Some(fields) = object.as_object_mut() else {
+        return;
+    };
+    let absent = fields
+        .get(name)
+        .is_none_or(|old| old.is_null() || old.as_str() == Some(""));
+    if absent {
+        fields.insert(name.to_owned(), value());
+    }
+}
+
+/// The rules on a definition alone.
+pub fn validate(object: &Value, problems: &mut Problems) {
+    let spec = &object["spec"];
+    let at = Place::Start("spec");
+    let group = spec["group"].as_str().unwrap_or_default();
+    let plural = spec["names"]["plural"].as_str().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if name != format!("{plural}.{group}") {
+        problems.invalid(
+            "metadata.name",
+            name,
+            "must be spec.names.plural+\".\"+spec.group",
+        );
+    }
+    names::group(group, problems);
+    approval(group, object, problems);
+    scope(spec, problems);
+    names::names(&spec["names"], &at.field("names"), problems);
+    conversion(&spec["conversion"], problems);
+    if spec["preserveUnknownFields"] == true {
+        problems.invalid(
+            "spec.preserveUnknownFields",
+            true,
+            "cannot be set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        );
+    }
+    version::versions(spec, &at.field("versions"), problems);
+}
+
+fn approval(group: &str, object: &Value, problems: &mut Problems) {
+    let protected = PROTECTED
+        .iter()
+        .any(|owner| group == *owner || group.ends_with(&format!(".{owner}")));
+    if !protected {
+        return;
+    }
+    let path = format!("metadata.annotations[{APPROVAL}]");
+    let given = object["metadata"]["annotations"][APPROVAL].as_str();
+    match given.unwrap_or_default() {
+        "" => {
+            let detail = format!("protected groups must have approval annotation \"{APPROVAL}\"");
+            problems.required(path, detail);
+        }
+        given if given.starts_with("unapproved") || given.contains("://") => {}
+        given => problems.invalid(
+            path,
+            given,
+            "must be the URL of an approval, or begin with \"unapproved\"",
+        ),
+    }
+}
+
+fn scope(spec: &Value, problems: &mut Problems) {
+    match spec["scope"].as_str().unwrap_or_default() {
+        "Cluster" | "Namespaced" => {}
+        "" => problems.required("spec.scope", ""),
+        other => problems.not_supported("spec.scope", other, &["Cluster", "Namespaced"]),
+    }
+}
+
+fn conversion(conversion: &Value, problems: &mut Problems) {
+    let path = "spec.conversion.strategy";
+    match conversion["strategy"].as_str().unwrap_or("None") {
+        "None" => {
+            if conversion.get("webhook").is_some_and(|w| !w.is_null()) {
+                problems.forbidden(
+                    "spec.conversion.webhook",
+                    "should not be set when strategy is not set to Webhook",
+                );
+            }
+        }
+        "Webhook" => problems.invalid(
+            path,
+            "Webhook",
+            "conversion webhooks are not offered by this server; use None, with which only apiVersion changes between versions",
+        ),
+        other => problems.not_supported(path, other, &["None", "Webhook"]),
+    }
+}
+
+/// The rules on a change of a definition. Arguments: new, old.
+pub fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
+    let mut immutable = vec!["/spec/group", "/spec/names/plural"];
+    if is_established(old) {
+        immutable.extend(["/spec/scope", "/spec/names/kind"]);
+    }
+    for pointer in immutable {
+        let (is, was) = (new.pointer(pointer), old.pointer(pointer));
+        if is != was {
+            let path = pointer[1..].replace('/', ".");
+            let shown = is.cloned().unwrap_or_default();
+            problems.invalid(path, shown, "field is immutable");
+        }
+    }
+    stored_versions(new, old, problems);
+}
+
+/// Objects may still be stored in every version that was once the storage version.
+fn stored_versions(new: &Value, old: &Value, problems: &mut Problems) {
+    let empty = Vec::new();
+    let versions = new["spec"]["versions"].as_array().unwrap_or(&empty);
+    let stored = old["status"]["storedVersions"].as_array();
+    for (index, stored) in stored.unwrap_or(&empty).iter().enumerate() {
+        if !versions.iter().any(|version| version["name"] == *stored) {
+            problems.invalid(
+                format!("status.storedVersions[{index}]"),
+                stored.clone(),
+                "missing from spec.versions: objects may still be stored in this version",
+            );
+        }
+    }
+}
+
+fn is_established(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.is_some_and(|conditions| {
+        conditions
+            .iter()
+            .any(|c| c["type"] == "Established" && c["status"] == "True")
+    })
+}

@@ -1,0 +1,76 @@
+//! What a resource may be called.
+
+use serde_json::Value;
+
+use super::Place;
+use crate::status::Problems;
+
+const LABEL: &str = "must be a DNS label: lower case letters, digits and '-', beginning with a letter and not ending with '-', at most 63 characters";
+const SUBDOMAIN: &str = "must be a DNS subdomain: lower case labels of letters, digits and '-', separated by '.', at most 253 characters";
+
+/// A label that begins with a letter.
+pub(super) fn is_label(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase()) && is_part(text)
+}
+
+fn is_part(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    !text.is_empty()
+        && text.len() <= 63
+        && text.starts_with(plain)
+        && text.ends_with(plain)
+        && text.chars().all(|c| plain(c) || c == '-')
+}
+
+pub(super) fn group(group: &str, problems: &mut Problems) {
+    let path = "spec.group";
+    if group.is_empty() {
+        problems.required(path, "");
+    } else if group.len() > 253 || !group.split('.').all(is_part) {
+        problems.invalid(path, group, SUBDOMAIN);
+    } else if !group.contains('.') {
+        problems.invalid(path, group, "should be a domain with at least one dot");
+    }
+}
+
+/// Reports `text` unless it is a label.
+pub(super) fn label(text: &str, at: &Place<'_>, problems: &mut Problems) {
+    if !is_label(text) {
+        problems.invalid(at.to_string(), text, LABEL);
+    }
+}
+
+pub(super) fn names(names: &Value, at: &Place<'_>, problems: &mut Problems) {
+    let text = |name: &str| names[name].as_str().unwrap_or_default();
+    for name in ["plural", "singular"] {
+        match text(name) {
+            "" => problems.required(at.field(name).to_string(), ""),
+            given => label(given, &at.field(name), problems),
+        }
+    }
+    for name in ["kind", "listKind"] {
+        let given = text(name);
+        let place = at.field(name);
+        if given.is_empty() {
+            problems.required(place.to_string(), "");
+        } else if !is_label(&given.to_ascii_lowercase()) {
+            let detail = format!("may have mixed case, but otherwise {LABEL}");
+            problems.invalid(place.to_string(), given, detail);
+        }
+    }
+    if !text("kind").is_empty() && text("kind") == text("listKind") {
+        let path = at.field("listKind").to_string();
+        problems.invalid(path, text("kind"), "kind and listKind may not be the same");
+    }
+    for name in ["shortNames", "categories"] {
+        let place = at.field(name);
+        let given = names[name].as_array().map(Vec::as_slice);
+        for (index, entry) in given.unwrap_or_default().iter().enumerate() {
+            label(
+                entry.as_str().unwrap_or_default(),
+                &place.index(index),
+                problems,
+            );
+        }
+    }
+}
