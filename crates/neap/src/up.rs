@@ -20,7 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::listen::Listen;
 use self::{
-    folder::Folder, identity::Identity, listen::Address, server::{Plan, Server}, signals::Signals,
+    folder::Folder,
+    identity::Identity,
+    listen::Address,
+    server::{Plan, Server},
+    signals::Signals,
     stages::Stages,
 };
 use crate::{
@@ -94,7 +98,7 @@ async fn start(
     let plan = Plan {
         store,
         authenticator,
-        root_ca: identity.ca_pem().to_owned(),
+        root_ca: identity.authority().to_owned(),
         port: address.port(),
     };
     let server = Server::open(environment.clone(), plan).await?;

@@ -98,7 +98,8 @@ impl Housekeeper {
             if self.graph.note(&place, Some(&object)) || duties(&place, &object) {
                 self.queue.insert(place.clone());
             }
-            self.expiry.note(&self.machine, &place, object.revision(), now);
+            self.expiry
+                .note(&self.machine, &place, object.revision(), now);
         }
     }
 
@@ -125,7 +126,8 @@ impl Housekeeper {
         if event.present().is_none() {
             self.queue.extend(self.left_behind(event));
         } else {
-            self.expiry.note(&self.machine, &place, event.revision(), event.at);
+            self.expiry
+                .note(&self.machine, &place, event.revision(), event.at);
         }
         if owned || duties(&place, &event.object) {
             self.queue.insert(place);
@@ -192,18 +194,35 @@ impl Housekeeper {
     }
 
     async fn drop_expired(&self, place: &Place, revision: u64) {
-        let Some(object) = self.current(place).filter(|object| object.revision() == revision) else {
+        let Some(object) = self
+            .current(place)
+            .filter(|object| object.revision() == revision)
+        else {
             return;
         };
         let value = object.value();
         let now = self.machine.environment.clock.now();
         let store = self.machine.view.store();
         // Whoever wrote it again meanwhile gave it a new lease of life.
-        let _ = store.write(&place.0, &place.1, Expect::Revision(revision), Put::Gone(&value), now).await;
+        let _ = store
+            .write(
+                &place.0,
+                &place.1,
+                Expect::Revision(revision),
+                Put::Gone(&value),
+                now,
+            )
+            .await;
     }
 
     /// Changes an object if it is still the one that was looked at.
-    async fn amend(&self, served: &Served, place: &Place, seen: &Object, change: impl FnOnce(&mut Value)) -> Result<()> {
+    async fn amend(
+        &self,
+        served: &Served,
+        place: &Place,
+        seen: &Object,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<()> {
         let mut value = seen.value();
         change(&mut value);
         let written = self.machine.put(served, &place.1, seen, &value).await?;
@@ -224,6 +243,8 @@ fn duties(place: &Place, object: &Object) -> bool {
 
 impl fmt::Debug for Housekeeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Housekeeper").field("seen", &self.seen).finish_non_exhaustive()
+        f.debug_struct("Housekeeper")
+            .field("seen", &self.seen)
+            .finish_non_exhaustive()
     }
 }

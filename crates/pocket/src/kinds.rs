@@ -4,62 +4,62 @@
 //! resource it is served as and which [`Rules`] it keeps. The generic REST machine asks the rules;
 //! they take values and return values, and have no client, clock or randomness inside.
 
-mod definition;
-mod field_labels;
-mod life;
-mod pod_actions;
-mod table;
 mod address;
+mod admission_webhooks;
 pub mod check;
 mod claim;
 mod config_map;
+mod controller_revision;
 mod core_group;
+mod cron_job;
+mod cron_schedule;
+mod daemon_set;
+mod definition;
+mod deployment;
 mod endpoint_slice;
 mod endpoints;
 pub mod enums;
 pub mod event;
-mod fields;
-mod lease;
-mod limits;
-pub mod metadata;
-pub mod names;
-mod namespace;
-mod node;
-mod path;
-pub mod pod;
-pub mod pod_spec;
-mod replication_controller;
-pub mod required;
-mod resources;
-mod secret;
-mod service;
-#[cfg(test)]
-mod testing;
-mod volume;
-pub mod warnings;
-mod admission_webhooks;
-mod controller_revision;
-mod cron_job;
-mod cron_schedule;
-mod daemon_set;
-mod deployment;
+mod field_labels;
 mod field_rules;
+mod fields;
 mod horizontal_pod_autoscaler;
 mod ingress;
 mod ingress_class;
 pub mod int_or_percent;
 mod job;
 pub mod label_selector;
+mod lease;
+mod life;
+mod limits;
+pub mod metadata;
+pub mod names;
+mod namespace;
 mod network_policy;
+mod node;
+mod path;
+pub mod pod;
+mod pod_actions;
 mod pod_controller;
 mod pod_disruption_budget;
+pub mod pod_spec;
 mod priority_class;
 mod rbac;
 mod replica_set;
+mod replication_controller;
+pub mod required;
+mod resources;
 mod runtime_class;
 pub mod scale;
+mod secret;
+mod service;
 mod stateful_set;
 mod storage_class;
+mod table;
+#[cfg(test)]
+mod testing;
+mod volume;
+pub mod warnings;
 pub mod workloads;
 
 use jiff::Timestamp;
@@ -73,8 +73,8 @@ use crate::status::{ApiError, Problems};
 pub use definition::RULES as DEFINITION_RULES;
 pub use field_labels::{field_value, has_field_label};
 pub use life::{
-    DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, FURNITURE, NAMESPACES, end_namespace, furniture,
-    namespace_remains, own_service,
+    DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, FURNITURE, NAMESPACES, end_namespace,
+    furniture, namespace_remains, own_service,
 };
 pub use pod_actions::{Budget, bind, eviction_budget};
 pub use table::{Alias, alias, rules};

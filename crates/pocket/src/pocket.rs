@@ -90,16 +90,21 @@ impl Pocket {
                 let disk = Box::new(FolderDisk::open(folder)?);
                 Store::durable(disk, options.retention, environment.clock.now())?
             }
-            Storage::Disk(disk) => Store::durable(disk, options.retention, environment.clock.now())?,
+            Storage::Disk(disk) => {
+                Store::durable(disk, options.retention, environment.clock.now())?
+            }
             Storage::Store(store) => store,
         };
         let registry = Arc::new(Registry::built_in(options.runtime.is_some()));
-        let machine =
-            Machine::new(environment, View::of(store), registry, options.settings).with_runtime(options.runtime);
+        let machine = Machine::new(environment, View::of(store), registry, options.settings)
+            .with_runtime(options.runtime);
         for (_, object) in machine.view.store().objects(DEFINITIONS, "") {
-            machine.define(&object.value()).map_err(Error::Bootstrap)?;
+            machine.define(&object.value());
         }
-        machine.bootstrap(options.port).await.map_err(Error::Bootstrap)?;
+        machine
+            .bootstrap(options.port)
+            .await
+            .map_err(Error::Bootstrap)?;
         let keeper = Housekeeper::new(machine.clone(), options.root_ca.map(Into::into));
         let spawner = machine.environment.spawner.clone();
         spawner.spawn("housekeeping", Box::pin(keeper.run()));
@@ -135,12 +140,16 @@ impl Pocket {
 
 impl fmt::Debug for Pocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pocket").field("store", self.store()).finish_non_exhaustive()
+        f.debug_struct("Pocket")
+            .field("store", self.store())
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options").field("storage", &self.storage).finish_non_exhaustive()
+        f.debug_struct("Options")
+            .field("storage", &self.storage)
+            .finish_non_exhaustive()
     }
 }

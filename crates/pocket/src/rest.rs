@@ -14,8 +14,8 @@ mod own;
 mod patch;
 pub mod registry;
 mod reply;
-mod selection;
 mod request;
+mod selection;
 mod special;
 mod update;
 mod watch;
@@ -53,7 +53,12 @@ pub struct Machine {
 
 impl Machine {
     /// A machine over `view`.
-    pub fn new(environment: Environment, view: View, registry: Arc<Registry>, settings: Settings) -> Self {
+    pub fn new(
+        environment: Environment,
+        view: View,
+        registry: Arc<Registry>,
+        settings: Settings,
+    ) -> Self {
         Self {
             environment,
             view,
@@ -120,7 +125,11 @@ impl Machine {
 
     /// Waits until nobody can take back the state at `revision` any more.
     pub(crate) async fn settled(&self, revision: u64) -> Result<()> {
-        self.view.store().settled(revision).await.map_err(|e| broken(&e))
+        self.view
+            .store()
+            .settled(revision)
+            .await
+            .map_err(|e| broken(&e))
     }
 
     /// Waits for this resource's turn, if its rules look at other objects.
@@ -134,7 +143,9 @@ impl Machine {
 
 impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Machine").field("view", &self.view).finish_non_exhaustive()
+        f.debug_struct("Machine")
+            .field("view", &self.view)
+            .finish_non_exhaustive()
     }
 }
 

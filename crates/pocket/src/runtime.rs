@@ -72,7 +72,12 @@ pub trait PodRuntime: Send + Sync + 'static {
 
     /// Runs a command in a container. `connection` carries the WebSocket subprotocol
     /// `v5.channel.k8s.io` after the upgrade.
-    fn exec(&self, pod: Value, options: ExecOptions, connection: Box<dyn Connection>) -> BoxFuture<()>;
+    fn exec(
+        &self,
+        pod: Value,
+        options: ExecOptions,
+        connection: Box<dyn Connection>,
+    ) -> BoxFuture<()>;
 
     /// What the containers of `pod` use now.
     fn usage(&self, pod: Value) -> BoxFuture<Result<Vec<Usage>>>;

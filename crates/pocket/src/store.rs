@@ -23,11 +23,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fmt,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use parking_lot::{Condvar, Mutex, RwLock};

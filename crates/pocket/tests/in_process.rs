@@ -12,7 +12,9 @@ use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::json;
 
 async fn client() -> (Pocket, Client) {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(1))).await.unwrap();
+    let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
+        .await
+        .unwrap();
     let client = Client::new(pocket.service(), "default");
     (pocket, client)
 }
@@ -25,18 +27,34 @@ fn map(name: &str, value: &str) -> ConfigMap {
 async fn objects_are_created_read_changed_and_deleted() {
     let (_pocket, client) = client().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
-    let created = maps.create(&PostParams::default(), &map("x", "1")).await.unwrap();
+    let created = maps
+        .create(&PostParams::default(), &map("x", "1"))
+        .await
+        .unwrap();
     assert!(created.metadata.uid.is_some());
     assert_eq!(created.metadata.managed_fields.as_ref().unwrap().len(), 1);
-    let again = maps.create(&PostParams::default(), &map("x", "1")).await.unwrap_err();
+    let again = maps
+        .create(&PostParams::default(), &map("x", "1"))
+        .await
+        .unwrap_err();
     assert!(matches!(again, kube::Error::Api(status) if status.is_already_exists()));
 
     let patch = Patch::Merge(json!({"data": {"b": "2"}}));
-    let patched = maps.patch("x", &PatchParams::default(), &patch).await.unwrap();
-    assert_eq!(patched.data.unwrap(), BTreeMap::from([("a".into(), "1".into()), ("b".into(), "2".into())]));
+    let patched = maps
+        .patch("x", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    assert_eq!(
+        patched.data.unwrap(),
+        BTreeMap::from([("a".into(), "1".into()), ("b".into(), "2".into())])
+    );
 
     let list = maps.list(&ListParams::default()).await.unwrap();
-    assert!(list.items.iter().any(|item| item.metadata.name.as_deref() == Some("x")));
+    assert!(
+        list.items
+            .iter()
+            .any(|item| item.metadata.name.as_deref() == Some("x"))
+    );
     maps.delete("x", &DeleteParams::default()).await.unwrap();
     assert!(maps.get_opt("x").await.unwrap().is_none());
 }
@@ -45,11 +63,30 @@ async fn objects_are_created_read_changed_and_deleted() {
 async fn a_watch_sees_every_change_in_order() {
     let (_pocket, client) = client().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
-    let start = maps.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
-    let watch = maps.watch(&WatchParams::default().fields("metadata.name=x"), &start).await.unwrap();
-    maps.create(&PostParams::default(), &map("x", "1")).await.unwrap();
-    maps.create(&PostParams::default(), &map("other", "1")).await.unwrap();
-    maps.patch("x", &PatchParams::default(), &Patch::Merge(json!({"data": {"a": "2"}}))).await.unwrap();
+    let start = maps
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .metadata
+        .resource_version
+        .unwrap();
+    let watch = maps
+        .watch(&WatchParams::default().fields("metadata.name=x"), &start)
+        .await
+        .unwrap();
+    maps.create(&PostParams::default(), &map("x", "1"))
+        .await
+        .unwrap();
+    maps.create(&PostParams::default(), &map("other", "1"))
+        .await
+        .unwrap();
+    maps.patch(
+        "x",
+        &PatchParams::default(),
+        &Patch::Merge(json!({"data": {"a": "2"}})),
+    )
+    .await
+    .unwrap();
     maps.delete("x", &DeleteParams::default()).await.unwrap();
     let events: Vec<WatchEvent<ConfigMap>> = watch.take(3).try_collect().await.unwrap();
     let kinds: Vec<&str> = events
@@ -70,12 +107,20 @@ async fn a_namespace_is_furnished_and_ends_empty() {
     let (_pocket, client) = client().await;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
-    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    namespaces
+        .create(&PostParams::default(), &namespace)
+        .await
+        .unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(client, "n");
     for i in 0..100 {
-        maps.create(&PostParams::default(), &map(&format!("m{i}"), "1")).await.unwrap();
+        maps.create(&PostParams::default(), &map(&format!("m{i}"), "1"))
+            .await
+            .unwrap();
     }
-    namespaces.delete("n", &DeleteParams::default()).await.unwrap();
+    namespaces
+        .delete("n", &DeleteParams::default())
+        .await
+        .unwrap();
     let gone = kube::runtime::wait::await_condition(
         namespaces.clone(),
         "n",
@@ -83,5 +128,11 @@ async fn a_namespace_is_furnished_and_ends_empty() {
     );
     let _ = gone.await;
     assert!(namespaces.get_opt("n").await.unwrap().is_none());
-    assert!(maps.list(&ListParams::default()).await.unwrap().items.is_empty());
+    assert!(
+        maps.list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
 }

@@ -175,6 +175,11 @@ impl Address {
         format!("https://{}:{}", bracketed(&host), self.local.port())
     }
 
+    /// The port, chosen by the system if none was asked for.
+    pub(super) fn port(&self) -> u16 {
+        self.local.port()
+    }
+
     /// Whether more than this machine can connect.
     pub(super) fn reachable_from_outside(&self) -> bool {
         !self.local.ip().is_loopback()

@@ -52,7 +52,9 @@ impl Server {
             },
             ..Options::new(environment)
         };
-        let pocket = Pocket::open(options).await.map_err(|error| refusal(&error))?;
+        let pocket = Pocket::open(options)
+            .await
+            .map_err(|error| refusal(&error))?;
         Ok(Self {
             pocket,
             authenticator: plan.authenticator,
@@ -80,6 +82,11 @@ fn refusal(error: &Error) -> Failure {
         why = format!("{why}: {next}");
         cause = next.source();
     }
-    Failure::new("NT-UP-0020", Exit::Refused, "the store cannot be opened", &why)
-        .remedy("do as the reason says, or start with another --data folder")
+    Failure::new(
+        "NT-UP-0020",
+        Exit::Refused,
+        "the store cannot be opened",
+        &why,
+    )
+    .remedy("do as the reason says, or start with another --data folder")
 }

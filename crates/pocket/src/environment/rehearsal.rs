@@ -50,7 +50,10 @@ impl Entropy for Seeded {
 struct SpawnOnTokio;
 
 impl Spawn for SpawnOnTokio {
-    #[expect(clippy::disallowed_methods, reason = "a test's runtime is its supervisor: it ends all tasks with the test")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's runtime is its supervisor: it ends all tasks with the test"
+    )]
     fn spawn(&self, _name: &'static str, task: BoxFuture<()>) {
         tokio::spawn(task);
     }
@@ -60,7 +63,9 @@ impl Environment {
     /// Surroundings for a test. Must be called inside a tokio runtime.
     pub fn rehearsal(seed: u64) -> Self {
         Self {
-            clock: Arc::new(FollowTokio { start: Instant::now() }),
+            clock: Arc::new(FollowTokio {
+                start: Instant::now(),
+            }),
             entropy: Arc::new(Seeded(Mutex::new(seed))),
             spawner: Arc::new(SpawnOnTokio),
         }

@@ -23,10 +23,17 @@ pub(super) fn of(resource: &str) -> Option<Place> {
 
 impl Housekeeper {
     /// Removes the objects of a definition that was deleted, then lets it go.
-    pub(super) async fn tend_definition(&self, served: &Served, place: &Place, object: &Arc<Object>) -> Result<()> {
+    pub(super) async fn tend_definition(
+        &self,
+        served: &Served,
+        place: &Place,
+        object: &Arc<Object>,
+    ) -> Result<()> {
         let metadata = object.metadata();
         let finalizer = kinds::DEFINITION_FINALIZER;
-        if metadata.deletion_timestamp.is_none() || !metadata.finalizers.iter().any(|name| **name == *finalizer) {
+        if metadata.deletion_timestamp.is_none()
+            || !metadata.finalizers.iter().any(|name| **name == *finalizer)
+        {
             return Ok(());
         }
         let Some((plural, group)) = metadata.name.split_once('.') else {
@@ -34,18 +41,29 @@ impl Housekeeper {
         };
         let bucket = format!("{group}/{plural}");
         let Some(instances) = self.machine.registry.by_bucket(&bucket) else {
-            return self.amend(served, place, object, |value| drop_finalizer(value, finalizer)).await;
+            return self
+                .amend(served, place, object, |value| {
+                    drop_finalizer(value, finalizer)
+                })
+                .await;
         };
         self.empty(&instances, "").await;
         if self.machine.view.store().count(&bucket) > 0 {
             return Ok(());
         }
-        self.amend(served, place, object, |value| drop_finalizer(value, finalizer)).await
+        self.amend(served, place, object, |value| {
+            drop_finalizer(value, finalizer)
+        })
+        .await
     }
 
     /// Deletes every object of a resource, in one namespace or in all.
     pub(super) async fn empty(&self, served: &Arc<Served>, namespace: &str) {
-        let objects = self.machine.view.store().objects(&served.resource.bucket, namespace);
+        let objects = self
+            .machine
+            .view
+            .store()
+            .objects(&served.resource.bucket, namespace);
         stream::iter(objects)
             .for_each_concurrent(HANDS, |(_, object)| async move {
                 if object.metadata().deletion_timestamp.is_none() {

@@ -26,11 +26,19 @@ impl Expiry {
     pub(super) fn due(&mut self, machine: &Machine, now: Timestamp) -> Vec<(Place, u64)> {
         let mut due = Vec::new();
         for (resource, writes) in &mut self.writes {
-            let Some(limit) = machine.registry.lifetime(resource).and_then(|age| now.checked_sub(age).ok()) else {
+            let Some(limit) = machine
+                .registry
+                .lifetime(resource)
+                .and_then(|age| now.checked_sub(age).ok())
+            else {
                 continue;
             };
             while writes.front().is_some_and(|(at, _, _)| *at <= limit) {
-                due.extend(writes.pop_front().map(|(_, place, revision)| (place, revision)));
+                due.extend(
+                    writes
+                        .pop_front()
+                        .map(|(_, place, revision)| (place, revision)),
+                );
             }
         }
         due

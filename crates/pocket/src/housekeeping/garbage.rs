@@ -37,9 +37,17 @@ impl Graph {
         let Some(object) = object.filter(|object| object.may_have_owners()) else {
             return false;
         };
-        let uids: Vec<Box<str>> = object.metadata().owner_references.iter().map(|o| o.uid.clone()).collect();
+        let uids: Vec<Box<str>> = object
+            .metadata()
+            .owner_references
+            .iter()
+            .map(|o| o.uid.clone())
+            .collect();
         for uid in &uids {
-            self.dependents.entry(uid.clone()).or_default().insert(place.clone());
+            self.dependents
+                .entry(uid.clone())
+                .or_default()
+                .insert(place.clone());
         }
         let owned = !uids.is_empty();
         if owned {
@@ -50,7 +58,12 @@ impl Graph {
 
     /// Everything that names `uid` as an owner.
     pub(super) fn dependents(&self, uid: &str) -> Vec<Place> {
-        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+        self.dependents
+            .get(uid)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
     }
 }
 
@@ -73,7 +86,11 @@ impl Housekeeper {
         if event.present().is_none() {
             places.extend(self.graph.dependents(&event.object.metadata().uid));
         }
-        if let Some(previous) = event.previous.as_ref().filter(|object| object.may_have_owners()) {
+        if let Some(previous) = event
+            .previous
+            .as_ref()
+            .filter(|object| object.may_have_owners())
+        {
             let metadata = previous.metadata();
             let owners = metadata.owner_references.iter();
             places.extend(owners.filter_map(|owner| self.place_of(owner, &metadata.namespace)));
@@ -83,23 +100,44 @@ impl Housekeeper {
 
     /// Where an owner must be: in the dependent's namespace, or cluster-wide.
     fn place_of(&self, owner: &Owner, namespace: &str) -> Option<Place> {
-        let served = self.machine.registry.by_kind(&owner.api_version, &owner.kind)?;
-        let namespace = if served.resource.namespaced { namespace } else { "" };
-        Some((served.resource.bucket.clone(), path(namespace, &owner.name).into()))
+        let served = self
+            .machine
+            .registry
+            .by_kind(&owner.api_version, &owner.kind)?;
+        let namespace = if served.resource.namespaced {
+            namespace
+        } else {
+            ""
+        };
+        Some((
+            served.resource.bucket.clone(),
+            path(namespace, &owner.name).into(),
+        ))
     }
 
     fn standing(&self, owner: &Owner, namespace: &str) -> Standing {
-        let found = self.place_of(owner, namespace).and_then(|place| self.current(&place));
+        let found = self
+            .place_of(owner, namespace)
+            .and_then(|place| self.current(&place));
         match found {
             Some(object) if object.metadata().uid == owner.uid => {
-                if is_waiting(&object) { Standing::Waiting } else { Standing::Solid }
+                if is_waiting(&object) {
+                    Standing::Waiting
+                } else {
+                    Standing::Solid
+                }
             }
             _ => Standing::Absent,
         }
     }
 
     /// Does what the owner references of an object ask for, as a dependent and as an owner.
-    pub(super) async fn collect(&self, served: &Arc<Served>, place: &Place, object: &Arc<Object>) -> Result<()> {
+    pub(super) async fn collect(
+        &self,
+        served: &Arc<Served>,
+        place: &Place,
+        object: &Arc<Object>,
+    ) -> Result<()> {
         let metadata = object.metadata();
         if metadata.deletion_timestamp.is_some() {
             if metadata.finalizers.iter().any(|name| **name == *ORPHAN) {
@@ -116,10 +154,18 @@ impl Housekeeper {
         self.check_owners(served, place, object).await
     }
 
-    async fn check_owners(&self, served: &Arc<Served>, place: &Place, object: &Object) -> Result<()> {
+    async fn check_owners(
+        &self,
+        served: &Arc<Served>,
+        place: &Place,
+        object: &Object,
+    ) -> Result<()> {
         let metadata = object.metadata();
-        let standings: Vec<Standing> =
-            metadata.owner_references.iter().map(|owner| self.standing(owner, &metadata.namespace)).collect();
+        let standings: Vec<Standing> = metadata
+            .owner_references
+            .iter()
+            .map(|owner| self.standing(owner, &metadata.namespace))
+            .collect();
         let has = |standing| standings.contains(&standing);
         if has(Standing::Solid) {
             if !has(Standing::Absent) {
@@ -132,7 +178,11 @@ impl Housekeeper {
                 .filter(|(_, standing)| **standing != Standing::Absent)
                 .map(|(owner, _)| &*owner.uid)
                 .collect();
-            return self.amend(served, place, object, |value| keep_owners(value, |uid| kept.contains(uid))).await;
+            return self
+                .amend(served, place, object, |value| {
+                    keep_owners(value, |uid| kept.contains(uid))
+                })
+                .await;
         }
         let propagation = if has(Standing::Waiting) && self.has_blockers(&metadata.uid) {
             Propagation::Foreground
@@ -151,20 +201,38 @@ impl Housekeeper {
         let uid = &*owner.metadata().uid;
         stream::iter(self.graph.dependents(uid))
             .for_each_concurrent(HANDS, |place| async move {
-                if let (Some(object), Some(served)) = (self.current(&place), self.machine.registry.by_bucket(&place.0)) {
-                    let _ = self.amend(&served, &place, &object, |value| keep_owners(value, |other| other != uid)).await;
+                if let (Some(object), Some(served)) = (
+                    self.current(&place),
+                    self.machine.registry.by_bucket(&place.0),
+                ) {
+                    let _ = self
+                        .amend(&served, &place, &object, |value| {
+                            keep_owners(value, |other| other != uid)
+                        })
+                        .await;
                 }
             })
             .await;
         // Only once nobody names it any more; until then the dependents' changes bring us back.
-        if self.graph.dependents(uid).iter().any(|place| self.names_owner(place, uid)) {
+        if self
+            .graph
+            .dependents(uid)
+            .iter()
+            .any(|place| self.names_owner(place, uid))
+        {
             return Ok(());
         }
-        self.amend(served, place, owner, |value| drop_finalizer(value, ORPHAN)).await
+        self.amend(served, place, owner, |value| drop_finalizer(value, ORPHAN))
+            .await
     }
 
     /// Deletes the dependents, and lets the owner go once none of them blocks it.
-    async fn clear_foreground(&self, served: &Arc<Served>, place: &Place, owner: &Arc<Object>) -> Result<()> {
+    async fn clear_foreground(
+        &self,
+        served: &Arc<Served>,
+        place: &Place,
+        owner: &Arc<Object>,
+    ) -> Result<()> {
         let uid = &*owner.metadata().uid;
         let mut blocked = false;
         for dependent in self.graph.dependents(uid) {
@@ -172,7 +240,9 @@ impl Housekeeper {
                 continue;
             };
             let owners = &object.metadata().owner_references;
-            let blocks = owners.iter().any(|owner| *owner.uid == *uid && owner.block_owner_deletion);
+            let blocks = owners
+                .iter()
+                .any(|owner| *owner.uid == *uid && owner.block_owner_deletion);
             if object.metadata().deletion_timestamp.is_none()
                 && let Some(served) = self.machine.registry.by_bucket(&dependent.0)
             {
@@ -183,33 +253,49 @@ impl Housekeeper {
         if blocked {
             return Ok(());
         }
-        self.amend(served, place, owner, |value| drop_finalizer(value, FOREGROUND)).await
+        self.amend(served, place, owner, |value| {
+            drop_finalizer(value, FOREGROUND)
+        })
+        .await
     }
 
     fn names_owner(&self, place: &Place, uid: &str) -> bool {
-        self.current(place).is_some_and(|object| names(&object, uid))
+        self.current(place)
+            .is_some_and(|object| names(&object, uid))
     }
 
     /// Deletes exactly the object that was looked at.
-    pub(super) async fn delete(&self, served: &Arc<Served>, object: &Object, propagation: Propagation) -> Result<()> {
+    pub(super) async fn delete(
+        &self,
+        served: &Arc<Served>,
+        object: &Object,
+        propagation: Propagation,
+    ) -> Result<()> {
         let metadata = object.metadata();
         let options = DeleteOptions {
             uid: Some(metadata.uid.to_string()),
             propagation: Some(propagation),
             ..DeleteOptions::default()
         };
-        self.machine.remove(served, &metadata.namespace, &metadata.name, &options).await?;
+        self.machine
+            .remove(served, &metadata.namespace, &metadata.name, &options)
+            .await?;
         Ok(())
     }
 }
 
 fn is_waiting(object: &Object) -> bool {
     let metadata = object.metadata();
-    metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().any(|name| **name == *FOREGROUND)
+    metadata.deletion_timestamp.is_some()
+        && metadata.finalizers.iter().any(|name| **name == *FOREGROUND)
 }
 
 fn names(object: &Object, uid: &str) -> bool {
-    object.metadata().owner_references.iter().any(|owner| *owner.uid == *uid)
+    object
+        .metadata()
+        .owner_references
+        .iter()
+        .any(|owner| *owner.uid == *uid)
 }
 
 fn keep_owners(value: &mut Value, keep: impl Fn(&str) -> bool) {

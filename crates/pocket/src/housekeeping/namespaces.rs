@@ -3,12 +3,7 @@
 use std::sync::Arc;
 
 use super::{Housekeeper, Place};
-use crate::{
-    kinds,
-    rest::Served,
-    status::Result,
-    store::Object,
-};
+use crate::{kinds, rest::Served, status::Result, store::Object};
 
 /// Where namespaces are stored.
 pub(super) const BUCKET: &str = kinds::NAMESPACES;
@@ -16,12 +11,19 @@ pub(super) const BUCKET: &str = kinds::NAMESPACES;
 /// Whether an object is one that every namespace has.
 pub(super) fn is_furniture(place: &Place) -> bool {
     let name = place.1.split_once('/').map(|(_, name)| name);
-    kinds::FURNITURE.iter().any(|(bucket, furniture)| **bucket == *place.0 && name == Some(furniture))
+    kinds::FURNITURE
+        .iter()
+        .any(|(bucket, furniture)| **bucket == *place.0 && name == Some(furniture))
 }
 
 impl Housekeeper {
     /// Furnishes a namespace that lives, and empties one that is going.
-    pub(super) async fn tend_namespace(&self, served: &Arc<Served>, place: &Place, object: &Arc<Object>) -> Result<()> {
+    pub(super) async fn tend_namespace(
+        &self,
+        served: &Arc<Served>,
+        place: &Place,
+        object: &Arc<Object>,
+    ) -> Result<()> {
         if object.metadata().deletion_timestamp.is_none() {
             return self.furnish(&place.1).await;
         }
@@ -36,7 +38,11 @@ impl Housekeeper {
             .collect();
         let now = self.machine.environment.timestamp();
         if remaining.is_empty() {
-            return self.amend(served, place, object, |value| kinds::end_namespace(value, &now)).await;
+            return self
+                .amend(served, place, object, |value| {
+                    kinds::end_namespace(value, &now)
+                })
+                .await;
         }
         let mut wanted = object.value();
         let texts = describe(&remaining);
@@ -44,11 +50,16 @@ impl Housekeeper {
         if wanted == object.value() {
             return Ok(());
         }
-        self.amend(served, place, object, |value| *value = wanted).await
+        self.amend(served, place, object, |value| *value = wanted)
+            .await
     }
 
     fn inhabitants(&self, served: &Served, namespace: &str) -> Vec<Arc<Object>> {
-        let objects = self.machine.view.store().objects(&served.resource.bucket, namespace);
+        let objects = self
+            .machine
+            .view
+            .store()
+            .objects(&served.resource.bucket, namespace);
         objects.into_iter().map(|(_, object)| object).collect()
     }
 
@@ -63,7 +74,13 @@ impl Housekeeper {
     async fn furnish(&self, namespace: &str) -> Result<()> {
         for (bucket, name) in kinds::FURNITURE {
             let place = format!("{namespace}/{name}");
-            if self.machine.view.store().head(bucket, &place).is_some_and(|head| head.object.is_some()) {
+            if self
+                .machine
+                .view
+                .store()
+                .head(bucket, &place)
+                .is_some_and(|head| head.object.is_some())
+            {
                 continue;
             }
             if let Some(object) = kinds::furniture(bucket, self.root_ca.as_deref()) {
@@ -80,18 +97,29 @@ fn describe(remaining: &[(Arc<Served>, Vec<Arc<Object>>)]) -> (String, String) {
     let mut resources = Vec::new();
     for (served, objects) in remaining {
         let qualified = crate::status::qualified(&served.resource.plural, &served.resource.group);
-        resources.push(format!("{qualified} has {} resource instances", objects.len()));
-        for finalizer in objects.iter().flat_map(|object| &object.metadata().finalizers) {
+        resources.push(format!(
+            "{qualified} has {} resource instances",
+            objects.len()
+        ));
+        for finalizer in objects
+            .iter()
+            .flat_map(|object| &object.metadata().finalizers)
+        {
             *finalizers.entry(finalizer.to_string()).or_default() += 1;
         }
     }
-    let finalizers: Vec<String> =
-        finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances")).collect();
+    let finalizers: Vec<String> = finalizers
+        .iter()
+        .map(|(name, count)| format!("{name} in {count} resource instances"))
+        .collect();
     let content = format!("Some resources are remaining: {}", resources.join(", "));
     let waiting = if finalizers.is_empty() {
         String::new()
     } else {
-        format!("Some content in the namespace has finalizers remaining: {}", finalizers.join(", "))
+        format!(
+            "Some content in the namespace has finalizers remaining: {}",
+            finalizers.join(", ")
+        )
     };
     (content, waiting)
 }

@@ -67,13 +67,23 @@ pub fn field_value(plural: &str, object: &Value, path: &str) -> String {
             .filter(|component| !component.is_empty())
             .unwrap_or_else(|| plain(object, "reportingComponent")),
         ("events", "reportingComponent") => plain(object, path),
-        ("jobs", "status.successful") => text(&object["status"]["succeeded"], "0").unwrap_or_default(),
+        ("jobs", "status.successful") => {
+            text(&object["status"]["succeeded"], "0").unwrap_or_default()
+        }
         ("pods", "status.podIPs") => {
-            let list = object["status"]["podIPs"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let addresses: Vec<&str> = list.iter().filter_map(|entry| entry["ip"].as_str()).collect();
+            let list = object["status"]["podIPs"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let addresses: Vec<&str> = list
+                .iter()
+                .filter_map(|entry| entry["ip"].as_str())
+                .collect();
             addresses.join(",")
         }
-        (_, "spec.hostNetwork" | "spec.unschedulable") => text(at(object, path), "false").unwrap_or_default(),
+        (_, "spec.hostNetwork" | "spec.unschedulable") => {
+            text(at(object, path), "false").unwrap_or_default()
+        }
         (_, "status.replicas") => text(at(object, path), "0").unwrap_or_default(),
         _ => plain(object, path),
     }

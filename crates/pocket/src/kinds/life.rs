@@ -16,10 +16,14 @@ const NAMESPACE_FINALIZER: &str = "kubernetes";
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// The namespaces that are there from the start.
-pub const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+pub const FIRST_NAMESPACES: [&str; 4] =
+    ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// What every namespace has: where it is stored, and its name.
-pub const FURNITURE: [(&str, &str); 2] = [("/serviceaccounts", "default"), ("/configmaps", "kube-root-ca.crt")];
+pub const FURNITURE: [(&str, &str); 2] = [
+    ("/serviceaccounts", "default"),
+    ("/configmaps", "kube-root-ca.crt"),
+];
 
 /// A new piece of furniture; `None` if there is nothing to put in it.
 pub fn furniture(bucket: &str, root_ca: Option<&str>) -> Option<Value> {
@@ -80,7 +84,10 @@ impl Role {
 
     /// Whether nothing of the kind's own keeps a deleted object.
     pub fn nothing_left(self, value: &Value) -> bool {
-        self != Self::Namespace || value["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
+        self != Self::Namespace
+            || value["spec"]["finalizers"]
+                .as_array()
+                .is_none_or(Vec::is_empty)
     }
 }
 
@@ -110,20 +117,44 @@ pub fn namespace_remains(value: &mut Value, content: &str, finalizers: &str, now
 }
 
 fn set_conditions(value: &mut Value, content: &str, finalizers: &str, now: &str) {
-    let or = |text: &str, fallback: &str| if text.is_empty() { fallback.to_owned() } else { text.to_owned() };
+    let or = |text: &str, fallback: &str| {
+        if text.is_empty() {
+            fallback.to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
     let rows = [
-        ("NamespaceDeletionDiscoveryFailure", false, "ResourcesDiscovered", "All resources successfully discovered".to_owned()),
-        ("NamespaceDeletionContentFailure", false, "ContentDeleted", "All content successfully deleted, may be waiting on finalization".to_owned()),
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            false,
+            "ResourcesDiscovered",
+            "All resources successfully discovered".to_owned(),
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            false,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization".to_owned(),
+        ),
         (
             "NamespaceContentRemaining",
             !content.is_empty(),
-            if content.is_empty() { "ContentRemoved" } else { "SomeResourcesRemain" },
+            if content.is_empty() {
+                "ContentRemoved"
+            } else {
+                "SomeResourcesRemain"
+            },
             or(content, "All content successfully removed"),
         ),
         (
             "NamespaceFinalizersRemaining",
             !finalizers.is_empty(),
-            if finalizers.is_empty() { "ContentHasNoFinalizers" } else { "SomeFinalizersRemain" },
+            if finalizers.is_empty() {
+                "ContentHasNoFinalizers"
+            } else {
+                "SomeFinalizersRemain"
+            },
             or(finalizers, "All content-preserving finalizers finished"),
         ),
     ];
@@ -141,7 +172,9 @@ fn set_conditions(value: &mut Value, content: &str, finalizers: &str, now: &str)
 /// Since when a condition has had this status, if it has.
 fn since(value: &Value, kind: &str, status: &str) -> Option<String> {
     let conditions = value["status"]["conditions"].as_array()?;
-    let found = conditions.iter().find(|condition| condition["type"] == kind && condition["status"] == status)?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == kind && condition["status"] == status)?;
     found["lastTransitionTime"].as_str().map(str::to_owned)
 }
 
@@ -163,7 +196,10 @@ mod tests {
         namespace_remains(&mut namespace, "two pods", "", "t1");
         namespace_remains(&mut namespace, "one pod", "", "t2");
         let remaining = &namespace["status"]["conditions"][2];
-        assert_eq!((&remaining["lastTransitionTime"], &remaining["message"]), (&json!("t1"), &json!("one pod")));
+        assert_eq!(
+            (&remaining["lastTransitionTime"], &remaining["message"]),
+            (&json!("t1"), &json!("one pod"))
+        );
     }
 
     #[test]

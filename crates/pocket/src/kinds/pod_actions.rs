@@ -8,15 +8,24 @@ use crate::{environment::rfc3339, selector::LabelSelector, status::ApiError};
 /// The pod bound to the node that `binding` names, or why it cannot be.
 pub fn bind(pod: &Value, binding: &Value, moment: &Moment) -> Result<Value, String> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    let node = binding["target"]["name"].as_str().filter(|node| !node.is_empty());
+    let node = binding["target"]["name"]
+        .as_str()
+        .filter(|node| !node.is_empty());
     let Some(node) = node else {
         return Err("binding.target.name is required".into());
     };
-    if let Some(bound) = pod["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()) {
-        return Err(format!("pod {name} is already assigned to node \"{bound}\""));
+    if let Some(bound) = pod["spec"]["nodeName"]
+        .as_str()
+        .filter(|node| !node.is_empty())
+    {
+        return Err(format!(
+            "pod {name} is already assigned to node \"{bound}\""
+        ));
     }
     if pod["metadata"]["deletionTimestamp"].is_string() {
-        return Err(format!("pod {name} is being deleted, cannot be assigned to a host"));
+        return Err(format!(
+            "pod {name} is being deleted, cannot be assigned to a host"
+        ));
     }
     let mut bound = pod.clone();
     bound["spec"]["nodeName"] = json!(node);
@@ -62,7 +71,10 @@ const BUDGETS: &str = "policy/poddisruptionbudgets";
 pub fn eviction_budget(pod: &Value, cluster: &dyn Cluster) -> Result<Option<Budget>, ApiError> {
     let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
     // A pod that has ended, or never began, takes no part in availability.
-    if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Pending")) {
+    if matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed" | "Pending")
+    ) {
         return Ok(None);
     }
     let covering: Vec<Value> = cluster
@@ -96,7 +108,10 @@ fn spend(budget: &Value, pod: &Value) -> Result<Budget, ApiError> {
         .caused_by(
             "DisruptionBudget",
             "",
-            format!("The disruption budget {} allows no more disruptions now", text("name")),
+            format!(
+                "The disruption budget {} allows no more disruptions now",
+                text("name")
+            ),
         );
         error.retry_after = Some(10);
         return Err(error);

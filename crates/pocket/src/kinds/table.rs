@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{DEFINITION_RULES, Kind, Rules, core, event, workloads};
+use super::{DEFINITION_RULES, Kind, Rules, core_kinds, event, workloads};
 
 /// The rules of a built-in kind, by how it is stored.
 pub fn rules(group: &str, version: &str, plural: &str) -> Option<Rules> {
@@ -11,7 +11,10 @@ pub fn rules(group: &str, version: &str, plural: &str) -> Option<Rules> {
     }
     let group = alias(group, plural).map_or(group, |alias| alias.group);
     let is = |kind: &&Kind| kind.group == group && kind.version == version && kind.plural == plural;
-    let found = core::core_kinds().iter().find(is).or_else(|| workloads::workload_kinds().iter().find(is));
+    let found = core_kinds()
+        .iter()
+        .find(is)
+        .or_else(|| workloads::workload_kinds().iter().find(is));
     found.map(|kind| kind.rules)
 }
 

@@ -32,7 +32,9 @@ impl Machine {
             return self.review(request, served, payload);
         }
         let value = self.shape(request, served, payload, &mut warnings)?;
-        let object = self.insert(request, served, value, Booking::Whole, &mut warnings).await?;
+        let object = self
+            .insert(request, served, value, Booking::Whole, &mut warnings)
+            .await?;
         let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
         Ok(reply.with_warnings(warnings))
     }
@@ -66,7 +68,7 @@ impl Machine {
             return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;
-        self.after_write(served, &object)?;
+        self.after_write(served, &object);
         Ok(object)
     }
 
@@ -92,14 +94,21 @@ impl Machine {
 
     fn check_new(&self, served: &Served, value: &Value) -> Result<()> {
         let mut problems = Problems::new();
-        served.validate_metadata(value, None, &mut problems);
         served.validate(value, None, &mut problems);
         served.refuse(metadata::text(value, "name"), &problems)
     }
 
-    async fn pretend_create(&self, request: &Request, served: &Served, value: &Value) -> Result<Arc<Object>> {
+    async fn pretend_create(
+        &self,
+        request: &Request,
+        served: &Served,
+        value: &Value,
+    ) -> Result<Arc<Object>> {
         let place = path(&request.target.namespace, metadata::text(value, "name"));
-        if self.head(served, &place).is_some_and(|head| head.object.is_some()) {
+        if self
+            .head(served, &place)
+            .is_some_and(|head| head.object.is_some())
+        {
             return Err(served.already_exists(metadata::text(value, "name")));
         }
         Ok(Arc::new(Object::unstored(value)))
@@ -117,7 +126,11 @@ impl Machine {
             let place = path(&request.target.namespace, metadata::text(&value, "name"));
             let now = self.environment.clock.now();
             let put = Put::Object(&value);
-            match self.view.write(bucket, &place, Expect::Absent, put, now).await? {
+            match self
+                .view
+                .write(bucket, &place, Expect::Absent, put, now)
+                .await?
+            {
                 Ok(object) => return Ok(object),
                 Err(store::Error::Conflict) if generated => {
                     let base = metadata::text(&value, "generateName").to_owned();
@@ -130,7 +143,9 @@ impl Machine {
         }
         let name = metadata::text(&value, "generateName");
         let mut error = served.already_exists(name);
-        error.message.push_str(", the server was not able to generate a unique name for the object");
+        error
+            .message
+            .push_str(", the server was not able to generate a unique name for the object");
         error.retry_after = Some(1);
         Err(error)
     }
@@ -144,7 +159,12 @@ impl Machine {
     }
 
     /// Lets the kind's rules look at other objects.
-    pub(super) fn admit(&self, served: &Served, value: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
+    pub(super) fn admit(
+        &self,
+        served: &Served,
+        value: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<(), ApiError> {
         match served.rules().admit {
             Some(admit) => admit(value, old, self),
             None => Ok(()),

@@ -42,7 +42,14 @@ impl Deleted {
 impl Machine {
     pub(super) async fn delete(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let options = DeleteOptions::of(request)?;
-        let deleted = self.remove(served, &request.target.namespace, &request.target.name, &options).await?;
+        let deleted = self
+            .remove(
+                served,
+                &request.target.namespace,
+                &request.target.name,
+                &options,
+            )
+            .await?;
         if served.traits().delete_returns_object || matches!(deleted, Deleted::Waiting(_)) {
             return self.reply(request, served, StatusCode::OK, deleted.object());
         }
@@ -50,13 +57,20 @@ impl Machine {
         Ok(Reply::value(StatusCode::OK, &body))
     }
 
-    pub(super) async fn delete_collection(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+    pub(super) async fn delete_collection(
+        &self,
+        request: &Request,
+        served: &Arc<Served>,
+    ) -> Result<Reply> {
         let options = DeleteOptions::of(request)?;
         let mut listed = self.select(request, served).await?;
         let mut gone = Vec::new();
         for object in &listed.objects {
             let metadata = object.metadata();
-            match self.remove(served, &metadata.namespace, &metadata.name, &options).await {
+            match self
+                .remove(served, &metadata.namespace, &metadata.name, &options)
+                .await
+            {
                 Ok(deleted) => gone.push(deleted.object().clone()),
                 // Somebody else removed it meanwhile, which is what was wanted.
                 Err(error) if error.code == StatusCode::NOT_FOUND => {}
@@ -80,7 +94,9 @@ impl Machine {
     ) -> Result<Deleted> {
         let place = path(namespace, name);
         for _ in 0..ATTEMPTS {
-            let head = self.head(served, &place).ok_or_else(|| served.not_found(name))?;
+            let head = self
+                .head(served, &place)
+                .ok_or_else(|| served.not_found(name))?;
             self.settled(head.revision).await?;
             let live = head.object.ok_or_else(|| served.not_found(name))?;
             if let Some(deleted) = self.try_remove(served, &place, &live, options).await? {
@@ -110,7 +126,10 @@ impl Machine {
         match new {
             None => self.take_away(served, place, live, &old).await,
             Some(new) if new == old => Ok(Some(Deleted::Waiting(live.clone()))),
-            Some(new) => Ok(self.put(served, place, live, &new).await?.map(Deleted::Waiting)),
+            Some(new) => Ok(self
+                .put(served, place, live, &new)
+                .await?
+                .map(Deleted::Waiting)),
         }
     }
 
@@ -124,9 +143,13 @@ impl Machine {
     ) -> Result<Option<Deleted>> {
         let now = self.environment.clock.now();
         let expect = Expect::Revision(live.revision());
-        match self.view.write(&served.resource.bucket, place, expect, Put::Gone(last), now).await? {
+        match self
+            .view
+            .write(&served.resource.bucket, place, expect, Put::Gone(last), now)
+            .await?
+        {
             Ok(object) => {
-                self.after_removal(served, &object)?;
+                self.after_removal(served, &object);
                 Ok(Some(Deleted::Gone(object)))
             }
             Err(store::Error::Conflict) => Ok(None),
@@ -139,17 +162,24 @@ impl Machine {
         let mut new = old.clone();
         served.begin_removal(&mut new);
         options.set_finalizers(served, &mut new);
-        let grace = served.traits().grace.map_or(0, |grace| grace(old, options.grace));
+        let grace = served
+            .traits()
+            .grace
+            .map_or(0, |grace| grace(old, options.grace));
         if grace == 0 && metadata::finalizers(&new).is_empty() && served.nothing_left(&new) {
             return None;
         }
         let deleting = metadata::is_deleting(old);
-        let remaining = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(i64::MAX);
+        let remaining = old["metadata"]["deletionGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or(i64::MAX);
         if deleting && grace >= remaining {
             return Some(new);
         }
         let now = self.environment.clock.now();
-        let until = now.saturating_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(now);
+        let until = now
+            .saturating_add(jiff::SignedDuration::from_secs(grace))
+            .unwrap_or(now);
         let fields = metadata::of(&mut new);
         if !deleting || grace < remaining {
             fields.insert("deletionTimestamp".into(), json!(rfc3339(until)));
@@ -183,5 +213,10 @@ fn success(served: &Served, name: &str, object: &Object) -> Value {
 /// The refusal of a delete whose preconditions do not hold.
 pub(super) fn precondition(served: &Served, name: &str, why: &str) -> ApiError {
     let resource = &served.resource;
-    ApiError::conflict(&resource.group, &resource.plural, name, &format!("Precondition failed: {why}"))
+    ApiError::conflict(
+        &resource.group,
+        &resource.plural,
+        name,
+        &format!("Precondition failed: {why}"),
+    )
 }

@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Machine, Request, Served, metadata};
-use crate::{
-    status::{ApiError, Result},
-};
+use crate::status::{ApiError, Result};
 
 /// A body as it was read: the value, and what JSON cannot say of it.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +57,10 @@ impl Machine {
         payload: Payload,
         warnings: &mut Vec<String>,
     ) -> Result<Value> {
-        let Payload { mut value, duplicates } = payload;
+        let Payload {
+            mut value,
+            duplicates,
+        } = payload;
         check_kind(served, &mut value)?;
         let dropped = served.conform(&mut value)?;
         report(request.unknown_fields()?, &dropped, &duplicates, warnings)?;
@@ -74,14 +75,20 @@ fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     let Some(object) = value.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
     };
-    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or(&served.api_version);
+    let api_version = object
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or(&served.api_version);
     if api_version != served.api_version {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             served.api_version
         )));
     }
-    let kind = object.get("kind").and_then(Value::as_str).unwrap_or(&served.resource.kind);
+    let kind = object
+        .get("kind")
+        .and_then(Value::as_str)
+        .unwrap_or(&served.resource.kind);
     if kind != served.resource.kind {
         return Err(ApiError::bad_request(format!(
             "{kind} in version \"{}\" cannot be handled as a {}: the kind in the data does not match the resource",
@@ -116,15 +123,27 @@ fn check_place(request: &Request, served: &Served, value: &mut Value) -> Result<
     Ok(())
 }
 
-fn report(mode: Unknown, dropped: &[String], duplicates: &[String], warnings: &mut Vec<String>) -> Result<()> {
+fn report(
+    mode: Unknown,
+    dropped: &[String],
+    duplicates: &[String],
+    warnings: &mut Vec<String>,
+) -> Result<()> {
     if mode == Unknown::Ignore || (dropped.is_empty() && duplicates.is_empty()) {
         return Ok(());
     }
-    let unknown = dropped.iter().map(|path| format!("unknown field \"{path}\""));
-    let twice = duplicates.iter().map(|path| format!("duplicate field \"{path}\""));
+    let unknown = dropped
+        .iter()
+        .map(|path| format!("unknown field \"{path}\""));
+    let twice = duplicates
+        .iter()
+        .map(|path| format!("duplicate field \"{path}\""));
     let texts: Vec<String> = unknown.chain(twice).collect();
     if mode == Unknown::Strict {
-        return Err(ApiError::bad_request(format!("strict decoding error: {}", texts.join(", "))));
+        return Err(ApiError::bad_request(format!(
+            "strict decoding error: {}",
+            texts.join(", ")
+        )));
     }
     warnings.extend(texts);
     Ok(())

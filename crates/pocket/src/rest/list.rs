@@ -52,7 +52,10 @@ impl Machine {
     pub(super) async fn list(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         if request.flag("sendInitialEvents") {
             let mut problems = Problems::new();
-            problems.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+            problems.forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            );
             return Err(option_error("list", &problems));
         }
         let listed = self.select(request, served).await?;
@@ -63,8 +66,14 @@ impl Machine {
     /// The objects a list request is about.
     pub(crate) async fn select(&self, request: &Request, served: &Served) -> Result<Listed> {
         let selection = Selection::of(request, served)?;
-        let limit = request.number("limit")?.and_then(|n| usize::try_from(n).ok()).filter(|&n| n > 0);
-        let token = request.parameter("continue").map(decode_token).transpose()?;
+        let limit = request
+            .number("limit")?
+            .and_then(|n| usize::try_from(n).ok())
+            .filter(|&n| n > 0);
+        let token = request
+            .parameter("continue")
+            .map(decode_token)
+            .transpose()?;
         let at = revision_rule(request, token.as_ref())?;
         let revision = match at {
             At::Newest => None,
@@ -79,20 +88,32 @@ impl Machine {
         };
         let range = Range {
             namespace: &request.target.namespace,
-            after: token.as_ref().map(|token| token.start.trim_end_matches('\0')),
+            after: token
+                .as_ref()
+                .map(|token| token.start.trim_end_matches('\0')),
         };
-        let page = self.view.page(&served.resource.bucket, range, revision).await?;
+        let page = self
+            .view
+            .page(&served.resource.bucket, range, revision)
+            .await?;
         let page = page.map_err(|error| expired(&error, token.as_ref(), self.view.revision()))?;
         Ok(cut(served, page, &selection, limit))
     }
 
-    pub(super) fn render(&self, request: &Request, served: &Served, listed: &Listed) -> Result<Bytes> {
+    pub(super) fn render(
+        &self,
+        request: &Request,
+        served: &Served,
+        listed: &Listed,
+    ) -> Result<Bytes> {
         let metadata = listed.metadata();
         match request.presentation.shown {
             Shown::Whole => Ok(whole_list(served, listed, &metadata)),
             Shown::Metadata => {
                 let items = listed.objects.iter();
-                let items: Vec<Value> = items.map(|o| partial(&served.value(o), "PartialObjectMetadata")).collect();
+                let items: Vec<Value> = items
+                    .map(|o| partial(&served.value(o), "PartialObjectMetadata"))
+                    .collect();
                 let list = json!({
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": "meta.k8s.io/v1",
@@ -139,7 +160,11 @@ impl Listed {
 
 /// Copies the stored bytes of all items into one answer.
 fn whole_list(served: &Served, listed: &Listed, metadata: &Value) -> Bytes {
-    let size: usize = listed.objects.iter().map(|object| object.json().len() + 1).sum();
+    let size: usize = listed
+        .objects
+        .iter()
+        .map(|object| object.json().len() + 1)
+        .sum();
     let mut body = BytesMut::with_capacity(size + 256);
     let resource = &served.resource;
     let head = format!(
@@ -174,7 +199,9 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
         }
     }
     let remaining = if full { rest.len() } else { 0 };
-    let next = last.filter(|_| remaining > 0).map(|key| encode_token(page.revision, &key));
+    let next = last
+        .filter(|_| remaining > 0)
+        .map(|key| encode_token(page.revision, &key));
     Listed {
         revision: page.revision,
         objects,
@@ -193,7 +220,10 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
             return Err(ApiError::bad_request(message));
         }
         if matching.is_some() {
-            problems.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+            problems.forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden when continue is provided",
+            );
             return Err(option_error("list", &problems));
         }
         return Ok(At::Exactly(token.rv));
@@ -211,7 +241,9 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
         ),
         (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
         (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
-        (Some(other), _) => problems.not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan"]),
+        (Some(other), _) => {
+            problems.not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan"])
+        }
     }
     Err(option_error("list", &problems))
 }
@@ -222,10 +254,18 @@ fn encode_token(revision: u64, key: &str) -> String {
 }
 
 fn decode_token(text: &str) -> Result<Continue> {
-    let bad = || ApiError::bad_request("continue key is not valid: use the token of the previous page as it is");
+    let bad = || {
+        ApiError::bad_request(
+            "continue key is not valid: use the token of the previous page as it is",
+        )
+    };
     let json = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
     let token: Continue = serde_json::from_slice(&json).map_err(|_| bad())?;
-    if token.v == TOKEN_VERSION { Ok(token) } else { Err(bad()) }
+    if token.v == TOKEN_VERSION {
+        Ok(token)
+    } else {
+        Err(bad())
+    }
 }
 
 /// 410 for a snapshot that is gone; a token is renewed so that the client may go on inconsistently.
@@ -238,7 +278,8 @@ fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiEr
                     response to retrieve the remainder of the results. Continuing with the provided token \
                     results in an inconsistent list.";
                 let mut error = ApiError::expired(message);
-                error.continue_token = Some(encode_token(newest, token.start.trim_end_matches('\0')));
+                error.continue_token =
+                    Some(encode_token(newest, token.start.trim_end_matches('\0')));
                 error
             }
             None => ApiError::expired(format!("too old resource version: {asked} ({oldest})")),

@@ -44,12 +44,20 @@ pub(crate) fn is_deleting(value: &Value) -> bool {
 /// The finalizers in order.
 pub(crate) fn finalizers(value: &Value) -> Vec<&str> {
     let list = value["metadata"]["finalizers"].as_array();
-    list.into_iter().flatten().filter_map(Value::as_str).collect()
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 impl Machine {
     /// Gives a new object its identity.
-    pub(crate) fn stamp(&self, served: &Served, request: &Request, value: &mut Value) -> Result<()> {
+    pub(crate) fn stamp(
+        &self,
+        served: &Served,
+        request: &Request,
+        value: &mut Value,
+    ) -> Result<()> {
         if !text(value, "resourceVersion").is_empty() && text(value, "resourceVersion") != "0" {
             return Err(ApiError::new(
                 http::StatusCode::INTERNAL_SERVER_ERROR,
@@ -64,7 +72,10 @@ impl Machine {
             metadata.remove(*field);
         }
         metadata.insert("uid".into(), json!(self.environment.uuid()));
-        metadata.insert("creationTimestamp".into(), json!(self.environment.timestamp()));
+        metadata.insert(
+            "creationTimestamp".into(),
+            json!(self.environment.timestamp()),
+        );
         if served.resource.namespaced {
             metadata.insert("namespace".into(), json!(namespace));
         } else {
@@ -81,7 +92,9 @@ impl Machine {
         let mut bytes = [0; SUFFIX];
         self.environment.entropy.fill(&mut bytes);
         let base: String = base.chars().take(LONGEST_BASE).collect();
-        let suffix = bytes.iter().map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()]));
+        let suffix = bytes
+            .iter()
+            .map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()]));
         base.chars().chain(suffix).collect()
     }
 }
@@ -120,7 +133,10 @@ pub(crate) fn wanted_state_differs(new: &Value, old: &Value, has_status: bool) -
     let Some(fields) = new.as_object() else {
         return true;
     };
-    part(new) != part(old) || fields.iter().any(|(key, value)| !aside(key) && old.get(key) != Some(value))
+    part(new) != part(old)
+        || fields
+            .iter()
+            .any(|(key, value)| !aside(key) && old.get(key) != Some(value))
 }
 
 #[cfg(test)]

@@ -30,8 +30,13 @@ impl Machine {
 }
 
 fn terminating(served: &Served, request: &Request, namespace: &str) -> ApiError {
-    let name = request.body.as_ref().map_or(&Value::Null, |body| &body.value["metadata"]["name"]);
-    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let name = request
+        .body
+        .as_ref()
+        .map_or(&Value::Null, |body| &body.value["metadata"]["name"]);
+    let why = format!(
+        "unable to create new content in namespace {namespace} because it is being terminated"
+    );
     let resource = &served.resource;
     let name = name.as_str().unwrap_or_default();
     let error = ApiError::forbidden(&resource.group, &resource.plural, name, &why);

@@ -6,12 +6,13 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    Machine, Payload, Presentation, Reply, Request, Served, Target, User, Verb, broken, create::Booking, metadata,
+    Machine, Payload, Presentation, Reply, Request, Served, Target, User, Verb, broken,
+    create::Booking, metadata,
 };
 use crate::{
     crd,
     kinds::{self, Cluster, Role, Settings},
-    status::{ApiError, Result},
+    status::Result,
     store::{self, Expect, Object, Put},
 };
 
@@ -20,8 +21,16 @@ const SELF: &str = "kube-apiserver";
 
 impl Machine {
     /// Creates an object in the server's own name; one that is there already is left as it is.
-    pub(crate) async fn create_own(&self, bucket: &str, namespace: &str, mut value: Value) -> Result<()> {
-        let served = self.registry.by_bucket(bucket).ok_or_else(super::registry::missing)?;
+    pub(crate) async fn create_own(
+        &self,
+        bucket: &str,
+        namespace: &str,
+        mut value: Value,
+    ) -> Result<()> {
+        let served = self
+            .registry
+            .by_bucket(bucket)
+            .ok_or_else(super::registry::missing)?;
         value["apiVersion"] = served.api_version.clone().into();
         value["kind"] = served.resource.kind.clone().into();
         let request = Request {
@@ -40,7 +49,10 @@ impl Machine {
             user_agent: SELF.into(),
             user: User::default(),
         };
-        match self.insert(&request, &served, value, Booking::Whole, &mut Vec::new()).await {
+        match self
+            .insert(&request, &served, value, Booking::Whole, &mut Vec::new())
+            .await
+        {
             Err(error) if error.code == StatusCode::CONFLICT => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),
@@ -57,16 +69,24 @@ impl Machine {
         new: &Value,
     ) -> Result<Option<Arc<Object>>> {
         let ends = ends(served, new);
-        let put = if ends { Put::Gone(new) } else { Put::Object(new) };
+        let put = if ends {
+            Put::Gone(new)
+        } else {
+            Put::Object(new)
+        };
         let now = self.environment.clock.now();
         let expect = Expect::Revision(seen.revision());
-        match self.view.write(&served.resource.bucket, place, expect, put, now).await? {
+        match self
+            .view
+            .write(&served.resource.bucket, place, expect, put, now)
+            .await?
+        {
             Ok(object) if ends => {
-                self.after_removal(served, &object)?;
+                self.after_removal(served, &object);
                 Ok(Some(Arc::new(Object::pretended(new, seen.revision()))))
             }
             Ok(object) => {
-                self.after_write(served, &object)?;
+                self.after_write(served, &object);
                 Ok(Some(object))
             }
             Err(store::Error::Conflict) => Ok(None),
@@ -75,31 +95,33 @@ impl Machine {
     }
 
     /// What follows a stored object before anybody is told of it: a definition is served.
-    pub(crate) fn after_write(&self, served: &Served, object: &Object) -> Result<()> {
+    pub(crate) fn after_write(&self, served: &Served, object: &Object) {
         if served.role == Role::Definition {
-            self.define(&object.value())?;
+            self.define(&object.value());
         }
-        Ok(())
     }
 
-    /// Serves what a stored definition defines.
-    pub(crate) fn define(&self, value: &Value) -> Result<()> {
-        let definition = crd::Definition::read(value)
-            .map_err(|why| ApiError::internal(format!("a stored definition cannot be read: {why}")))?;
-        if definition.is_established(value) {
-            self.registry.define(definition);
+    /// Serves what a stored definition defines, once its names were accepted.
+    pub(crate) fn define(&self, value: &Value) {
+        let conditions = value["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        if conditions
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+        {
+            self.registry.define(crd::Definition::read(value));
         }
-        Ok(())
     }
 
     /// What follows a removal: a definition is no longer served.
-    pub(crate) fn after_removal(&self, served: &Served, object: &Object) -> Result<()> {
+    pub(crate) fn after_removal(&self, served: &Served, object: &Object) {
         if served.role == Role::Definition {
             let value = object.value();
             let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
-            self.registry.undefine(&text(&value["spec"]["group"]), &text(&value["spec"]["names"]["plural"]));
+            self.registry.undefine(
+                &text(&value["spec"]["group"]),
+                &text(&value["spec"]["names"]["plural"]),
+            );
         }
-        Ok(())
     }
 
     /// Decides the names of a definition and says so in its status.
@@ -117,7 +139,9 @@ impl Machine {
         let group = value["spec"]["group"].as_str().unwrap_or_default();
         let plural = names["plural"].as_str().unwrap_or_default();
         let stored = self.registry.stored();
-        let others = stored.iter().filter(|s| s.resource.group == group && s.resource.plural != plural);
+        let others = stored
+            .iter()
+            .filter(|s| s.resource.group == group && s.resource.plural != plural);
         for other in others {
             let other = &other.resource;
             for field in ["singular", "kind", "listKind"] {
@@ -136,7 +160,12 @@ impl Machine {
     }
 
     /// Answers a review. No kind of review is offered without authorization to review.
-    pub(super) fn review(&self, _request: &Request, _served: &Served, _payload: Payload) -> Result<Reply> {
+    pub(super) fn review(
+        &self,
+        _request: &Request,
+        _served: &Served,
+        _payload: Payload,
+    ) -> Result<Reply> {
         Err(super::registry::missing())
     }
 }
@@ -146,17 +175,26 @@ pub(super) fn ends(served: &Served, value: &Value) -> bool {
     metadata::is_deleting(value)
         && metadata::finalizers(value).is_empty()
         && served.nothing_left(value)
-        && value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+        && value["metadata"]["deletionGracePeriodSeconds"]
+            .as_i64()
+            .unwrap_or(0)
+            == 0
 }
 
 impl Cluster for Machine {
     fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
-        let head = self.view.store().head(&format!("{group}/{plural}"), &super::path(namespace, name))?;
+        let head = self
+            .view
+            .store()
+            .head(&format!("{group}/{plural}"), &super::path(namespace, name))?;
         head.object.map(|object| object.value())
     }
 
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
-        let objects = self.view.store().objects(&format!("{group}/{plural}"), namespace);
+        let objects = self
+            .view
+            .store()
+            .objects(&format!("{group}/{plural}"), namespace);
         objects.iter().map(|(_, object)| object.value()).collect()
     }
 
@@ -175,7 +213,8 @@ impl Machine {
             }
         }
         if self.head_of("/services", "default/kubernetes").is_none() {
-            self.create_own("/services", "default", kinds::own_service(port)).await?;
+            self.create_own("/services", "default", kinds::own_service(port))
+                .await?;
         }
         Ok(())
     }

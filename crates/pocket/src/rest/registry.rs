@@ -68,7 +68,9 @@ impl Registry {
     /// What a URL points at, or 404.
     pub fn find(&self, target: &Target) -> Result<Arc<Served>> {
         self.lookup(&target.group, &target.version, &target.plural)
-            .filter(|served| served.resource.namespaced || target.namespace.is_empty() || served.is_namespace())
+            .filter(|served| {
+                served.resource.namespaced || target.namespace.is_empty() || served.is_namespace()
+            })
             .ok_or_else(missing)
     }
 
@@ -104,7 +106,10 @@ impl Registry {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let groups = self.groups();
         let plurals = groups.get(&(group.to_owned(), version.to_owned()))?;
-        plurals.values().find(|served| served.resource.kind == kind).cloned()
+        plurals
+            .values()
+            .find(|served| served.resource.kind == kind)
+            .cloned()
     }
 
     fn change(&self, change: impl FnOnce(&mut Groups)) {

@@ -8,11 +8,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Machine, Request, Served};
-use crate::{
-    status::Result,
-    store::Object,
-    table::Include,
-};
+use crate::{status::Result, store::Object, table::Include};
 
 /// How objects are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -105,12 +101,19 @@ impl Machine {
     ) -> Result<Reply> {
         let body = match request.presentation.shown {
             Shown::Whole => served.shown(object),
-            Shown::Metadata => partial(&served.value(object), "PartialObjectMetadata").to_string().into(),
+            Shown::Metadata => partial(&served.value(object), "PartialObjectMetadata")
+                .to_string()
+                .into(),
             Shown::Table => {
                 let value = served.value(object);
                 let include = include_object(request)?;
                 let revision = object.revision().to_string();
-                let table = self.table(served, &[value], include, json!({"resourceVersion": revision}));
+                let table = self.table(
+                    served,
+                    &[value],
+                    include,
+                    json!({"resourceVersion": revision}),
+                );
                 table.to_string().into()
             }
         };
@@ -118,9 +121,17 @@ impl Machine {
     }
 
     /// The rows of `objects`, with this list metadata.
-    pub(crate) fn table(&self, served: &Served, objects: &[Value], include: Include, metadata: Value) -> Value {
+    pub(crate) fn table(
+        &self,
+        served: &Served,
+        objects: &[Value],
+        include: Include,
+        metadata: Value,
+    ) -> Value {
         let now = self.environment.clock.now();
-        served.printer().table(objects, now, include, metadata, true)
+        served
+            .printer()
+            .table(objects, now, include, metadata, true)
     }
 }
 
@@ -158,7 +169,12 @@ pub(crate) fn include_object(request: &Request) -> Result<Include> {
         Some(other) => {
             let mut problems = crate::status::Problems::new();
             problems.not_supported("includeObject", other, &["Metadata", "None", "Object"]);
-            Err(crate::status::ApiError::invalid("meta.k8s.io", "TableOptions", "", &problems))
+            Err(crate::status::ApiError::invalid(
+                "meta.k8s.io",
+                "TableOptions",
+                "",
+                &problems,
+            ))
         }
     }
 }

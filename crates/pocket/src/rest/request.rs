@@ -107,7 +107,9 @@ impl Request {
     /// The last value of a query parameter, if present and not empty.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().rev().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
     }
 
     /// A boolean query parameter; present without a value counts as true.
@@ -122,7 +124,9 @@ impl Request {
             return Ok(None);
         };
         let number = text.parse().map_err(|_| {
-            ApiError::bad_request(format!("query parameter {name}: \"{text}\" is not a number"))
+            ApiError::bad_request(format!(
+                "query parameter {name}: \"{text}\" is not a number"
+            ))
         })?;
         Ok(Some(number))
     }
@@ -165,7 +169,11 @@ impl Request {
             problems.too_long("fieldManager", MANAGER_LENGTH);
             return Err(option_error("patch", &problems));
         }
-        Ok(if manager.is_empty() { "unknown" } else { manager })
+        Ok(if manager.is_empty() {
+            "unknown"
+        } else {
+            manager
+        })
     }
 }
 

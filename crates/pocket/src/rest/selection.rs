@@ -22,8 +22,14 @@ pub(crate) struct Selection {
 
 impl Selection {
     pub(crate) fn of(request: &Request, served: &Served) -> Result<Self> {
-        let labels = request.parameter("labelSelector").map(LabelSelector::parse).transpose()?;
-        let fields = request.parameter("fieldSelector").map(FieldSelector::parse).transpose()?;
+        let labels = request
+            .parameter("labelSelector")
+            .map(LabelSelector::parse)
+            .transpose()?;
+        let fields = request
+            .parameter("fieldSelector")
+            .map(FieldSelector::parse)
+            .transpose()?;
         if let Some(fields) = &fields {
             fields.check(|path| served.has_field_label(path))?;
         }
@@ -43,14 +49,22 @@ impl Selection {
 
     pub(crate) fn matches(&self, served: &Served, object: &Object) -> bool {
         let metadata = object.metadata();
-        let is = |wanted: &Option<String>, actual: &str| wanted.as_deref().is_none_or(|wanted| wanted == actual);
+        let is = |wanted: &Option<String>, actual: &str| {
+            wanted.as_deref().is_none_or(|wanted| wanted == actual)
+        };
         if !is(&self.namespace, &metadata.namespace) || !is(&self.name, &metadata.name) {
             return false;
         }
-        if self.labels.as_ref().is_some_and(|labels| !labels.matches(&metadata.labels)) {
+        if self
+            .labels
+            .as_ref()
+            .is_some_and(|labels| !labels.matches(&metadata.labels))
+        {
             return false;
         }
-        self.fields.as_ref().is_none_or(|fields| matches_fields(fields, served, object))
+        self.fields
+            .as_ref()
+            .is_none_or(|fields| matches_fields(fields, served, object))
     }
 }
 
@@ -70,7 +84,12 @@ fn matches_fields(fields: &FieldSelector, served: &Served, object: &Object) -> b
 
 impl Machine {
     /// Everything selected, as a watch begins with it: one snapshot, no pages.
-    pub(crate) async fn snapshot(&self, request: &Request, served: &Served, selection: &Selection) -> Result<Listed> {
+    pub(crate) async fn snapshot(
+        &self,
+        request: &Request,
+        served: &Served,
+        selection: &Selection,
+    ) -> Result<Listed> {
         if let Some(revision) = request.revision("watch")? {
             self.not_older_than(revision).await?;
         }

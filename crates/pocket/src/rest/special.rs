@@ -9,10 +9,18 @@ use super::{Machine, Reply, Request, Served, Verb, registry::missing, update::Pa
 use crate::status::{ApiError, Result};
 
 impl Machine {
-    pub(super) async fn subresource(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+    pub(super) async fn subresource(
+        &self,
+        request: &Request,
+        served: &Arc<Served>,
+    ) -> Result<Reply> {
         let name = request.target.subresource.as_deref().unwrap_or_default();
         let subresource = served.subresource(name).ok_or_else(missing)?;
-        if !subresource.verbs.iter().any(|verb| verb == request.verb.name()) {
+        if !subresource
+            .verbs
+            .iter()
+            .any(|verb| verb == request.verb.name())
+        {
             return Err(ApiError::method_not_allowed());
         }
         match (name, request.verb) {

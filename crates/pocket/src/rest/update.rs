@@ -50,19 +50,34 @@ impl Machine {
     }
 
     /// PUT on the main resource or on status.
-    pub(super) async fn replace(&self, request: &Request, served: &Arc<Served>, part: Part) -> Result<Reply> {
+    pub(super) async fn replace(
+        &self,
+        request: &Request,
+        served: &Arc<Served>,
+        part: Part,
+    ) -> Result<Reply> {
         let mut warnings = Vec::new();
         let value = self.shape(request, served, request.payload()?, &mut warnings)?;
         let creates = part == Part::Main && served.traits().create_on_update;
-        if creates && self.head(served, &request.target.path()).is_none_or(|head| head.object.is_none()) {
-            let object = self.insert(request, served, value, Booking::Whole, &mut warnings).await?;
+        if creates
+            && self
+                .head(served, &request.target.path())
+                .is_none_or(|head| head.object.is_none())
+        {
+            let object = self
+                .insert(request, served, value, Booking::Whole, &mut warnings)
+                .await?;
             let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
             return Ok(reply.with_warnings(warnings));
         }
         let unconditional = served.traits().unconditional_update;
         if !unconditional && metadata::text(&value, "resourceVersion").is_empty() {
             let mut problems = Problems::new();
-            problems.invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            problems.invalid(
+                "metadata.resourceVersion",
+                0,
+                "must be specified for an update",
+            );
             served.refuse(&request.target.name, &problems)?;
         }
         let mut value = value;
@@ -73,7 +88,9 @@ impl Machine {
                 booking: Booking::Whole,
             })
         };
-        let object = self.modify(request, served, part, &mut warnings, change).await?;
+        let object = self
+            .modify(request, served, part, &mut warnings, change)
+            .await?;
         let reply = self.reply(request, served, StatusCode::OK, &object)?;
         Ok(reply.with_warnings(warnings))
     }
@@ -98,7 +115,9 @@ impl Machine {
                 self.settled(head.revision).await?;
                 return Err(served.not_found(name));
             };
-            let outcome = self.attempt(request, served, part, &live, warnings, &mut propose).await;
+            let outcome = self
+                .attempt(request, served, part, &live, warnings, &mut propose)
+                .await;
             // Whatever is answered rests on the state that was read.
             self.settled(live.revision()).await?;
             if let Some(object) = outcome? {
@@ -119,7 +138,10 @@ impl Machine {
         propose: &mut impl FnMut(&Value) -> Result<Proposal>,
     ) -> Result<Option<Arc<Object>>> {
         let old = live.value();
-        let Proposal { value: mut new, booking } = propose(&old)?;
+        let Proposal {
+            value: mut new,
+            booking,
+        } = propose(&old)?;
         let name = &request.target.name;
         let conditional = check_preconditions(served, name, &new, &old, live)?;
         self.settle_fields(request, served, part, &mut new, &old)?;
@@ -172,12 +194,17 @@ impl Machine {
         Ok(())
     }
 
-    fn check_change(&self, served: &Served, part: Part, name: &str, new: &Value, old: &Value) -> Result<()> {
+    fn check_change(
+        &self,
+        served: &Served,
+        part: Part,
+        name: &str,
+        new: &Value,
+        old: &Value,
+    ) -> Result<()> {
         let mut problems = Problems::new();
-        served.validate_metadata(new, Some(old), &mut problems);
         if part == Part::Status {
-            (served.rules().validate_status)(new, old, &mut problems);
-            served.validate_custom(new, Some(old), &mut problems);
+            served.validate_status(new, old, &mut problems);
         } else {
             served.validate(new, Some(old), &mut problems);
         }
@@ -186,19 +213,41 @@ impl Machine {
 }
 
 /// Refuses a change of another object or of an older state. True if a state was named.
-fn check_preconditions(served: &Served, name: &str, new: &Value, old: &Value, live: &Object) -> Result<bool> {
+fn check_preconditions(
+    served: &Served,
+    name: &str,
+    new: &Value,
+    old: &Value,
+    live: &Object,
+) -> Result<bool> {
     let uid = metadata::text(new, "uid");
     let stored = metadata::text(old, "uid");
     if !uid.is_empty() && uid != stored {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}");
-        return Err(ApiError::conflict(&served.resource.group, &served.resource.plural, name, &why));
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
+        );
+        return Err(ApiError::conflict(
+            &served.resource.group,
+            &served.resource.plural,
+            name,
+            &why,
+        ));
     }
     let revision = match &new["metadata"]["resourceVersion"] {
         Value::String(text) if text.is_empty() || text == "0" => return Ok(false),
         Value::String(text) => text.parse::<u64>().map_err(|_| {
             let mut problems = Problems::new();
-            problems.invalid("metadata.resourceVersion", text.as_str(), "must be a decimal number");
-            ApiError::invalid(&served.resource.group, &served.resource.kind, name, &problems)
+            problems.invalid(
+                "metadata.resourceVersion",
+                text.as_str(),
+                "must be a decimal number",
+            );
+            ApiError::invalid(
+                &served.resource.group,
+                &served.resource.kind,
+                name,
+                &problems,
+            )
         })?,
         _ => return Ok(false),
     };
@@ -246,13 +295,18 @@ fn same(new: &Value, old: &Value) -> bool {
             old.get(key) == Some(value)
         }
     };
-    fields(new) == fields(old) && new.as_object().is_some_and(|all| all.iter().all(|(k, v)| equal(k, v)))
+    fields(new) == fields(old)
+        && new
+            .as_object()
+            .is_some_and(|all| all.iter().all(|(k, v)| equal(k, v)))
 }
 
 fn same_metadata(new: &Value, old: &Value) -> bool {
     let count = |value: &Value| {
         let fields = value.as_object();
-        fields.map_or(0, |all| all.keys().filter(|key| *key != "resourceVersion").count())
+        fields.map_or(0, |all| {
+            all.keys().filter(|key| *key != "resourceVersion").count()
+        })
     };
     let (Some(fields), true) = (new.as_object(), count(new) == count(old)) else {
         return false;
@@ -273,7 +327,11 @@ fn same_bookings(new: &Value, old: &Value) -> bool {
         entry["time"] = json!(null);
         entry
     };
-    new.len() == old.len() && new.iter().zip(old).all(|(a, b)| a == b || timeless(a) == timeless(b))
+    new.len() == old.len()
+        && new
+            .iter()
+            .zip(old)
+            .all(|(a, b)| a == b || timeless(a) == timeless(b))
 }
 
 fn merge(warnings: &[String], more: Vec<String>) -> Vec<String> {

@@ -39,7 +39,12 @@ impl Machine {
     pub(super) async fn watch(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let start = start(request)?;
         let selection = Selection::of(request, served)?;
-        let lines = Lines::new(self.clone(), served.clone(), request, include_object(request)?);
+        let lines = Lines::new(
+            self.clone(),
+            served.clone(),
+            request,
+            include_object(request)?,
+        );
         let mut initial = Vec::new();
         let revision = match start {
             Start::After(revision) => revision,
@@ -74,14 +79,18 @@ impl Machine {
 }
 
 fn start(request: &Request) -> Result<Start> {
-    let wants_state = request.query.iter().any(|(key, _)| key == "sendInitialEvents");
+    let wants_state = request
+        .query
+        .iter()
+        .any(|(key, _)| key == "sendInitialEvents");
     let matching = request.parameter("resourceVersionMatch");
     let mut problems = Problems::new();
     if wants_state && matching != Some("NotOlderThan") {
         let text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
         problems.forbidden("resourceVersionMatch", text);
     } else if !wants_state && matching.is_some() {
-        let text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        let text =
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
         problems.forbidden("resourceVersionMatch", text);
     }
     if !problems.is_empty() {
@@ -89,7 +98,11 @@ fn start(request: &Request) -> Result<Start> {
     }
     if wants_state && request.flag("sendInitialEvents") {
         let marks = request.flag("allowWatchBookmarks");
-        return Ok(if marks { Start::StateThenMark } else { Start::State });
+        return Ok(if marks {
+            Start::StateThenMark
+        } else {
+            Start::State
+        });
     }
     match request.revision("watch")? {
         Some(revision) => Ok(Start::After(revision)),

@@ -30,20 +30,23 @@ pub fn builtin() -> &'static Schemas {
     &BUILTIN
 }
 
-static KINDS: LazyLock<HashMap<(&'static str, &'static str, &'static str), &'static str>> = LazyLock::new(|| {
-    let mut kinds = HashMap::new();
-    for (name, definition) in DEFINITIONS.iter() {
-        let marks = definition["x-kubernetes-group-version-kind"].as_array();
-        for mark in marks.into_iter().flatten() {
-            if let (Some(group), Some(version), Some(kind)) =
-                (mark["group"].as_str(), mark["version"].as_str(), mark["kind"].as_str())
-            {
-                kinds.insert((group, version, kind), name.as_str());
+static KINDS: LazyLock<HashMap<(&'static str, &'static str, &'static str), &'static str>> =
+    LazyLock::new(|| {
+        let mut kinds = HashMap::new();
+        for (name, definition) in DEFINITIONS.iter() {
+            let marks = definition["x-kubernetes-group-version-kind"].as_array();
+            for mark in marks.into_iter().flatten() {
+                if let (Some(group), Some(version), Some(kind)) = (
+                    mark["group"].as_str(),
+                    mark["version"].as_str(),
+                    mark["kind"].as_str(),
+                ) {
+                    kinds.insert((group, version, kind), name.as_str());
+                }
             }
         }
-    }
-    kinds
-});
+        kinds
+    });
 
 /// The published type of a built-in kind.
 pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<super::Schema<'static>> {

@@ -40,7 +40,9 @@ impl Store {
         let store = Self::with(restore(recovered, now), retention, true);
         let shared = Arc::clone(&store.shared);
         let writer = thread::Builder::new().name("pocket-writer".into());
-        let thread = writer.spawn(move || shared.run(journal)).map_err(journal::Error::thread)?;
+        let thread = writer
+            .spawn(move || shared.run(journal))
+            .map_err(journal::Error::thread)?;
         store.shared.queue.lock().thread = Some(thread);
         Ok(store)
     }
@@ -179,7 +181,9 @@ fn restore(recovered: Recovered, now: Timestamp) -> State {
 fn past_event(change: journal::Change, at: Timestamp) -> Option<Event> {
     let (resource, path) = split(&change.record.key)?;
     let revision = change.record.revision;
-    let previous = change.previous.and_then(|record| Some(Object::new(record.revision, record.value?)));
+    let previous = change
+        .previous
+        .and_then(|record| Some(Object::new(record.revision, record.value?)));
     let (kind, json) = match (change.record.value, &previous) {
         (Some(json), None) => (Change::Added, json),
         (Some(json), Some(_)) => (Change::Modified, json),

@@ -110,7 +110,10 @@ impl Object {
             return self.json.clone();
         };
         let start = at + METADATA.len();
-        let digits = self.json[start..].iter().take_while(|&&b| b != b'"').count();
+        let digits = self.json[start..]
+            .iter()
+            .take_while(|&&b| b != b'"')
+            .count();
         let mut json = Vec::with_capacity(self.json.len() + 8);
         json.extend_from_slice(&self.json[..start]);
         let _ = write!(json, "{revision}");

@@ -84,7 +84,11 @@ impl Bucket {
 
     /// What must be undone to see the bucket as it was at `revision`.
     fn undo(&self, revision: u64) -> HashMap<&str, Option<&Arc<Object>>> {
-        let newer = self.log.iter().rev().take_while(|e| e.revision() > revision);
+        let newer = self
+            .log
+            .iter()
+            .rev()
+            .take_while(|e| e.revision() > revision);
         newer.map(|e| (&*e.path, e.previous.as_ref())).collect()
     }
 }
@@ -110,7 +114,10 @@ impl State {
         state.compacted = known;
         state.born = known;
         for (resource, path, object) in objects {
-            state.bucket(&resource).objects.insert(path, Arc::new(object));
+            state
+                .bucket(&resource)
+                .objects
+                .insert(path, Arc::new(object));
         }
         state
     }
@@ -167,7 +174,10 @@ impl State {
         self.bucket(resource);
         match self.buckets.get_key_value(resource) {
             Some((name, bucket)) => {
-                let shared = bucket.objects.get_key_value(path).map(|(key, _)| key.clone());
+                let shared = bucket
+                    .objects
+                    .get_key_value(path)
+                    .map(|(key, _)| key.clone());
                 (name.clone(), shared.unwrap_or_else(|| path.into()))
             }
             None => (resource.into(), path.into()),
@@ -191,7 +201,11 @@ impl State {
             Some(object) => bucket.objects.insert(event.path.clone(), object.clone()),
             None => bucket.objects.remove(&event.path),
         };
-        if bucket.pending.get(&event.path).is_some_and(|newest| newest.revision() == revision) {
+        if bucket
+            .pending
+            .get(&event.path)
+            .is_some_and(|newest| newest.revision() == revision)
+        {
             bucket.pending.remove(&event.path);
         }
         bucket.log.push_back(event);
@@ -246,7 +260,9 @@ impl State {
 
     /// The revision from which on every change of a resource is known.
     pub(super) fn known_from(&self, resource: &str) -> u64 {
-        self.buckets.get(resource).map_or(self.born, |bucket| bucket.forgotten)
+        self.buckets
+            .get(resource)
+            .map_or(self.born, |bucket| bucket.forgotten)
     }
 
     /// Makes every watcher look again.
@@ -291,7 +307,11 @@ impl State {
     /// One object as it was at `revision`, which must have been checked.
     pub(super) fn get(&self, resource: &str, path: &str, revision: u64) -> Option<Arc<Object>> {
         let bucket = self.buckets.get(resource)?;
-        let newer = bucket.log.iter().rev().take_while(|e| e.revision() > revision);
+        let newer = bucket
+            .log
+            .iter()
+            .rev()
+            .take_while(|e| e.revision() > revision);
         match newer.filter(|e| *e.path == *path).last() {
             Some(event) => event.previous.clone(),
             None => bucket.objects.get(path).cloned(),
@@ -313,13 +333,22 @@ impl State {
     }
 
     /// Events of a resource after `after` and up to `until`, at most `most`.
-    pub(super) fn events(&self, resource: &str, after: u64, until: u64, most: usize) -> Vec<Arc<Event>> {
+    pub(super) fn events(
+        &self,
+        resource: &str,
+        after: u64,
+        until: u64,
+        most: usize,
+    ) -> Vec<Arc<Event>> {
         let Some(bucket) = self.buckets.get(resource) else {
             return Vec::new();
         };
         let start = bucket.log.partition_point(|e| e.revision() <= after);
         let rest = bucket.log.range(start..);
-        rest.take_while(|e| e.revision() <= until).take(most).cloned().collect()
+        rest.take_while(|e| e.revision() <= until)
+            .take(most)
+            .cloned()
+            .collect()
     }
 
     pub(super) fn subscribe(&mut self, resource: &str) -> wake::Receiver<u64> {
@@ -335,7 +364,9 @@ impl State {
         let Some(newest) = self.log.len().checked_sub(events + 1) else {
             return self.compacted;
         };
-        self.log.get(newest).map_or(self.committed, |e| e.revision())
+        self.log
+            .get(newest)
+            .map_or(self.committed, |e| e.revision())
     }
 
     /// All committed objects, for a snapshot on disk.
@@ -350,11 +381,15 @@ impl State {
     }
 
     pub(super) fn count(&self, resource: &str) -> usize {
-        self.buckets.get(resource).map_or(0, |bucket| bucket.objects.len())
+        self.buckets
+            .get(resource)
+            .map_or(0, |bucket| bucket.objects.len())
     }
 
     pub(super) fn changes_after(&self, revision: u64, most: usize) -> Vec<Arc<Event>> {
-        let start = self.log.partition_point(|event| event.revision() <= revision);
+        let start = self
+            .log
+            .partition_point(|event| event.revision() <= revision);
         self.log.range(start..).take(most).cloned().collect()
     }
 
@@ -381,7 +416,10 @@ impl State {
 }
 
 /// The part of `objects` in `range`.
-fn scan<'a>(objects: &'a Objects, range: &Range<'_>) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Object>)> + use<'a> {
+fn scan<'a>(
+    objects: &'a Objects,
+    range: &Range<'_>,
+) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Object>)> + use<'a> {
     let prefix = prefix(range);
     let start: Bound<Arc<str>> = match range.after {
         Some(after) if after >= prefix.as_str() => Bound::Excluded(after.into()),
@@ -406,7 +444,8 @@ fn undone(
     undo: &HashMap<&str, Option<&Arc<Object>>>,
 ) -> Vec<(Arc<str>, Arc<Object>)> {
     let prefix = prefix(range);
-    let inside = |key: &str| key.starts_with(&prefix) && range.after.is_none_or(|after| key > after);
+    let inside =
+        |key: &str| key.starts_with(&prefix) && range.after.is_none_or(|after| key > after);
     let mut objects: Objects = scan(&bucket.objects, range)
         .filter(|(key, _)| !undo.contains_key(&***key))
         .map(|(key, object)| (key.clone(), object.clone()))

@@ -49,7 +49,11 @@ pub trait Hooks: Send + Sync + 'static {
     }
 
     /// After it was read at `revision`.
-    fn after_read<'a>(&'a self, _access: Access<'a>, _revision: u64) -> Hooked<'a, Result<(), ApiError>> {
+    fn after_read<'a>(
+        &'a self,
+        _access: Access<'a>,
+        _revision: u64,
+    ) -> Hooked<'a, Result<(), ApiError>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -59,7 +63,11 @@ pub trait Hooks: Send + Sync + 'static {
     }
 
     /// After it was committed at `revision`.
-    fn after_write<'a>(&'a self, _access: Access<'a>, _revision: u64) -> Hooked<'a, Result<(), ApiError>> {
+    fn after_write<'a>(
+        &'a self,
+        _access: Access<'a>,
+        _revision: u64,
+    ) -> Hooked<'a, Result<(), ApiError>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -148,7 +156,12 @@ impl View {
     }
 
     /// A range of objects: at exactly `revision`, or as this view sees it now.
-    pub async fn page(&self, resource: &str, range: Range<'_>, revision: Option<u64>) -> Result<Result<Page, Error>, ApiError> {
+    pub async fn page(
+        &self,
+        resource: &str,
+        range: Range<'_>,
+        revision: Option<u64>,
+    ) -> Result<Result<Page, Error>, ApiError> {
         let access = Access { resource, path: "" };
         if let Some(hooks) = &self.hooks {
             hooks.before_read(access).await?;
@@ -160,7 +173,12 @@ impl View {
         Ok(page)
     }
 
-    fn page_now(&self, resource: &str, range: &Range<'_>, revision: Option<u64>) -> Result<Page, Error> {
+    fn page_now(
+        &self,
+        resource: &str,
+        range: &Range<'_>,
+        revision: Option<u64>,
+    ) -> Result<Page, Error> {
         let state = self.store.shared.state.read();
         let revision = revision.unwrap_or_else(|| self.revision_in(&state));
         state.check(revision)?;

@@ -9,5 +9,9 @@ use crate::rest::User;
 pub trait Authenticate: Send + Sync + 'static {
     /// The user, or `None` for credentials that are absent or wrong. `certificates` are those the
     /// client presented and the TLS layer verified, leaf first.
-    fn authenticate(&self, headers: &HeaderMap, certificates: &[CertificateDer<'_>]) -> Option<User>;
+    fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        certificates: &[CertificateDer<'_>],
+    ) -> Option<User>;
 }

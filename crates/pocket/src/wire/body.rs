@@ -52,8 +52,15 @@ impl http_body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match &mut self.0 {
-            Inner::Full(bytes) => Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b)))),
-            Inner::Stream(stream) => stream.poll_next_unpin(context).map(|next| next.map(|b| Ok(Frame::data(b)))),
+            Inner::Full(bytes) => Poll::Ready(
+                bytes
+                    .take()
+                    .filter(|b| !b.is_empty())
+                    .map(|b| Ok(Frame::data(b))),
+            ),
+            Inner::Stream(stream) => stream
+                .poll_next_unpin(context)
+                .map(|next| next.map(|b| Ok(Frame::data(b)))),
         }
     }
 
@@ -79,7 +86,10 @@ impl fmt::Debug for Body {
 }
 
 /// Reads a whole request body, within the limit and in time.
-#[expect(clippy::disallowed_methods, reason = "this is the one place that reads bodies, with a limit")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads bodies, with a limit"
+)]
 pub(super) async fn read<B>(body: B, clock: &dyn Clock) -> Result<Bytes>
 where
     B: http_body::Body,

@@ -61,7 +61,8 @@ impl Documents {
 
     /// The document a route is for, if there is one.
     pub(super) fn find(&self, route: &Route, headers: &HeaderMap) -> Option<Answer> {
-        let aggregated = matches!(route, Route::CoreVersions | Route::Groups) && wants_aggregated(headers);
+        let aggregated =
+            matches!(route, Route::CoreVersions | Route::Groups) && wants_aggregated(headers);
         let key = (route.clone(), aggregated);
         let mut cache = self.cache.lock();
         let generation = self.registry.generation();
@@ -75,7 +76,10 @@ impl Documents {
             return Some(answer.clone());
         }
         let served = self.registry.groups();
-        let groups = cache.groups.get_or_insert_with(|| Arc::new(discovered(&served))).clone();
+        let groups = cache
+            .groups
+            .get_or_insert_with(|| Arc::new(discovered(&served)))
+            .clone();
         let answer = Answer {
             document: Document::new(&render(route, aggregated, &groups, &served)?),
             content_type: if aggregated { AGGREGATED } else { PLAIN },
@@ -88,7 +92,9 @@ impl Documents {
 impl Answer {
     /// The document, or 304 if the client has it.
     pub(super) fn respond(&self, headers: &HeaderMap) -> Response<Body> {
-        let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+        let known = headers
+            .get(IF_NONE_MATCH)
+            .and_then(|value| value.to_str().ok());
         let mut response = if known == Some(self.document.etag.as_str()) {
             let mut response = Response::new(Body::full(""));
             *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -122,12 +128,17 @@ fn render(route: &Route, aggregated: bool, groups: &[Group], served: &Groups) ->
         Route::CoreVersions => Some(discovery::api_versions(groups, "127.0.0.1:6443")),
         Route::Groups => Some(discovery::group_list(groups)),
         Route::Group(name) => {
-            let group = groups.iter().find(|group| group.name == *name && !name.is_empty())?;
+            let group = groups
+                .iter()
+                .find(|group| group.name == *name && !name.is_empty())?;
             Some(discovery::group(group))
         }
         Route::Version(group, version) => {
             let found = groups.iter().find(|candidate| candidate.name == *group)?;
-            let version = found.versions.iter().find(|candidate| candidate.name == *version)?;
+            let version = found
+                .versions
+                .iter()
+                .find(|candidate| candidate.name == *version)?;
             Some(discovery::resource_list(group, version))
         }
         Route::OpenApiIndex => Some(openapi::index(served.iter().map(|(key, plurals)| {
@@ -180,7 +191,11 @@ fn publish(served: &Served) -> Published<'_> {
         namespaced: served.resource.namespaced,
         schema: match &served.shape {
             Shape::BuiltIn { .. } => Source::Builtin,
-            Shape::Custom { definition, version, .. } => Source::Custom(&definition.versions[*version].published),
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => Source::Custom(&definition.versions[*version].open_api),
         },
     }
 }

@@ -19,9 +19,15 @@ pub(super) struct Range<'a> {
 /// The entries of `Accept`, most wanted first; the order stands for the weight, as clients of this
 /// API write it.
 pub(super) fn accepted(headers: &HeaderMap) -> Vec<Range<'_>> {
-    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let values = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let entries = values.flat_map(|value| value.split(','));
-    entries.map(|entry| range(entry.trim())).filter(|range| !range.media.is_empty()).collect()
+    entries
+        .map(|entry| range(entry.trim()))
+        .filter(|range| !range.media.is_empty())
+        .collect()
 }
 
 fn range(entry: &str) -> Range<'_> {
@@ -59,7 +65,9 @@ fn form(range: &Range<'_>) -> Option<Presentation> {
     let shown = match (range.shown, range.group, range.version) {
         ("", _, _) => Shown::Whole,
         ("Table", "meta.k8s.io", "v1") => Shown::Table,
-        ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => Shown::Metadata,
+        ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => {
+            Shown::Metadata
+        }
         _ => return None,
     };
     Some(Presentation { shown, yaml })
@@ -98,11 +106,17 @@ mod tests {
 
     #[test]
     fn protobuf_alone_is_not_acceptable() {
-        assert_eq!(of("application/vnd.kubernetes.protobuf").unwrap_err().code, 406);
+        assert_eq!(
+            of("application/vnd.kubernetes.protobuf").unwrap_err().code,
+            406
+        );
     }
 
     #[test]
     fn absent_accept_means_json() {
-        assert_eq!(presentation(&HeaderMap::new()).unwrap(), Presentation::default());
+        assert_eq!(
+            presentation(&HeaderMap::new()).unwrap(),
+            Presentation::default()
+        );
     }
 }

@@ -47,11 +47,17 @@ pub(super) fn route(path: &str) -> Route {
         ["api", version] => Route::Version(String::new(), (*version).into()),
         ["apis", group] => Route::Group((*group).into()),
         ["apis", group, version] => Route::Version((*group).into(), (*version).into()),
-        ["api", version, rest @ ..] => target("", version, rest).map_or(Route::Unknown, Route::Resource),
-        ["apis", group, version, rest @ ..] => target(group, version, rest).map_or(Route::Unknown, Route::Resource),
+        ["api", version, rest @ ..] => {
+            target("", version, rest).map_or(Route::Unknown, Route::Resource)
+        }
+        ["apis", group, version, rest @ ..] => {
+            target(group, version, rest).map_or(Route::Unknown, Route::Resource)
+        }
         ["openapi", "v3"] => Route::OpenApiIndex,
         ["openapi", "v3", "api", version] => Route::OpenApi(String::new(), (*version).into()),
-        ["openapi", "v3", "apis", group, version] => Route::OpenApi((*group).into(), (*version).into()),
+        ["openapi", "v3", "apis", group, version] => {
+            Route::OpenApi((*group).into(), (*version).into())
+        }
         ["version"] => Route::ServerVersion,
         ["healthz" | "livez" | "readyz", ..] => Route::Health,
         _ => Route::Unknown,
@@ -61,7 +67,9 @@ pub(super) fn route(path: &str) -> Route {
 fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
     let place = |namespace: &str, rest: &[&str]| {
         let (plural, rest) = rest.split_first()?;
-        let (name, rest) = rest.split_first().map_or(("", rest), |(name, rest)| (*name, rest));
+        let (name, rest) = rest
+            .split_first()
+            .map_or(("", rest), |(name, rest)| (*name, rest));
         let subresource = match rest {
             [] => None,
             [subresource] => Some((*subresource).to_owned()),
@@ -116,16 +124,25 @@ mod tests {
     fn namespaced_objects_and_their_subresources() {
         let target = resource("/apis/apps/v1/namespaces/d/deployments/web/scale");
         assert_eq!(target.path(), "d/web");
-        assert_eq!((target.plural.as_str(), target.subresource.as_deref()), ("deployments", Some("scale")));
+        assert_eq!(
+            (target.plural.as_str(), target.subresource.as_deref()),
+            ("deployments", Some("scale"))
+        );
     }
 
     #[test]
     fn a_namespace_is_an_object_of_its_own() {
         let target = resource("/api/v1/namespaces/d/finalize");
-        assert_eq!((target.plural.as_str(), target.name.as_str()), ("namespaces", "d"));
+        assert_eq!(
+            (target.plural.as_str(), target.name.as_str()),
+            ("namespaces", "d")
+        );
         assert!(target.namespace.is_empty());
         let inside = resource("/api/v1/namespaces/d/pods");
-        assert_eq!((inside.plural.as_str(), inside.namespace.as_str()), ("pods", "d"));
+        assert_eq!(
+            (inside.plural.as_str(), inside.namespace.as_str()),
+            ("pods", "d")
+        );
     }
 
     #[test]
@@ -136,7 +153,12 @@ mod tests {
 
     #[test]
     fn paths_that_lead_nowhere() {
-        for path in ["/", "/foo", "/openapi/v2", "/api/v1/namespaces/a/pods/b/log/x"] {
+        for path in [
+            "/",
+            "/foo",
+            "/openapi/v2",
+            "/api/v1/namespaces/a/pods/b/log/x",
+        ] {
             assert_eq!(route(path), Route::Unknown, "{path}");
         }
     }

@@ -52,7 +52,12 @@ pub async fn serve(
             Err(error) => {
                 // Too many open files, or a client that left already: the next accept may do.
                 tracing::warn!(%error, "a connection could not be accepted");
-                service.machine().environment.clock.sleep(Duration::from_millis(50)).await;
+                service
+                    .machine()
+                    .environment
+                    .clock
+                    .sleep(Duration::from_millis(50))
+                    .await;
                 continue;
             }
         };
@@ -76,7 +81,12 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, service: Service, mut stopped: watch::Receiver<bool>) {
+async fn connection(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    service: Service,
+    mut stopped: watch::Receiver<bool>,
+) {
     // Answers are small and interactive; waiting to fill a segment only delays them.
     let _ = stream.set_nodelay(true);
     let clock = service.machine().environment.clock.clone();
@@ -89,10 +99,17 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, service: Service, 
     };
     let (_, session) = stream.get_ref();
     let presented = session.peer_certificates().unwrap_or_default();
-    let presented = presented.iter().cloned().map(CertificateDer::into_owned).collect();
+    let presented = presented
+        .iter()
+        .cloned()
+        .map(CertificateDer::into_owned)
+        .collect();
     let service = TowerToHyperService::new(service.for_connection(presented));
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS);
     builder
         .http2()
         .timer(TokioTimer::new())

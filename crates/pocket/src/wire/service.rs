@@ -96,9 +96,12 @@ impl Service {
                 name: "system:admin".into(),
                 groups: vec!["system:masters".into(), "system:authenticated".into()],
             }),
-            Caller::Asked { authenticator, certificates } => {
-                authenticator.authenticate(headers, certificates).ok_or_else(unauthorized)
-            }
+            Caller::Asked {
+                authenticator,
+                certificates,
+            } => authenticator
+                .authenticate(headers, certificates)
+                .ok_or_else(unauthorized),
         }
     }
 
@@ -146,17 +149,28 @@ impl Service {
         }
     }
 
-    async fn resource<B>(&self, target: Target, user: User, request: HttpRequest<B>) -> Result<Response<Body>>
+    async fn resource<B>(
+        &self,
+        target: Target,
+        user: User,
+        request: HttpRequest<B>,
+    ) -> Result<Response<Body>>
     where
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if !self.machine.registry.has_version(&target.group, &target.version) {
+        if !self
+            .machine
+            .registry
+            .has_version(&target.group, &target.version)
+        {
             return Ok(text(StatusCode::NOT_FOUND, "404 page not found\n"));
         }
         let served = self.machine.registry.find(&target)?;
         let query = parse_query(request.uri().query());
-        let watching = query.iter().any(|(key, value)| key == "watch" && value != "false" && value != "0");
+        let watching = query
+            .iter()
+            .any(|(key, value)| key == "watch" && value != "false" && value != "0");
         let verb = verb(request.method(), &target, watching)?;
         let presentation = negotiate::presentation(request.headers())?;
         let (parts, incoming) = request.into_parts();
@@ -166,7 +180,10 @@ impl Service {
             _ => body::read(incoming, &*self.machine.environment.clock).await?,
         };
         let body = payload(verb, &content_type, &bytes, &served, &target)?;
-        let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        let user_agent = parts
+            .headers
+            .get(USER_AGENT)
+            .and_then(|value| value.to_str().ok());
         let reply = self
             .machine
             .handle(Request {
@@ -205,7 +222,13 @@ where
 }
 
 /// Reads the body in the encoding its type names.
-fn payload(verb: Verb, content_type: &str, bytes: &[u8], served: &Served, target: &Target) -> Result<Option<Payload>> {
+fn payload(
+    verb: Verb,
+    content_type: &str,
+    bytes: &[u8],
+    served: &Served,
+    target: &Target,
+) -> Result<Option<Payload>> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -213,8 +236,10 @@ fn payload(verb: Verb, content_type: &str, bytes: &[u8], served: &Served, target
         "" | "application/json" => decode::json(bytes)?,
         "application/yaml" | "application/apply-patch+yaml" => decode::yaml(bytes)?,
         protobuf::CONTENT_TYPE if !served.is_custom() || verb == Verb::Delete => {
-            let expected = (verb != Verb::Delete && verb != Verb::DeleteCollection && target.subresource.is_none())
-                .then_some((served.api_version.as_str(), served.resource.kind.as_str()));
+            let expected = (verb != Verb::Delete
+                && verb != Verb::DeleteCollection
+                && target.subresource.is_none())
+            .then_some((served.api_version.as_str(), served.resource.kind.as_str()));
             let value = protobuf::decode(bytes, expected)?;
             return Ok(Some(Payload {
                 value,
@@ -249,13 +274,24 @@ fn unauthorized() -> ApiError {
 }
 
 fn media_type(headers: &HeaderMap) -> String {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    value
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
 }
 
 fn parse_query(query: Option<&str>) -> Vec<(String, String)> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    pairs.filter(|(key, _)| !key.is_empty()).map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
+    pairs
+        .filter(|(key, _)| !key.is_empty())
+        .map(|(key, value)| (key.into_owned(), value.into_owned()))
+        .collect()
 }
 
 pub(super) fn text(status: StatusCode, body: &'static str) -> Response<Body> {
@@ -297,6 +333,8 @@ fn respond(reply: Reply) -> Response<Body> {
 
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service").field("machine", &self.machine).finish_non_exhaustive()
+        f.debug_struct("Service")
+            .field("machine", &self.machine)
+            .finish_non_exhaustive()
     }
 }

@@ -33,17 +33,26 @@ impl DeleteOptions {
     /// The options of a request; what the body says wins over the query.
     pub(in crate::rest) fn of(request: &Request) -> Result<Self> {
         let empty = Value::Null;
-        let body = request.body.as_ref().map_or(&empty, |payload| &payload.value);
+        let body = request
+            .body
+            .as_ref()
+            .map_or(&empty, |payload| &payload.value);
         if !body.is_null() && !body.is_object() {
-            return Err(ApiError::bad_request("the body of a delete must be DeleteOptions"));
+            return Err(ApiError::bad_request(
+                "the body of a delete must be DeleteOptions",
+            ));
         }
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         if kind != "DeleteOptions" {
-            return Err(ApiError::bad_request(format!("the body of a delete must be DeleteOptions, not {kind}")));
+            return Err(ApiError::bad_request(format!(
+                "the body of a delete must be DeleteOptions, not {kind}"
+            )));
         }
         let preconditions = &body["preconditions"];
         let text = |value: &Value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
-        let listed = body["dryRun"].as_array().is_some_and(|words| words.iter().any(|word| word == "All"));
+        let listed = body["dryRun"]
+            .as_array()
+            .is_some_and(|words| words.iter().any(|word| word == "All"));
         let options = Self {
             uid: text(&preconditions["uid"]),
             revision: text(&preconditions["resourceVersion"]),
@@ -56,7 +65,11 @@ impl DeleteOptions {
         };
         if options.grace.is_some_and(|seconds| seconds < 0) {
             let mut problems = Problems::new();
-            problems.invalid("gracePeriodSeconds", options.grace, "must be greater than or equal to 0");
+            problems.invalid(
+                "gracePeriodSeconds",
+                options.grace,
+                "must be greater than or equal to 0",
+            );
             return Err(option_error("delete", &problems));
         }
         Ok(options)
@@ -72,7 +85,9 @@ impl DeleteOptions {
         }
         let revision = revision.to_string();
         if let Some(meant) = self.revision.as_deref().filter(|meant| *meant != revision) {
-            let why = format!("ResourceVersion in precondition: {meant}, ResourceVersion in object meta: {revision}");
+            let why = format!(
+                "ResourceVersion in precondition: {meant}, ResourceVersion in object meta: {revision}"
+            );
             return Err(precondition(served, name, &why));
         }
         Ok(())
@@ -115,10 +130,14 @@ impl DeleteOptions {
 }
 
 fn propagation(request: &Request, body: &Value) -> Result<Option<Propagation>> {
-    let policy = body["propagationPolicy"].as_str().or_else(|| request.parameter("propagationPolicy"));
+    let policy = body["propagationPolicy"]
+        .as_str()
+        .or_else(|| request.parameter("propagationPolicy"));
     let legacy = match body["orphanDependents"].as_bool() {
         Some(orphan) => Some(orphan),
-        None => request.parameter("orphanDependents").map(|word| word != "false"),
+        None => request
+            .parameter("orphanDependents")
+            .map(|word| word != "false"),
     };
     let mut problems = Problems::new();
     if let (Some(policy), Some(_)) = (policy, legacy) {
@@ -131,9 +150,19 @@ fn propagation(request: &Request, body: &Value) -> Result<Option<Propagation>> {
         Some("Background") => Ok(Some(Propagation::Background)),
         Some("Foreground") => Ok(Some(Propagation::Foreground)),
         Some(other) => {
-            problems.not_supported("propagationPolicy", other, &["Background", "Foreground", "Orphan"]);
+            problems.not_supported(
+                "propagationPolicy",
+                other,
+                &["Background", "Foreground", "Orphan"],
+            );
             Err(option_error("delete", &problems))
         }
-        None => Ok(legacy.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background })),
+        None => Ok(legacy.map(|orphan| {
+            if orphan {
+                Propagation::Orphan
+            } else {
+                Propagation::Background
+            }
+        })),
     }
 }

@@ -13,7 +13,9 @@ use crate::{
 pub(super) fn all(runs_pods: bool) -> Vec<Served> {
     let mut all: Vec<Served> = discovery::builtins().iter().filter_map(served).collect();
     for served in &mut all {
-        served.subresources.retain(|subresource| is_offered(&subresource.name, runs_pods));
+        served
+            .subresources
+            .retain(|subresource| is_offered(&subresource.name, runs_pods));
     }
     all
 }
@@ -33,7 +35,9 @@ fn served(facts: &Builtin) -> Option<Served> {
     let rules = kinds::rules(group, version, &facts.resource.plural)?;
     let api_version = discovery::group_version(group, version);
     let alias = kinds::alias(group, &facts.resource.plural);
-    let (stored_group, stored_version) = alias.as_ref().map_or((group, version), |alias| (alias.group, alias.version));
+    let (stored_group, stored_version) = alias
+        .as_ref()
+        .map_or((group, version), |alias| (alias.group, alias.version));
     let schema = published(group, version, &facts.resource.kind)?;
     let stored = published(stored_group, stored_version, &facts.resource.kind)?;
     Some(Served {

@@ -4,12 +4,21 @@ use std::sync::Arc;
 
 use super::{Groups, Registry, Resource, Served, Shape, insert};
 use crate::{
-    crd::Definition,
+    crd::{Definition, Scope},
     discovery::{Subresource, group_version},
     kinds::{Role, Rules, Traits},
 };
 
-const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 
 impl Registry {
     /// Serves what `definition` defines, in place of what it defined before.
@@ -42,7 +51,11 @@ fn remove(groups: &mut Groups, group: &str, plural: &str) {
 
 fn served(definition: &Arc<Definition>, index: usize) -> Served {
     let version = &definition.versions[index];
-    let stored = definition.versions.iter().position(|version| version.storage).unwrap_or(index);
+    let stored = definition
+        .versions
+        .iter()
+        .position(|version| version.storage)
+        .unwrap_or(index);
     let names = &definition.names;
     let group = &definition.group;
     Served {
@@ -54,7 +67,7 @@ fn served(definition: &Arc<Definition>, index: usize) -> Served {
             list_kind: names.list_kind.clone(),
             short_names: names.short_names.clone(),
             categories: names.categories.clone(),
-            namespaced: definition.namespaced,
+            namespaced: definition.scope == Scope::Namespaced,
             bucket: format!("{group}/{}", names.plural).into(),
             storage: group_version(group, &definition.versions[stored].name),
         }),
@@ -66,6 +79,7 @@ fn served(definition: &Arc<Definition>, index: usize) -> Served {
             definition: definition.clone(),
             version: index,
             stored,
+            has_defaults: version.open_api.to_string().contains("\"default\":"),
         },
         rules: Rules {
             traits: Traits {
@@ -91,7 +105,12 @@ fn subresources(definition: &Definition, index: usize) -> Vec<Subresource> {
     };
     let mut all = Vec::new();
     if version.has_status {
-        all.push(subresource("status", &definition.group, &version.name, &definition.names.kind));
+        all.push(subresource(
+            "status",
+            &definition.group,
+            &version.name,
+            &definition.names.kind,
+        ));
     }
     if version.scale.is_some() {
         all.push(subresource("scale", "autoscaling", "v1", "Scale"));

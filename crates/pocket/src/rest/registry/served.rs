@@ -60,6 +60,8 @@ pub enum Shape {
         version: usize,
         /// Which of its versions is stored.
         stored: usize,
+        /// Whether its schema fills anything in, so that stored objects may lack something.
+        has_defaults: bool,
     },
 }
 
@@ -127,7 +129,9 @@ impl Served {
 
     /// A subresource by name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
-        self.subresources.iter().find(|subresource| subresource.name == name)
+        self.subresources
+            .iter()
+            .find(|subresource| subresource.name == name)
     }
 
     /// Refuses a verb that the resource does not have.
@@ -143,7 +147,11 @@ impl Served {
     pub fn schema(&self) -> Schema<'_> {
         match &self.shape {
             Shape::BuiltIn { schema, .. } => *schema,
-            Shape::Custom { definition, version, .. } => definition.versions[*version].root(),
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => definition.versions[*version].root(),
         }
     }
 
@@ -151,7 +159,9 @@ impl Served {
     pub fn storage_schema(&self) -> Schema<'_> {
         match &self.shape {
             Shape::BuiltIn { stored, .. } => *stored,
-            Shape::Custom { definition, stored, .. } => definition.versions[*stored].root(),
+            Shape::Custom {
+                definition, stored, ..
+            } => definition.versions[*stored].root(),
         }
     }
 }

@@ -27,14 +27,27 @@ impl Machine {
         let resource = &served.resource;
         let name = &request.target.name;
         let change = |old: &Value| {
-            let value = kinds::bind(old, &binding, &moment)
-                .map_err(|why| ApiError::conflict(&resource.group, &format!("{}/binding", resource.plural), name, &why))?;
+            let value = kinds::bind(old, &binding, &moment).map_err(|why| {
+                ApiError::conflict(
+                    &resource.group,
+                    &format!("{}/binding", resource.plural),
+                    name,
+                    &why,
+                )
+            })?;
             Ok(Proposal {
                 value,
                 booking: Booking::Done,
             })
         };
-        self.modify(request, served, Part::Other("binding"), &mut Vec::new(), change).await?;
+        self.modify(
+            request,
+            served,
+            Part::Other("binding"),
+            &mut Vec::new(),
+            change,
+        )
+        .await?;
         Ok(Reply::value(StatusCode::CREATED, &success()))
     }
 
@@ -50,7 +63,13 @@ impl Machine {
         if let Some(mut budget) = kinds::eviction_budget(&pod.value(), self)? {
             self.spend(&mut budget).await?;
         }
-        self.remove(served, &request.target.namespace, &request.target.name, &options).await?;
+        self.remove(
+            served,
+            &request.target.namespace,
+            &request.target.name,
+            &options,
+        )
+        .await?;
         Ok(Reply::value(StatusCode::CREATED, &success()))
     }
 
@@ -60,14 +79,21 @@ impl Machine {
         let expect = crate::store::Expect::Revision(budget.revision);
         let put = crate::store::Put::Object(&budget.object);
         let now = self.environment.clock.now();
-        let written = self.view.write(bucket, &budget.path, expect, put, now).await?;
-        written.map(|_| ()).map_err(|_| too_many_requests("the disruption budget changed; try again"))
+        let written = self
+            .view
+            .write(bucket, &budget.path, expect, put, now)
+            .await?;
+        written
+            .map(|_| ())
+            .map_err(|_| too_many_requests("the disruption budget changed; try again"))
     }
 
     pub(super) async fn log(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let runtime = self.runtime.clone().ok_or_else(missing)?;
         let pod = self.read(request, served).await?;
-        let number = |name| -> Result<Option<u64>> { Ok(request.number(name)?.and_then(|n| u64::try_from(n).ok())) };
+        let number = |name| -> Result<Option<u64>> {
+            Ok(request.number(name)?.and_then(|n| u64::try_from(n).ok()))
+        };
         let options = LogOptions {
             container: request.parameter("container").unwrap_or_default().into(),
             follow: request.flag("follow"),

@@ -39,7 +39,12 @@ impl Machine {
             let mut problems = Problems::new();
             scale::validate(&wanted, &mut problems);
             if !problems.is_empty() {
-                return Err(ApiError::invalid("autoscaling", "Scale", &request.target.name, &problems));
+                return Err(ApiError::invalid(
+                    "autoscaling",
+                    "Scale",
+                    &request.target.name,
+                    &problems,
+                ));
             }
             let mut value = old.clone();
             scale::write(&mut value, &wanted, &paths);
@@ -49,11 +54,25 @@ impl Machine {
                 booking: Booking::Whole,
             })
         };
-        let object = self.modify(request, served, Part::Other("scale"), &mut Vec::new(), change).await?;
+        let object = self
+            .modify(
+                request,
+                served,
+                Part::Other("scale"),
+                &mut Vec::new(),
+                change,
+            )
+            .await?;
         self.show_scale(request, served, &paths, &object)
     }
 
-    fn show_scale(&self, request: &Request, served: &Served, paths: &Paths<'_>, object: &Arc<Object>) -> Result<Reply> {
+    fn show_scale(
+        &self,
+        request: &Request,
+        served: &Served,
+        paths: &Paths<'_>,
+        object: &Arc<Object>,
+    ) -> Result<Reply> {
         let scale = scale::read(&served.value(object), paths);
         finish(request, StatusCode::OK, scale.to_string().into())
     }

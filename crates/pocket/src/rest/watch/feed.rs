@@ -41,7 +41,12 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    pub(super) fn new(lines: Lines, selection: Selection, cursor: Cursor, lifetime: Duration) -> Self {
+    pub(super) fn new(
+        lines: Lines,
+        selection: Selection,
+        cursor: Cursor,
+        lifetime: Duration,
+    ) -> Self {
         let clock = lines.clock();
         Self {
             marked: cursor.revision(),
@@ -60,7 +65,8 @@ impl Feed {
     pub(super) fn begin(&mut self, objects: Vec<Arc<Object>>, mark: bool) {
         self.items.extend(objects.into_iter().map(Item::Initial));
         if mark {
-            self.items.push_back(Item::InitialEnd(self.cursor.revision()));
+            self.items
+                .push_back(Item::InitialEnd(self.cursor.revision()));
         }
     }
 

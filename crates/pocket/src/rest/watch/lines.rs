@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     environment::Clock,
-    rest::{Machine, Request, Served, Shown, reply::partial},
     rest::selection::Selection,
+    rest::{Machine, Request, Served, Shown, reply::partial},
     status::ApiError,
     store::{Change, Error, Event, Hooks, Object},
     table::Include,
@@ -25,7 +25,12 @@ pub(in crate::rest) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(machine: Machine, served: Arc<Served>, request: &Request, include: Include) -> Self {
+    pub(super) fn new(
+        machine: Machine,
+        served: Arc<Served>,
+        request: &Request,
+        include: Include,
+    ) -> Self {
         Self {
             machine,
             served,
@@ -52,7 +57,10 @@ impl Lines {
     pub(super) fn event(&mut self, event: &Event, selection: &Selection, out: &mut BytesMut) {
         let matches = |object: &Object| selection.matches(&self.served, object);
         let is = event.present().is_some_and(|object| matches(object));
-        let was = event.previous.as_ref().is_some_and(|object| matches(object));
+        let was = event
+            .previous
+            .as_ref()
+            .is_some_and(|object| matches(object));
         match (was, is, event.change) {
             (false, false, _) => {}
             (false, true, _) => self.line("ADDED", &event.object, None, out),
@@ -68,7 +76,8 @@ impl Lines {
 
     /// How far the watch has come; `initial` marks the end of the initial state.
     pub(super) fn bookmark(&mut self, revision: u64, initial: bool, out: &mut BytesMut) {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata =
+            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -80,7 +89,9 @@ impl Lines {
             }),
             Shown::Metadata => partial(&json!({"metadata": metadata}), "PartialObjectMetadata"),
             Shown::Table => {
-                let rows = [json!({"cells": [], "object": partial(&json!({"metadata": metadata}), "PartialObjectMetadata")})];
+                let rows = [
+                    json!({"cells": [], "object": partial(&json!({"metadata": metadata}), "PartialObjectMetadata")}),
+                ];
                 json!({
                     "kind": "Table",
                     "apiVersion": "meta.k8s.io/v1",
@@ -124,7 +135,9 @@ impl Lines {
     fn table(&mut self, object: Value) -> Value {
         let revision = object["metadata"]["resourceVersion"].clone();
         let metadata = json!({"resourceVersion": revision});
-        let mut table = self.machine.table(&self.served, &[object], self.include, metadata);
+        let mut table = self
+            .machine
+            .table(&self.served, &[object], self.include, metadata);
         if self.columns_sent {
             table["columnDefinitions"] = json!([]);
         }

@@ -24,13 +24,19 @@ impl Served {
         if problems.is_empty() {
             return Ok(());
         }
-        Err(ApiError::invalid(&self.resource.group, &self.resource.kind, name, problems))
+        Err(ApiError::invalid(
+            &self.resource.group,
+            &self.resource.kind,
+            name,
+            problems,
+        ))
     }
 
     /// 403 for a delete of what must stay.
     pub fn may_delete(&self, value: &serde_json::Value) -> Result<()> {
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
-        let refuse = |why| ApiError::forbidden(&self.resource.group, &self.resource.plural, name, why);
+        let refuse =
+            |why| ApiError::forbidden(&self.resource.group, &self.resource.plural, name, why);
         self.role.may_delete(value).map_err(refuse)
     }
 }

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::{Served, Shape};
 use crate::{
-    crd,
-    kinds::{enums, metadata, required},
+    kinds::{check, metadata},
     schema::conform,
     status::{Problems, Result},
 };
@@ -15,10 +14,15 @@ impl Served {
     pub fn conform(&self, value: &mut Value) -> Result<Vec<String>> {
         match &self.shape {
             Shape::BuiltIn { schema, .. } => {
-                let conformed = conform::conform(*schema, value, &self.resource.kind, &self.api_version)?;
+                let conformed =
+                    conform::conform(*schema, value, &self.resource.kind, &self.api_version)?;
                 Ok(conformed.unknown)
             }
-            Shape::Custom { .. } => Ok(crd::prune::prune(self.schema(), value)),
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => Ok(definition.versions[*version].prune(value)),
         }
     }
 
@@ -26,19 +30,27 @@ impl Served {
     pub fn default(&self, value: &mut Value) {
         match &self.shape {
             Shape::BuiltIn { .. } => (self.rules.default)(value),
-            Shape::Custom { .. } => crd::default::default(self.storage_schema(), value),
+            Shape::Custom {
+                definition, stored, ..
+            } => definition.versions[*stored].default(value),
         }
     }
 
     /// Rules on the form of an API that is stored as another.
     pub fn check_alias(&self, value: &mut Value) -> Result<()> {
-        let Shape::BuiltIn { alias: Some(alias), .. } = &self.shape else {
+        let Shape::BuiltIn {
+            alias: Some(alias), ..
+        } = &self.shape
+        else {
             return Ok(());
         };
         (alias.rules.default)(value);
         let mut problems = Problems::new();
         (alias.rules.validate)(value, &mut problems);
-        self.refuse(value["metadata"]["name"].as_str().unwrap_or_default(), &problems)
+        self.refuse(
+            value["metadata"]["name"].as_str().unwrap_or_default(),
+            &problems,
+        )
     }
 
     /// A new custom object has no status, whatever was sent.
@@ -51,33 +63,43 @@ impl Served {
         }
     }
 
-    /// Rules on metadata.
-    pub fn validate_metadata(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
+    /// Rules on a new object, or on a change of an old one.
+    pub fn validate(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
+        let namespaced = self.resource.namespaced;
+        match (&self.shape, old) {
+            (Shape::BuiltIn { stored, .. }, None) => {
+                check::validate_object(&self.rules, *stored, namespaced, new, problems);
+            }
+            (Shape::BuiltIn { stored, .. }, Some(old)) => {
+                check::validate_change(&self.rules, *stored, namespaced, (new, old), problems);
+            }
+            (
+                Shape::Custom {
+                    definition, stored, ..
+                },
+                _,
+            ) => {
+                self.validate_metadata(new, old, problems);
+                definition.versions[*stored].validate(new, old, problems);
+            }
+        }
+    }
+
+    /// Rules on a change of status alone.
+    pub fn validate_status(&self, new: &Value, old: &Value, problems: &mut Problems) {
+        match &self.shape {
+            Shape::BuiltIn { .. } => {
+                self.validate_metadata(new, Some(old), problems);
+                (self.rules.validate_status)(new, old, problems);
+            }
+            Shape::Custom { .. } => self.validate(new, Some(old), problems),
+        }
+    }
+
+    fn validate_metadata(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
         metadata::validate_metadata(new, self.traits().name, self.resource.namespaced, problems);
         if let Some(old) = old {
             metadata::validate_metadata_update(new, old, problems);
-        }
-    }
-
-    /// Rules on everything else.
-    pub fn validate(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
-        match &self.shape {
-            Shape::BuiltIn { stored, .. } => {
-                required::check_required(new, *stored, problems);
-                enums::check_enums(new, *stored, problems);
-                (self.rules.validate)(new, problems);
-                if let Some(old) = old {
-                    (self.rules.validate_update)(new, old, problems);
-                }
-            }
-            Shape::Custom { .. } => self.validate_custom(new, old, problems),
-        }
-    }
-
-    /// Schema and rules of a definition; nothing for built-in kinds.
-    pub fn validate_custom(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
-        if let Shape::Custom { definition, stored, .. } = &self.shape {
-            definition.versions[*stored].validate(new, old, problems);
         }
     }
 

@@ -39,9 +39,7 @@ impl Served {
     fn shows_stored_bytes(&self) -> bool {
         match &self.shape {
             Shape::BuiltIn { alias, .. } => alias.is_none(),
-            Shape::Custom { definition, version, .. } => {
-                self.is_storage() && !definition.versions[*version].has_defaults()
-            }
+            Shape::Custom { has_defaults, .. } => self.is_storage() && !has_defaults,
         }
     }
 
@@ -49,10 +47,16 @@ impl Served {
     pub fn converted(&self, mut value: Value) -> Value {
         match &self.shape {
             Shape::BuiltIn { alias: None, .. } => value,
-            Shape::BuiltIn { alias: Some(alias), .. } => (alias.show)(value),
-            Shape::Custom { definition, version, .. } => {
+            Shape::BuiltIn {
+                alias: Some(alias), ..
+            } => (alias.show)(value),
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => {
                 value["apiVersion"] = json!(self.api_version);
-                crd::default::default(definition.versions[*version].root(), &mut value);
+                definition.versions[*version].default(&mut value);
                 value
             }
         }
@@ -61,7 +65,9 @@ impl Served {
     /// Turns a value of this version, in place, into one that may be stored.
     pub fn to_storage(&self, value: &mut Value) {
         match &self.shape {
-            Shape::BuiltIn { alias: Some(alias), .. } => *value = (alias.store)(std::mem::take(value)),
+            Shape::BuiltIn {
+                alias: Some(alias), ..
+            } => *value = (alias.store)(std::mem::take(value)),
             Shape::BuiltIn { alias: None, .. } => {}
             Shape::Custom { .. } => value["apiVersion"] = json!(self.resource.storage),
         }
@@ -74,14 +80,23 @@ impl Served {
 
     /// Whether a field selector may name this field.
     pub fn has_field_label(&self, path: &str) -> bool {
-        if matches!(path, "metadata.name") || (path == "metadata.namespace" && self.resource.namespaced) {
+        if matches!(path, "metadata.name")
+            || (path == "metadata.namespace" && self.resource.namespaced)
+        {
             return true;
         }
         match &self.shape {
-            Shape::BuiltIn { .. } => has_field_label(&self.resource.group, &self.resource.plural, path),
-            Shape::Custom { definition, version, .. } => {
-                definition.versions[*version].selectable_fields.iter().any(|field| field.label() == path)
+            Shape::BuiltIn { .. } => {
+                has_field_label(&self.resource.group, &self.resource.plural, path)
             }
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => definition.versions[*version]
+                .selectable_fields
+                .iter()
+                .any(|field| label(field) == path),
         }
     }
 
@@ -89,10 +104,15 @@ impl Served {
     pub fn field(&self, value: &Value, path: &str) -> String {
         match &self.shape {
             Shape::BuiltIn { .. } => field_value(&self.resource.plural, value, path),
-            Shape::Custom { definition, version, .. } => {
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => {
                 let fields = &definition.versions[*version].selectable_fields;
-                let field = fields.iter().find(|field| field.label() == path);
-                field.map(|field| field.text(value)).unwrap_or_default()
+                let field = fields.iter().find(|field| label(field) == path);
+                let found = field.and_then(|field| field.find(value).first().copied());
+                found.map(text).unwrap_or_default()
             }
         }
     }
@@ -100,8 +120,14 @@ impl Served {
     /// How rows of this kind are printed.
     pub fn printer(&self) -> Printer {
         match &self.shape {
-            Shape::BuiltIn { .. } => Printer::builtin(&self.resource.group, &self.version, &self.resource.plural),
-            Shape::Custom { definition, version, .. } => {
+            Shape::BuiltIn { .. } => {
+                Printer::builtin(&self.resource.group, &self.version, &self.resource.plural)
+            }
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => {
                 let columns = &definition.versions[*version].printer_columns;
                 Printer::custom(columns.iter().map(column).collect())
             }
@@ -112,14 +138,19 @@ impl Served {
     pub fn scale(&self) -> Option<scale::Paths<'_>> {
         match &self.shape {
             Shape::BuiltIn { .. } => {
-                scale::is_scalable(&self.resource.group, &self.resource.plural).then_some(scale::BUILT_IN)
+                scale::is_scalable(&self.resource.group, &self.resource.plural)
+                    .then_some(scale::BUILT_IN)
             }
-            Shape::Custom { definition, version, .. } => {
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => {
                 let paths = definition.versions[*version].scale.as_ref()?;
                 Some(scale::Paths {
-                    spec_replicas: &paths.spec_replicas,
-                    status_replicas: &paths.status_replicas,
-                    selector: paths.label_selector.as_deref(),
+                    spec_replicas: paths.spec_replicas.source(),
+                    status_replicas: paths.status_replicas.source(),
+                    selector: paths.label_selector.as_ref().map(crd::Path::source),
                 })
             }
         }
@@ -129,8 +160,24 @@ impl Served {
     pub fn deprecation(&self) -> Option<String> {
         match &self.shape {
             Shape::BuiltIn { .. } => None,
-            Shape::Custom { definition, version, .. } => definition.versions[*version].deprecation(definition),
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => definition.deprecation(&definition.versions[*version]),
         }
+    }
+}
+
+/// A selectable field as selectors write it: without the leading dot.
+fn label(path: &crd::Path) -> &str {
+    path.source().trim_start_matches('.')
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 
@@ -139,7 +186,7 @@ fn column(column: &crd::PrinterColumn) -> table::Column {
     table::Column {
         definition: table::Definition {
             name: column.name.clone(),
-            kind: column.kind.clone(),
+            kind: column.ty.clone(),
             format: column.format.clone(),
             description: column.description.clone(),
             priority: column.priority,
