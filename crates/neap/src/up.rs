@@ -85,13 +85,13 @@ async fn start(
     let (listener, address) = options.listen.bind().await?;
 
     let names = address.certificate_names();
-    let identity = Identity::load_or_create(&folder.path().join("identity"), &names, environment)?;
+    let kept = |name| options.data.is_some().then(|| folder.path().join(name));
+    let identity = Identity::load_or_create(kept("identity").as_deref(), &names, environment)?;
     let tls = identity.tls()?;
     stages.done("identity", identity.origin().describe());
 
-    let store = options.data.is_some().then(|| folder.path().join("store"));
     let authenticator = identity.authenticator(environment.clock.clone())?;
-    let server = Server::open(environment.clone(), store, authenticator).await?;
+    let server = Server::open(environment.clone(), kept("store"), authenticator).await?;
     stages.done("store", &store_detail(options));
 
     kubeconfig::write(&kubeconfig, &address.url(), &identity)?;
