@@ -89,14 +89,14 @@ async fn start(
     let (listener, address) = options.listen.bind().await?;
 
     let names = address.certificate_names();
-    let identity = Identity::load_or_create(&folder.path().join("identity"), &names, environment)?;
+    let kept = |name| options.data.is_some().then(|| folder.path().join(name));
+    let identity = Identity::load_or_create(kept("identity").as_deref(), &names, environment)?;
     let tls = identity.tls()?;
     stages.done("identity", identity.origin().describe());
 
-    let store = options.data.is_some().then(|| folder.path().join("store"));
     let authenticator = identity.authenticator(environment.clock.clone())?;
     let plan = Plan {
-        store,
+        store: kept("store"),
         authenticator,
         root_ca: identity.authority().to_owned(),
         port: address.port(),

@@ -104,10 +104,11 @@ impl From<Error> for Failure {
 }
 
 impl Identity {
-    /// Finds the credentials in `folder`, and makes what is missing or about to end. `names` are
-    /// the hosts and addresses the serving certificate has to hold.
+    /// Finds the credentials in `folder`, and makes what is missing or about to end; without a
+    /// folder, they live in memory alone. `names` are the hosts and addresses the serving
+    /// certificate has to hold.
     pub(super) fn load_or_create(
-        folder: &Path,
+        folder: Option<&Path>,
         names: &[String],
         environment: &Environment,
     ) -> Result<Self, Error> {

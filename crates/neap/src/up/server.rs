@@ -83,7 +83,7 @@ fn refusal(error: &Error) -> Failure {
         cause = next.source();
     }
     Failure::new(
-        "NT-UP-0020",
+        "NT-UP-0014",
         Exit::Refused,
         "the store cannot be opened",
         &why,

@@ -1,6 +1,9 @@
 //! The credentials on disk: found, made where missing, renewed where they end soon.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
@@ -14,12 +17,13 @@ use super::{
 
 /// The files of an identity, at one moment.
 pub(super) struct Files<'a> {
-    folder: &'a Path,
+    /// None if nothing is kept: then nothing is found and nothing written.
+    folder: Option<&'a Path>,
     now: Timestamp,
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn at(folder: &'a Path, now: Timestamp) -> Self {
+    pub(super) fn at(folder: Option<&'a Path>, now: Timestamp) -> Self {
         Self { folder, now }
     }
 
@@ -29,7 +33,9 @@ impl<'a> Files<'a> {
         names: &[String],
         environment: &Environment,
     ) -> Result<Identity, Error> {
-        private::create_folder(self.folder).map_err(|source| self.error("", source))?;
+        if let Some(folder) = self.folder {
+            private::create_folder(folder).map_err(|source| self.error("", source))?;
+        }
         match self.load("ca.pem")? {
             Some(authority) if self.lasts(&authority)? => {
                 self.complete(authority, names, environment)
@@ -92,9 +98,7 @@ impl<'a> Files<'a> {
     }
 
     fn token(&self, environment: &Environment) -> Result<String, Error> {
-        let found = private::read(&self.folder.join("token"));
-        let found = found.map_err(|source| self.error("token", source))?;
-        if let Some(token) = found.map(|text| text.trim().to_owned())
+        if let Some(token) = self.read("token")?.map(|text| text.trim().to_owned())
             && !token.is_empty()
         {
             return Ok(token);
@@ -107,8 +111,7 @@ impl<'a> Files<'a> {
     }
 
     fn load(&self, file: &str) -> Result<Option<Pair>, Error> {
-        let text = private::read(&self.folder.join(file));
-        let text = text.map_err(|source| self.error(file, source))?;
+        let text = self.read(file)?;
         text.map(|text| Pair::from_pem(&text).map_err(|source| self.damaged(file, source)))
             .transpose()
     }
@@ -121,17 +124,31 @@ impl<'a> Files<'a> {
                 .unwrap_or(Timestamp::MAX))
     }
 
+    fn read(&self, file: &str) -> Result<Option<String>, Error> {
+        let read = self.path(file).map(|path| private::read(&path));
+        let text = read
+            .transpose()
+            .map_err(|source| self.error(file, source))?;
+        Ok(text.flatten())
+    }
+
     fn write(&self, file: &str, contents: &str) -> Result<(), Error> {
-        private::write(&self.folder.join(file), contents).map_err(|source| self.error(file, source))
+        self.path(file)
+            .map_or(Ok(()), |path| private::write(&path, contents))
+            .map_err(|source| self.error(file, source))
     }
 
     fn error(&self, file: &str, source: io::Error) -> Error {
-        let path = self.folder.join(file);
+        let path = self.path(file).unwrap_or_default();
         Error::File { path, source }
     }
 
     fn damaged(&self, file: &str, source: authority::Error) -> Error {
-        let path = self.folder.join(file);
+        let path = self.path(file).unwrap_or_default();
         Error::Damaged { path, source }
+    }
+
+    fn path(&self, file: &str) -> Option<PathBuf> {
+        self.folder.map(|folder| folder.join(file))
     }
 }

@@ -46,7 +46,7 @@ impl World {
 
     fn identity(&self, names: &[&str]) -> Result<Identity, Error> {
         let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
-        Identity::load_or_create(self.folder.path(), &names, &self.environment)
+        Identity::load_or_create(Some(self.folder.path()), &names, &self.environment)
     }
 
     fn user(&self, identity: &Identity, token: Option<&str>, pair: Option<&Pair>) -> bool {
@@ -77,6 +77,17 @@ async fn second_start_finds_the_same_identity() {
     assert_eq!(first.serving, second.serving);
     assert_eq!(first.admin, second.admin);
     assert_eq!(first.token, second.token);
+}
+
+#[tokio::test]
+async fn without_a_folder_every_identity_is_new() {
+    let world = World::new();
+    let make = || Identity::load_or_create(None, &[], &world.environment).unwrap();
+    let (one, other) = (make(), make());
+    assert_eq!(other.origin, Origin::Made);
+    assert_ne!(one.authority, other.authority);
+    assert_ne!(one.token, other.token);
+    assert!(world.user(&one, None, Some(&one.admin)));
 }
 
 #[tokio::test]
