@@ -21,14 +21,11 @@ pub fn accept(object: &mut Value, now: &str, conflict: Option<String>) {
         status.entry("acceptedNames").or_insert_with(unnamed);
     }
     store(status, storage);
-    set(
-        status,
-        match conflict {
-            None => ["NamesAccepted", "True", "NoConflicts", "no conflicts found"],
-            Some(ref why) => ["NamesAccepted", "False", "NamesConflict", why],
-        },
-        now,
-    );
+    let (is, reason, message) = match conflict {
+        None => ("True", "NoConflicts", "no conflicts found".to_owned()),
+        Some(why) => ("False", "NamesConflict", why),
+    };
+    set(status, ["NamesAccepted", is, reason, &message], now);
     let established = if accepted {
         [
             "Established",

@@ -14,6 +14,7 @@ mod check;
 mod eval;
 mod functions;
 mod kind;
+mod lookup;
 mod meter;
 mod name;
 mod net;
@@ -21,6 +22,7 @@ mod operate;
 mod parse;
 mod quantity;
 mod rule;
+mod tally;
 mod term;
 #[cfg(test)]
 mod tests;

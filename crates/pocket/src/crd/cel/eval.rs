@@ -3,14 +3,16 @@
 //! Variables are a chain on the stack. Errors are absorbed by `||`, `&&`, `all` and `exists` as
 //! the language asks; running out of steps is absorbed by nothing.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use super::{
     functions,
+    lookup::{as_optional, lookup_field, lookup_key, may},
     meter::{Fault, Meter},
     operate,
+    tally::Tally,
     term::{Bind, Call, Field, Fold, FoldKind, Literal, Program, Term},
-    value::{Fields, List, Text, Val},
+    value::{Fields, Text, Val},
 };
 
 pub(super) type Outcome<'a> = Result<Val<'a>, Fault>;
@@ -308,96 +310,6 @@ impl Machine<'_> {
     }
 }
 
-/// What a comprehension has found so far.
-struct Tally<'a> {
-    kind: FoldKind,
-    decided: bool,
-    error: Option<Fault>,
-    count: usize,
-    items: Vec<Val<'a>>,
-    map: BTreeMap<super::value::Key, Val<'a>>,
-}
-
-impl<'a> Tally<'a> {
-    fn new(kind: FoldKind) -> Self {
-        Self {
-            kind,
-            decided: false,
-            error: None,
-            count: 0,
-            items: Vec::new(),
-            map: BTreeMap::new(),
-        }
-    }
-
-    fn quantify(&mut self, truth: Result<bool, Fault>) -> Result<bool, Fault> {
-        match truth {
-            Ok(truth) if truth == (self.kind == FoldKind::Exists) => {
-                self.decided = true;
-                Ok(false)
-            }
-            Ok(_) => Ok(true),
-            Err(Fault::Exhausted) => Err(Fault::Exhausted),
-            Err(error) => {
-                self.error.get_or_insert(error);
-                Ok(true)
-            }
-        }
-    }
-
-    fn finish(self) -> Outcome<'a> {
-        match self.kind {
-            FoldKind::All | FoldKind::Exists => match self.error {
-                Some(error) if !self.decided => Err(error),
-                _ => Ok(Val::Bool(self.decided == (self.kind == FoldKind::Exists))),
-            },
-            FoldKind::ExistsOne => Ok(Val::Bool(self.count == 1)),
-            FoldKind::Filter | FoldKind::List => Ok(Val::list(self.items)),
-            FoldKind::Map => Ok(Val::Map(Fields::Made(self.map.into()))),
-        }
-    }
-}
-
-fn may(found: Option<Val<'_>>) -> Val<'_> {
-    Val::Optional(found.map(Arc::new))
-}
-
-fn as_optional<'v, 'a>(value: &'v Val<'a>) -> Result<Option<&'v Val<'a>>, Fault> {
-    match value {
-        Val::Optional(inner) => Ok(inner.as_deref()),
-        other => Fault::error(format!("optional expected and {} found", other.type_name())),
-    }
-}
-
-/// The field of an object, or of what an optional holds.
-fn lookup_field<'a>(of: &Val<'a>, name: &str) -> Result<Option<Val<'a>>, Fault> {
-    match of {
-        Val::Map(fields) => Ok(fields.select(name)),
-        Val::Optional(None) => Ok(None),
-        Val::Optional(Some(inner)) => lookup_field(inner, name),
-        other => Fault::error(format!("a {} has no field '{name}'", other.type_name())),
-    }
-}
-
-fn lookup_key<'a>(of: &Val<'a>, key: &Val<'a>) -> Result<Option<Val<'a>>, Fault> {
-    match of {
-        Val::Map(fields) => Ok(fields.get(key)),
-        Val::List(list) => Ok(list_index(key).and_then(|index| list.get(index))),
-        Val::Optional(None) => Ok(None),
-        Val::Optional(Some(inner)) => lookup_key(inner, key),
-        other => Fault::error(format!("a {} has no entries", other.type_name())),
-    }
-}
-
-fn list_index(key: &Val<'_>) -> Option<usize> {
-    match key {
-        Val::Int(index) => usize::try_from(*index).ok(),
-        Val::Uint(index) => usize::try_from(*index).ok(),
-        Val::Double(index) if index.fract() == 0.0 && *index >= 0.0 => Some(*index as usize),
-        _ => None,
-    }
-}
-
 fn literal_value<'a>(literal: &Literal) -> Val<'a> {
     match literal {
         Literal::Null => Val::Null,
@@ -451,23 +363,4 @@ pub(super) fn type_called(name: &str) -> Option<&'static str> {
         "google.protobuf.Duration",
     ];
     TYPES.iter().find(|known| **known == name).copied()
-}
-
-/// Whether a value counts as nothing, for `optional.ofNonZeroValue`.
-pub(super) fn is_zero(value: &Val<'_>) -> bool {
-    match value {
-        Val::Null => true,
-        Val::Bool(value) => !value,
-        Val::Int(value) => *value == 0,
-        Val::Uint(value) => *value == 0,
-        Val::Double(value) => *value == 0.0,
-        Val::Text(text) => text.is_empty(),
-        Val::Bytes(bytes) => bytes.is_empty(),
-        Val::List(List::Of(items, _)) => items.is_empty(),
-        Val::List(List::Made(items)) => items.is_empty(),
-        Val::Map(fields) => fields.len() == 0,
-        Val::Optional(inner) => inner.is_none(),
-        Val::Span(span) => span.is_zero(),
-        _ => false,
-    }
 }

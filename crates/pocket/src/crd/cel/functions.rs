@@ -12,7 +12,8 @@ mod text;
 mod time;
 
 use super::{
-    eval::{Machine, Outcome, is_zero},
+    eval::{Machine, Outcome},
+    lookup::is_zero,
     meter::Fault,
     value::Val,
 };

@@ -42,16 +42,12 @@ impl Meter {
     }
 
     pub(super) fn spend(&self, steps: usize) -> Result<(), Fault> {
-        match self.left.get().checked_sub(steps as u64) {
-            Some(left) => {
-                self.left.set(left);
-                Ok(())
-            }
-            None => {
-                self.left.set(0);
-                Err(Fault::Exhausted)
-            }
-        }
+        let Some(left) = self.left.get().checked_sub(steps as u64) else {
+            self.left.set(0);
+            return Err(Fault::Exhausted);
+        };
+        self.left.set(left);
+        Ok(())
     }
 
     /// For work that grows with the length of a text.

@@ -15,6 +15,7 @@ fn problems(schema: &Value, new: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn each_limit_speaks_in_the_servers_words() {
     let schema = spec(&json!({
         "size": {"type": "integer", "minimum": 1, "maximum": 5},

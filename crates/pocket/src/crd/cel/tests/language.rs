@@ -12,6 +12,7 @@ fn object() -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn expressions_hold() {
     for rule in [
         // Arithmetic, order, logic.
@@ -114,6 +115,7 @@ fn expressions_fail_with_reasons() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn what_cannot_work_is_refused_before_there_is_an_object() {
     for (rule, reason) in [
         ("self.bogus == 1", "undefined field 'bogus'"),
