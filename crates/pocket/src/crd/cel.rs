@@ -6,7 +6,7 @@
 //!
 //! Differences from the API server, all on the lenient side: the cost of a rule is not estimated
 //! when the definition is created, only bounded when it runs; lists that are sets or maps by
-//! their schema are compared and joined as plain lists; `semver`, `format.*` and the authorizer
+//! their schema are compared and joined as plain lists; the `semver` and `image` libraries
 //! do not exist.
 
 mod bounds;
@@ -40,7 +40,7 @@ use self::{
     rule::{Ready, Site},
     value::Val,
 };
-use super::{place::Place, validate::correlate};
+use super::{place::Place, validate::Old};
 use crate::{
     schema::{ListType, NodeId, Schema},
     status::{FieldError, FieldErrorKind, Problems},
@@ -187,9 +187,11 @@ impl Walk<'_> {
         match new {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    if let Some(field) = schema.field(name) {
-                        let old = old.and_then(|old| old.get(name));
-                        self.visit(field, value, old, &at.field(name))?;
+                    let old = old.and_then(|old| old.get(name));
+                    if let Some(property) = schema.property(name) {
+                        self.visit(property, value, old, &at.field(name))?;
+                    } else if let Some(additional) = schema.additional() {
+                        self.visit(additional, value, old, &at.key(name))?;
                     }
                 }
             }
@@ -197,9 +199,9 @@ impl Walk<'_> {
                 let Some(of) = schema.items() else {
                     return Ok(());
                 };
+                let old = Old::new(schema, old);
                 for (index, item) in items.iter().enumerate() {
-                    let old = correlate(schema, item, old);
-                    self.visit(of, item, old, &at.index(index))?;
+                    self.visit(of, item, old.of(item), &at.index(index))?;
                 }
             }
             _ => {}

@@ -105,10 +105,6 @@ impl Machine<'_> {
                 operate::binary(*operator, &left, &right, self.meter)
             }
             Term::Fold(fold) => self.fold(fold, scope),
-            Term::Bind(bind) => {
-                let value = self.eval(&bind.value, scope)?;
-                self.eval(&bind.body, &scope.with(&bind.variable, &value))
-            }
             Term::MayMap(bind) => self.may_map(bind, false, scope),
             Term::MayFlatMap(bind) => self.may_map(bind, true, scope),
         }
@@ -297,6 +293,14 @@ impl Machine<'_> {
             }
             FoldKind::List => {
                 state.items.push(self.eval(&fold.body, &both)?);
+                Ok(true)
+            }
+            FoldKind::Entries => {
+                let Val::Map(entries) = self.eval(&fold.body, &both)? else {
+                    return Fault::error("transformMapEntry needs a map of entries");
+                };
+                self.meter.spend(entries.len())?;
+                state.merge(&entries)?;
                 Ok(true)
             }
             FoldKind::Map => {

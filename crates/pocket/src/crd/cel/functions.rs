@@ -5,6 +5,7 @@
 
 mod convert;
 mod format;
+mod formats;
 mod list;
 mod network;
 pub(super) mod signatures;
@@ -52,7 +53,9 @@ fn global<'a>(machine: &Machine<'_>, name: &str, args: &[Val<'a>]) -> Answer<'a>
             list::sets(machine, name, a, b)
         }
         ("strings.quote", [Val::Text(text)]) => Some(Ok(Val::text(format!("{:?}", &**text)))),
-        _ => network::global(name, args).or_else(|| convert::global(machine, name, args)),
+        _ => formats::global(name, args)
+            .or_else(|| network::global(name, args))
+            .or_else(|| convert::global(machine, name, args)),
     }
 }
 
@@ -64,6 +67,7 @@ fn method<'a>(machine: &Machine<'_>, name: &str, target: &Val<'a>, args: &[Val<'
         Val::Bytes(bytes) if name == "size" => Some(Ok(Val::Int(bytes.len() as i64))),
         Val::Time(time) => time::of_time(name, *time, args),
         Val::Span(span) => time::of_span(name, *span),
+        Val::Format(format) => formats::validate(machine, name, format, args),
         Val::Optional(inner) => optional(name, inner.as_deref(), args),
         _ => network::method(name, target, args),
     }

@@ -29,6 +29,7 @@ pub(super) enum Kind {
     Ip,
     Net,
     Type,
+    Format,
 }
 
 impl Kind {
@@ -122,6 +123,7 @@ impl fmt::Display for Kind {
             Self::Ip => "net.IP",
             Self::Net => "net.CIDR",
             Self::Type => "type",
+            Self::Format => "kubernetes.NamedFormat",
         };
         f.write_str(name)
     }

@@ -12,9 +12,13 @@ use cel::{
 
 use super::{
     bounds,
+    functions::signatures::SIGNATURES,
     term::{Bind, Call, Field, Fold, FoldKind, Literal, Operator, Program, Term},
 };
-use crate::crd::compile::pattern;
+use crate::crd::{
+    compile::pattern,
+    validate::{date_time, go_duration},
+};
 
 /// Deeper expressions are refused: every walk over terms recurses.
 const MOST_DEPTH: usize = 160;
@@ -158,16 +162,11 @@ impl Reader {
     }
 
     fn method(&mut self, name: String, target: IdedExpr, args: Vec<IdedExpr>) -> Read<Term> {
+        // A namespace only where it makes the name of a function; else it may be a variable.
         if let Expr::Ident(space) = &target.expr {
-            match space.as_str() {
-                "cel" if name == "bind" => return self.bind(args),
-                "optional" | "sets" | "strings" => {
-                    return self.plain(format!("{space}.{name}").into(), None, args);
-                }
-                "ip" if name == "isCanonical" => {
-                    return self.plain("ip.isCanonical".into(), None, args);
-                }
-                _ => {}
+            let whole = format!("{space}.{name}");
+            if SIGNATURES.iter().any(|(known, ..)| *known == whole) {
+                return self.plain(whole.into(), None, args);
             }
         }
         match (name.as_str(), args.len()) {
@@ -180,6 +179,7 @@ impl Reader {
             ("map", 2 | 3) => self.one_variable_map(target, args),
             ("transformList", 3 | 4) => self.fold(FoldKind::List, target, args, true),
             ("transformMap", 3 | 4) => self.fold(FoldKind::Map, target, args, true),
+            ("transformMapEntry", 3 | 4) => self.fold(FoldKind::Entries, target, args, true),
             ("optMap", 2) => Ok(Term::MayMap(self.may_bind(target, args)?)),
             ("optFlatMap", 2) => Ok(Term::MayFlatMap(self.may_bind(target, args)?)),
             _ => self.plain(name.into(), Some(target), args),
@@ -232,15 +232,6 @@ impl Reader {
         })))
     }
 
-    fn bind(&mut self, args: Vec<IdedExpr>) -> Read<Term> {
-        let [name, value, body] = exactly(args)?;
-        Ok(Term::Bind(Box::new(Bind {
-            variable: variable(name)?,
-            value: self.term(value)?,
-            body: self.term(body)?,
-        })))
-    }
-
     fn may_bind(&mut self, value: IdedExpr, args: Vec<IdedExpr>) -> Read<Box<Bind>> {
         let [name, body] = exactly(args)?;
         Ok(Box::new(Bind {
@@ -259,8 +250,10 @@ impl Reader {
         let target = target.map(|target| self.term(target)).transpose()?;
         let args = args.into_iter().map(|arg| self.term(arg));
         let args = args.collect::<Read<Vec<_>>>()?;
-        if matches!(&*name, "matches" | "find" | "findAll") {
-            self.remember_pattern(target.is_some(), &args)?;
+        match &*name {
+            "matches" | "find" | "findAll" => self.remember_pattern(target.is_some(), &args)?,
+            "duration" | "timestamp" => readable(&name, &args)?,
+            _ => {}
         }
         Ok(Term::Call(Box::new(Call { name, target, args })))
     }
@@ -296,6 +289,21 @@ fn variable(expression: IdedExpr) -> Read<Box<str>> {
         Expr::Ident(name) => Ok(name.into()),
         _ => Err("argument must be a simple name".into()),
     }
+}
+
+/// Times that are written out must be readable.
+fn readable(name: &str, args: &[Term]) -> Read<()> {
+    let [Term::Literal(Literal::Text(text))] = args else {
+        return Ok(());
+    };
+    let reads = match name {
+        "duration" => go_duration(text).is_some(),
+        _ => date_time(text).is_some(),
+    };
+    if reads {
+        return Ok(());
+    }
+    Err(format!("invalid {name} argument: \"{text}\""))
 }
 
 fn read_literal(literal: LiteralValue) -> Literal {

@@ -46,6 +46,19 @@ impl<'a> Tally<'a> {
         }
     }
 
+    /// Adds entries that must be new.
+    pub(super) fn merge(&mut self, entries: &Fields<'a>) -> Result<(), Fault> {
+        for key in entries.keys() {
+            let (Some(name), Some(value)) = (key.key(), entries.get(&key)) else {
+                return Fault::error("unsupported key type");
+            };
+            if self.map.insert(name, value).is_some() {
+                return Fault::error("insert failed: key already exists");
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn finish(self) -> Outcome<'a> {
         match self.kind {
             FoldKind::All | FoldKind::Exists => match self.error {
@@ -54,7 +67,7 @@ impl<'a> Tally<'a> {
             },
             FoldKind::ExistsOne => Ok(Val::Bool(self.count == 1)),
             FoldKind::Filter | FoldKind::List => Ok(Val::list(self.items)),
-            FoldKind::Map => Ok(Val::Map(Fields::Made(self.map.into()))),
+            FoldKind::Map | FoldKind::Entries => Ok(Val::Map(Fields::Made(self.map.into()))),
         }
     }
 }

@@ -141,6 +141,8 @@ pub(super) enum Val<'a> {
     Ip(IpAddr),
     Net(Net),
     Type(&'static str),
+    /// A named format, for `format.uuid().validate(x)`.
+    Format(&'static str),
 }
 
 impl<'a> Val<'a> {
@@ -227,6 +229,7 @@ impl<'a> Val<'a> {
             Self::Ip(_) => "net.IP",
             Self::Net(_) => "net.CIDR",
             Self::Type(_) => "type",
+            Self::Format(_) => "kubernetes.NamedFormat",
         }
     }
 }

@@ -22,6 +22,7 @@ pub(in super::super) enum Takes {
     Url,
     Ip,
     Net,
+    Format,
 }
 
 /// What a function gives.
@@ -43,6 +44,9 @@ pub(in super::super) enum Gives {
     Ip,
     Net,
     Type,
+    Format,
+    OptionalFormat,
+    OptionalTexts,
     /// What the target list or optional holds.
     Inner,
     /// The same as the target.
@@ -154,7 +158,6 @@ pub(in super::super) const SIGNATURES: &[Signature] = &[
     ("substring", Some(T::Text), &[T::Int], Gives::Text),
     ("substring", Some(T::Text), &[T::Int, T::Int], Gives::Text),
     ("trim", Some(T::Text), &[], Gives::Text),
-    ("reverse", Some(T::Text), &[], Gives::Text),
     ("format", Some(T::Text), &[T::List], Gives::Text),
     ("strings.quote", None, &[T::Text], Gives::Text),
     ("join", Some(T::Texts), &[], Gives::Text),
@@ -212,6 +215,26 @@ pub(in super::super) const SIGNATURES: &[Signature] = &[
         Gives::Bool,
     ),
     ("compareTo", Some(T::Quantity), &[T::Quantity], Gives::Int),
+    ("format.dns1123Label", None, &[], Gives::Format),
+    ("format.dns1123Subdomain", None, &[], Gives::Format),
+    ("format.dns1035Label", None, &[], Gives::Format),
+    ("format.qualifiedName", None, &[], Gives::Format),
+    ("format.dns1123LabelPrefix", None, &[], Gives::Format),
+    ("format.dns1123SubdomainPrefix", None, &[], Gives::Format),
+    ("format.dns1035LabelPrefix", None, &[], Gives::Format),
+    ("format.labelValue", None, &[], Gives::Format),
+    ("format.uri", None, &[], Gives::Format),
+    ("format.uuid", None, &[], Gives::Format),
+    ("format.byte", None, &[], Gives::Format),
+    ("format.date", None, &[], Gives::Format),
+    ("format.datetime", None, &[], Gives::Format),
+    ("format.named", None, &[T::Text], Gives::OptionalFormat),
+    (
+        "validate",
+        Some(T::Format),
+        &[T::Text],
+        Gives::OptionalTexts,
+    ),
     ("optional.none", None, &[], Gives::Optional),
     ("optional.of", None, &[T::Any], Gives::OptionalOf),
     (
@@ -245,7 +268,8 @@ impl Takes {
             | (Self::Quantity, Kind::Quantity)
             | (Self::Url, Kind::Url)
             | (Self::Ip, Kind::Ip)
-            | (Self::Net, Kind::Net) => true,
+            | (Self::Net, Kind::Net)
+            | (Self::Format, Kind::Format) => true,
             (Self::Texts, Kind::List(of)) => of.fits(&Kind::Text),
             _ => false,
         }
@@ -271,6 +295,9 @@ impl Gives {
             Self::Ip => Kind::Ip,
             Self::Net => Kind::Net,
             Self::Type => Kind::Type,
+            Self::Format => Kind::Format,
+            Self::OptionalFormat => Kind::optional(Kind::Format),
+            Self::OptionalTexts => Kind::optional(Kind::list(Kind::Text)),
             Self::Inner => match target {
                 Some(Kind::List(of) | Kind::Optional(of)) => (**of).clone(),
                 _ => Kind::Dyn,

@@ -24,7 +24,6 @@ pub(super) fn method<'a>(
         ("lowerAscii", []) => Ok(Val::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Val::text(text.to_ascii_uppercase())),
         ("trim", []) => Ok(Val::text(text.trim())),
-        ("reverse", []) => Ok(Val::text(text.chars().rev().collect::<String>())),
         ("charAt", [Val::Int(at)]) => char_at(text, *at),
         ("substring", [Val::Int(from)]) => substring(text, *from, None),
         ("substring", [Val::Int(from), Val::Int(to)]) => substring(text, *from, Some(*to)),

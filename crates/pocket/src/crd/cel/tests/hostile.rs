@@ -13,14 +13,12 @@ fn big() -> Value {
 fn endless_work_ends_with_a_problem() {
     let nested = "self.sizes.all(a, self.sizes.all(b, self.sizes.all(c, a + b + c >= 0)))";
     let squares = "self.sizes.map(a, self.sizes.map(b, a * b)).size() == 1000 && self.sizes.map(a, self.sizes.map(b, self.sizes.map(c, c))).size() > 0";
+    let links: Vec<String> = (1..40)
+        .map(|i| format!("[a{0} + a{0}].exists(a{i}, ", i - 1))
+        .collect();
+    let links = links.concat();
     let doubling = format!(
-        "{}a39.size() > 0{}",
-        (0..40)
-            .map(|i| match i {
-                0 => "cel.bind(a0, self.name, ".to_owned(),
-                i => format!("cel.bind(a{i}, a{} + a{}, ", i - 1, i - 1),
-            })
-            .collect::<String>(),
+        "[self.name].exists(a0, {links}a39.size() > 0{}",
         ")".repeat(40)
     );
     let lists = doubling.replace("self.name", "self.sizes");
