@@ -6,8 +6,8 @@
 //!
 //! Differences from the API server, all on the lenient side: the cost of a rule is not estimated
 //! when the definition is created, only bounded when it runs; lists that are sets or maps by
-//! their schema are compared and joined as plain lists; the `semver` and `image` libraries
-//! do not exist.
+//! their schema are compared and joined as plain lists; the `image` library does not
+//! exist; times know no named zones.
 
 mod bounds;
 mod check;
@@ -22,6 +22,7 @@ mod operate;
 mod parse;
 mod quantity;
 mod rule;
+mod semver;
 mod tally;
 mod term;
 #[cfg(test)]

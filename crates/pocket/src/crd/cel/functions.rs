@@ -11,6 +11,7 @@ mod network;
 pub(super) mod signatures;
 mod text;
 mod time;
+mod version;
 
 use super::{
     eval::{Machine, Outcome},
@@ -55,6 +56,7 @@ fn global<'a>(machine: &Machine<'_>, name: &str, args: &[Val<'a>]) -> Answer<'a>
         ("strings.quote", [Val::Text(text)]) => Some(Ok(Val::text(format!("{:?}", &**text)))),
         _ => formats::global(name, args)
             .or_else(|| network::global(name, args))
+            .or_else(|| version::global(name, args))
             .or_else(|| convert::global(machine, name, args)),
     }
 }
@@ -67,6 +69,7 @@ fn method<'a>(machine: &Machine<'_>, name: &str, target: &Val<'a>, args: &[Val<'
         Val::Bytes(bytes) if name == "size" => Some(Ok(Val::Int(bytes.len() as i64))),
         Val::Time(time) => time::of_time(name, *time, args),
         Val::Span(span) => time::of_span(name, *span),
+        Val::Semver(semver) => version::method(name, semver, args),
         Val::Format(format) => formats::validate(machine, name, format, args),
         Val::Optional(inner) => optional(name, inner.as_deref(), args),
         _ => network::method(name, target, args),

@@ -28,6 +28,7 @@ pub(super) enum Kind {
     Url,
     Ip,
     Net,
+    Semver,
     Type,
     Format,
 }
@@ -122,6 +123,7 @@ impl fmt::Display for Kind {
             Self::Url => "kubernetes.URL",
             Self::Ip => "net.IP",
             Self::Net => "net.CIDR",
+            Self::Semver => "kubernetes.Semver",
             Self::Type => "type",
             Self::Format => "kubernetes.NamedFormat",
         };

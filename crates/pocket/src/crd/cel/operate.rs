@@ -169,6 +169,7 @@ pub(super) fn order(left: &Val<'_>, right: &Val<'_>) -> Option<Ordering> {
         (Val::Time(a), Val::Time(b)) => Some(a.cmp(b)),
         (Val::Span(a), Val::Span(b)) => Some(a.cmp(b)),
         (Val::Quantity(a), Val::Quantity(b)) => Some(a.cmp(b)),
+        (Val::Semver(a), Val::Semver(b)) => Some(a.cmp(b)),
         _ => numbers(left, right),
     }
 }

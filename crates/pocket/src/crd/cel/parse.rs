@@ -16,10 +16,12 @@ use super::{
     term::{Bind, Call, Field, Fold, FoldKind, Literal, Operator, Program, Term},
 };
 use crate::crd::{
-    compile::pattern,
+    pattern::{Weighed, weighed},
     validate::{date_time, go_duration},
 };
 
+/// Heavier patterns are refused.
+const MOST_WEIGHT: usize = 64;
 /// Deeper expressions are refused: every walk over terms recurses.
 const MOST_DEPTH: usize = 160;
 
@@ -46,7 +48,7 @@ pub(super) fn parse(source: &str) -> Result<Program, String> {
 }
 
 struct Reader {
-    patterns: HashMap<Box<str>, regex::Regex>,
+    patterns: HashMap<Box<str>, Weighed>,
     uses_old: bool,
     depth: usize,
 }
@@ -261,8 +263,8 @@ impl Reader {
     fn remember_pattern(&mut self, method: bool, args: &[Term]) -> Read<()> {
         let source = args.get(usize::from(!method));
         if let Some(Term::Literal(Literal::Text(source))) = source {
-            let regex =
-                pattern(source).map_err(|error| format!("invalid matches argument: {error}"))?;
+            let regex = weighed(source, MOST_WEIGHT)
+                .map_err(|error| format!("invalid matches argument: {error}"))?;
             self.patterns.insert((&**source).into(), regex);
         }
         Ok(())

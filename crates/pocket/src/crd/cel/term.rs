@@ -2,14 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use regex::Regex;
+use crate::crd::pattern::Weighed;
 
 /// A parsed expression and what was prepared for running it.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) term: Term,
     /// Regular expressions that are written out in the expression, compiled once.
-    pub(super) patterns: HashMap<Box<str>, Regex>,
+    pub(super) patterns: HashMap<Box<str>, Weighed>,
     /// Whether the expression speaks of `oldSelf`.
     pub(super) uses_old: bool,
 }

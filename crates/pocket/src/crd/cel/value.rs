@@ -6,7 +6,7 @@ use base64::Engine as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
-use super::{name, net::Net, quantity::Quantity, url::Url};
+use super::{name, net::Net, quantity::Quantity, semver::Semver, url::Url};
 use crate::{
     crd::validate,
     schema::{Schema, Type},
@@ -140,6 +140,7 @@ pub(super) enum Val<'a> {
     Url(Arc<Url>),
     Ip(IpAddr),
     Net(Net),
+    Semver(Arc<Semver>),
     Type(&'static str),
     /// A named format, for `format.uuid().validate(x)`.
     Format(&'static str),
@@ -228,6 +229,7 @@ impl<'a> Val<'a> {
             Self::Url(_) => "kubernetes.URL",
             Self::Ip(_) => "net.IP",
             Self::Net(_) => "net.CIDR",
+            Self::Semver(_) => "kubernetes.Semver",
             Self::Type(_) => "type",
             Self::Format(_) => "kubernetes.NamedFormat",
         }

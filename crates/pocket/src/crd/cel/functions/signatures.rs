@@ -22,6 +22,7 @@ pub(in super::super) enum Takes {
     Url,
     Ip,
     Net,
+    Semver,
     Format,
 }
 
@@ -44,6 +45,7 @@ pub(in super::super) enum Gives {
     Ip,
     Net,
     Type,
+    Semver,
     Format,
     OptionalFormat,
     OptionalTexts,
@@ -215,6 +217,16 @@ pub(in super::super) const SIGNATURES: &[Signature] = &[
         Gives::Bool,
     ),
     ("compareTo", Some(T::Quantity), &[T::Quantity], Gives::Int),
+    ("semver", None, &[T::Text], Gives::Semver),
+    ("semver", None, &[T::Text, T::Bool], Gives::Semver),
+    ("isSemver", None, &[T::Text], Gives::Bool),
+    ("isSemver", None, &[T::Text, T::Bool], Gives::Bool),
+    ("major", Some(T::Semver), &[], Gives::Int),
+    ("minor", Some(T::Semver), &[], Gives::Int),
+    ("patch", Some(T::Semver), &[], Gives::Int),
+    ("isLessThan", Some(T::Semver), &[T::Semver], Gives::Bool),
+    ("isGreaterThan", Some(T::Semver), &[T::Semver], Gives::Bool),
+    ("compareTo", Some(T::Semver), &[T::Semver], Gives::Int),
     ("format.dns1123Label", None, &[], Gives::Format),
     ("format.dns1123Subdomain", None, &[], Gives::Format),
     ("format.dns1035Label", None, &[], Gives::Format),
@@ -269,6 +281,7 @@ impl Takes {
             | (Self::Url, Kind::Url)
             | (Self::Ip, Kind::Ip)
             | (Self::Net, Kind::Net)
+            | (Self::Semver, Kind::Semver)
             | (Self::Format, Kind::Format) => true,
             (Self::Texts, Kind::List(of)) => of.fits(&Kind::Text),
             _ => false,
@@ -295,6 +308,7 @@ impl Gives {
             Self::Ip => Kind::Ip,
             Self::Net => Kind::Net,
             Self::Type => Kind::Type,
+            Self::Semver => Kind::Semver,
             Self::Format => Kind::Format,
             Self::OptionalFormat => Kind::optional(Kind::Format),
             Self::OptionalTexts => Kind::optional(Kind::list(Kind::Text)),

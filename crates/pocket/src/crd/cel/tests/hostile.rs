@@ -26,8 +26,9 @@ fn endless_work_ends_with_a_problem() {
         "self.name.replace('', self.name).replace('', self.name).replace('', self.name).size() > 0";
     let formatted = "self.sizes.map(a, self.name).map(b, '%s%s%s'.format([self.sizes, self.sizes, self.sizes])).size() > 0";
     let patterns = "self.sizes.all(a, self.sizes.all(b, self.name.matches('a{' + string(b % 9) + '}') || true))";
+    let heavy = "self.sizes.all(a, self.sizes.all(b, !self.name.matches('(x{0,90}y){9}')))";
     for rule in [
-        nested, squares, &doubling, &lists, replaced, formatted, patterns,
+        heavy, nested, squares, &doubling, &lists, replaced, formatted, patterns,
     ] {
         let schema = with_rules(&json!([{"rule": rule}]));
         let found = outcome(&schema, &big(), None);

@@ -64,6 +64,7 @@ fn expressions_hold() {
         "!format.dns1123Label().validate(self.name).hasValue() && format.dns1123Label().validate('A').value().size() == 1 && format.named('uuid').hasValue() && !format.named('x').hasValue()",
         "self.labels.transformMapEntry(k, v, {v: k}) == {'x': 'app', 'y': 'a.b/c'}",
         "['a'].all(format, format.startsWith('a')) && [['x']].all(sets, sets.size() == 1)",
+        "semver('1.2.3').isLessThan(semver('1.10.0')) && isSemver('v1.2', true) && !isSemver('v1.2') && semver('1.2.3').minor() == 2",
         // Time.
         "self.when < timestamp('2025-01-01T00:00:00Z') && self.when.getFullYear() == 2024 && self.when.getMonth() == 4 && self.when.getHours('+02:00') == 12",
         "self.wait == duration('1h30m') && self.wait.getMinutes() == 90 && self.when + self.wait > self.when",
