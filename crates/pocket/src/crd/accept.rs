@@ -7,10 +7,14 @@ use serde_json::{Map, Value, json};
 pub fn accept(object: &mut Value, now: &str, conflict: Option<String>) {
     let names = object["spec"]["names"].clone();
     let storage = storage_version(&object["spec"]["versions"]);
-    if !object["status"].is_object() {
-        object["status"] = json!({});
+    let Some(fields) = object.as_object_mut() else {
+        return;
+    };
+    let status = fields.entry("status").or_insert_with(|| json!({}));
+    if !status.is_object() {
+        *status = json!({});
     }
-    let Some(status) = object["status"].as_object_mut() else {
+    let Some(status) = status.as_object_mut() else {
         return;
     };
     let accepted = conflict.is_none();

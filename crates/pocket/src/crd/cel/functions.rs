@@ -88,3 +88,56 @@ fn optional<'a>(name: &str, inner: Option<&Val<'a>>, args: &[Val<'a>]) -> Answer
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{net::Ipv4Addr, sync::Arc};
+
+    use super::{
+        super::{
+            meter::Meter, net::Net, parse::parse, quantity::Quantity, semver::Semver, url::Url,
+        },
+        signatures::{SIGNATURES, Takes},
+        *,
+    };
+
+    fn sample(takes: Takes) -> Val<'static> {
+        match takes {
+            Takes::Any | Takes::Int => Val::Int(1),
+            Takes::Bool => Val::Bool(true),
+            Takes::Uint => Val::Uint(1),
+            Takes::Double => Val::Double(1.0),
+            Takes::Text => Val::text("1"),
+            Takes::Bytes => Val::Bytes(Arc::from(*b"1")),
+            Takes::Time => Val::Time(jiff::Timestamp::UNIX_EPOCH),
+            Takes::Span => Val::Span(jiff::SignedDuration::ZERO),
+            Takes::List => Val::list(vec![Val::Int(1)]),
+            Takes::Texts => Val::list(vec![Val::text("a")]),
+            Takes::Map => Val::Map(super::super::value::Fields::Made(Arc::default())),
+            Takes::Optional => Val::Optional(None),
+            Takes::Quantity => Val::Quantity(Quantity::from_int(1)),
+            Takes::Url => Val::Url(Url::parse("http://a/").unwrap().into()),
+            Takes::Ip => Val::Ip(Ipv4Addr::LOCALHOST.into()),
+            Takes::Net => Val::Net(Net::parse("10.0.0.0/8").unwrap()),
+            Takes::Semver => Val::Semver(Semver::parse("1.0.0").unwrap().into()),
+            Takes::Format => Val::Format("uuid"),
+        }
+    }
+
+    #[test]
+    fn every_function_of_the_table_is_answered() {
+        let program = parse("true").unwrap();
+        let meter = Meter::new(1_000_000);
+        let machine = Machine {
+            program: &program,
+            meter: &meter,
+        };
+        for (name, target, args, _) in SIGNATURES {
+            let target = target.map(sample);
+            let args: Vec<_> = args.iter().copied().map(sample).collect();
+            if let Err(Fault::Error(error)) = call(&machine, name, target.as_ref(), &args) {
+                assert!(!error.contains("no such overload"), "{error}");
+            }
+        }
+    }
+}
