@@ -66,6 +66,10 @@ impl Machine<'_> {
 
     fn eval<'a>(&self, term: &Term, scope: &Scope<'_, 'a>) -> Outcome<'a> {
         self.meter.spend(1)?;
+        self.step(term, scope)?.decoded(self.meter)
+    }
+
+    fn step<'a>(&self, term: &Term, scope: &Scope<'_, 'a>) -> Outcome<'a> {
         match term {
             Term::Literal(literal) => Ok(literal_value(literal)),
             Term::Name(name) => name_value(name, scope),
@@ -82,6 +86,7 @@ impl Machine<'_> {
             Term::MayIndex(parts) => {
                 let of = self.eval(&parts.0, scope)?;
                 let key = self.eval(&parts.1, scope)?;
+                self.meter.spend_value(&key)?;
                 Ok(may(lookup_key(&of, &key)?))
             }
             Term::List(elements) => self.list(elements, scope),
@@ -132,6 +137,7 @@ impl Machine<'_> {
     fn index<'a>(&self, parts: &(Term, Term), scope: &Scope<'_, 'a>) -> Outcome<'a> {
         let of = self.eval(&parts.0, scope)?;
         let key = self.eval(&parts.1, scope)?;
+        self.meter.spend_value(&key)?;
         let found = lookup_key(&of, &key)?;
         if matches!(of, Val::Optional(_)) {
             return Ok(may(found));
@@ -162,6 +168,7 @@ impl Machine<'_> {
         let mut map = BTreeMap::new();
         for (key, value, optional) in entries {
             let key = self.eval(key, scope)?;
+            self.meter.spend_value(&key)?;
             let value = self.eval(value, scope)?;
             let value = if *optional {
                 as_optional(&value)?.cloned()
@@ -269,6 +276,9 @@ impl Machine<'_> {
         scope: &Scope<'_, 'a>,
     ) -> Result<bool, Fault> {
         self.meter.spend(1)?;
+        if matches!(fold.kind, FoldKind::Map | FoldKind::Entries) {
+            self.meter.spend_value(first)?;
+        }
         let inner = scope.with(&fold.variable, first);
         let both = match &fold.second {
             Some(name) => inner.with(name, second),
@@ -300,7 +310,7 @@ impl Machine<'_> {
                     return Fault::error("transformMapEntry needs a map of entries");
                 };
                 self.meter.spend(entries.len())?;
-                state.merge(&entries)?;
+                state.merge(&entries, self.meter)?;
                 Ok(true)
             }
             FoldKind::Map => {

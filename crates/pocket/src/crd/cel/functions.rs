@@ -29,6 +29,9 @@ pub(super) fn call<'a>(
     target: Option<&Val<'a>>,
     args: &[Val<'a>],
 ) -> Outcome<'a> {
+    for arg in args {
+        machine.meter.spend_value(arg)?;
+    }
     let answer = match target {
         None => global(machine, name, args),
         Some(target) => method(machine, name, target, args),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     eval::Outcome,
-    meter::Fault,
+    meter::{Fault, Meter},
     term::FoldKind,
     value::{Fields, Key, Val},
 };
@@ -47,8 +47,9 @@ impl<'a> Tally<'a> {
     }
 
     /// Adds entries that must be new.
-    pub(super) fn merge(&mut self, entries: &Fields<'a>) -> Result<(), Fault> {
+    pub(super) fn merge(&mut self, entries: &Fields<'a>, meter: &Meter) -> Result<(), Fault> {
         for key in entries.keys() {
+            meter.spend_value(&key)?;
             let (Some(name), Some(value)) = (key.key(), entries.get(&key)) else {
                 return Fault::error("unsupported key type");
             };

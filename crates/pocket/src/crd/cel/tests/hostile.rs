@@ -37,6 +37,37 @@ fn endless_work_ends_with_a_problem() {
     }
 }
 
+/// Each of these does much work in one step, so it must be paid by what it reads.
+#[test]
+fn long_values_are_paid_for_when_they_are_read() {
+    let long = "1".repeat(300_000);
+    let sizes: Vec<u32> = (0..1000).collect();
+    let object = json!({"spec": {"sizes": sizes, "name": long, "raw": long, "labels": {long.as_str(): "x"}}});
+    for body in [
+        "self.raw.size() > 0",
+        "strings.quote(self.name) != ''",
+        "double(self.name) > 0.0",
+        "isURL(self.name) || true",
+        "isQuantity(self.name) || true",
+        "self.labels[self.name] == 'x'",
+        "self.name in self.labels",
+        "{self.name: 1}.size() == 1",
+        "[self.name, self.name].isSorted()",
+        "[self.name, self.name].max() != ''",
+        "self.raw in [self.raw]",
+        "bytes(self.name).size() > 0",
+    ] {
+        let rule = format!("self.sizes.all(a, {body})");
+        let schema = with_rules(&json!([{"rule": rule}]));
+        let found = outcome(&schema, &object, None);
+        assert!(
+            found.len() == 1 && found[0].contains("cost limit exceeded"),
+            "{body} {}",
+            found.len()
+        );
+    }
+}
+
 #[test]
 fn running_out_is_not_absorbed() {
     let endless = "self.sizes.all(a, self.sizes.all(b, self.sizes.all(c, true)))";
