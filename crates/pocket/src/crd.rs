@@ -10,6 +10,7 @@ pub mod compile;
 pub mod default;
 pub mod definition;
 pub mod path;
+mod pattern;
 mod place;
 pub mod prune;
 mod review;

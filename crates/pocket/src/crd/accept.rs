@@ -7,10 +7,14 @@ use serde_json::{Map, Value, json};
 pub fn accept(object: &mut Value, now: &str, conflict: Option<String>) {
     let names = object["spec"]["names"].clone();
     let storage = storage_version(&object["spec"]["versions"]);
-    if !object["status"].is_object() {
-        object["status"] = json!({});
+    let Some(fields) = object.as_object_mut() else {
+        return;
+    };
+    let status = fields.entry("status").or_insert_with(|| json!({}));
+    if !status.is_object() {
+        *status = json!({});
     }
-    let Some(status) = object["status"].as_object_mut() else {
+    let Some(status) = status.as_object_mut() else {
         return;
     };
     let accepted = conflict.is_none();
@@ -21,14 +25,11 @@ pub fn accept(object: &mut Value, now: &str, conflict: Option<String>) {
         status.entry("acceptedNames").or_insert_with(unnamed);
     }
     store(status, storage);
-    set(
-        status,
-        match conflict {
-            None => ["NamesAccepted", "True", "NoConflicts", "no conflicts found"],
-            Some(ref why) => ["NamesAccepted", "False", "NamesConflict", why],
-        },
-        now,
-    );
+    let (is, reason, message) = match conflict {
+        None => ("True", "NoConflicts", "no conflicts found".to_owned()),
+        Some(why) => ("False", "NamesConflict", why),
+    };
+    set(status, ["NamesAccepted", is, reason, &message], now);
     let established = if accepted {
         [
             "Established",

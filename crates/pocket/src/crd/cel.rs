@@ -6,14 +6,15 @@
 //!
 //! Differences from the API server, all on the lenient side: the cost of a rule is not estimated
 //! when the definition is created, only bounded when it runs; lists that are sets or maps by
-//! their schema are compared and joined as plain lists; `semver`, `format.*` and the authorizer
-//! do not exist.
+//! their schema are compared and joined as plain lists; the `image` library does not
+//! exist; times know no named zones.
 
 mod bounds;
 mod check;
 mod eval;
 mod functions;
 mod kind;
+mod lookup;
 mod meter;
 mod name;
 mod net;
@@ -21,6 +22,8 @@ mod operate;
 mod parse;
 mod quantity;
 mod rule;
+mod semver;
+mod tally;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -38,7 +41,7 @@ use self::{
     rule::{Ready, Site},
     value::Val,
 };
-use super::{place::Place, validate::correlate};
+use super::{place::Place, validate::Old};
 use crate::{
     schema::{ListType, NodeId, Schema},
     status::{FieldError, FieldErrorKind, Problems},
@@ -185,9 +188,11 @@ impl Walk<'_> {
         match new {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    if let Some(field) = schema.field(name) {
-                        let old = old.and_then(|old| old.get(name));
-                        self.visit(field, value, old, &at.field(name))?;
+                    let old = old.and_then(|old| old.get(name));
+                    if let Some(property) = schema.property(name) {
+                        self.visit(property, value, old, &at.field(name))?;
+                    } else if let Some(additional) = schema.additional() {
+                        self.visit(additional, value, old, &at.key(name))?;
                     }
                 }
             }
@@ -195,9 +200,9 @@ impl Walk<'_> {
                 let Some(of) = schema.items() else {
                     return Ok(());
                 };
+                let old = Old::new(schema, old);
                 for (index, item) in items.iter().enumerate() {
-                    let old = correlate(schema, item, old);
-                    self.visit(of, item, old, &at.index(index))?;
+                    self.visit(of, item, old.of(item), &at.index(index))?;
                 }
             }
             _ => {}

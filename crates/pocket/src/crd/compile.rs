@@ -3,9 +3,9 @@
 //! Compiling never fails: what is not understood is left out, because a definition is reviewed
 //! before it is served and a stored one must stay readable.
 
-use regex::Regex;
 use serde_json::Value;
 
+use super::pattern::pattern;
 use crate::schema::{
     Limits, ListType, Node, NodeId, OBJECT_META, Pattern, Rule, Schema, Schemas, Type, builtin,
 };
@@ -162,68 +162,6 @@ fn limit_pattern(source: &str) -> Option<Pattern> {
     })
 }
 
-/// A `pattern` as the server reads it: found anywhere, ASCII classes for `\d`, `\w` and `\s`.
-pub(crate) fn pattern(source: &str) -> Result<Regex, regex::Error> {
-    regex::RegexBuilder::new(&ascii_classes(source))
-        .size_limit(1 << 20)
-        .build()
-}
-
-/// The server's expressions know `\d`, `\w`, `\s` and `\b` as ASCII; ours would know all of Unicode.
-fn ascii_classes(source: &str) -> String {
-    let mut out = String::with_capacity(source.len() + 8);
-    let mut chars = source.chars();
-    while let Some(c) = chars.next() {
-        out.push(c);
-        if c != '\\' {
-            continue;
-        }
-        let Some(next) = chars.next() else { break };
-        match next {
-            'd' | 'w' | 's' | 'b' => {
-                out.pop();
-                out.push_str("(?-u:");
-                out.push('\\');
-                out.push(next);
-                out.push(')');
-                if in_class(&out) {
-                    let cut = out.len() - "(?-u:\\d)".len();
-                    out.truncate(cut);
-                    out.push_str(ascii_class(next));
-                }
-            }
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-/// Whether the text so far ends inside a bracketed class, where a group may not stand.
-fn in_class(text: &str) -> bool {
-    let mut inside = false;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => {
-                chars.next();
-            }
-            '[' if !inside => inside = true,
-            ']' if inside => inside = false,
-            _ => {}
-        }
-    }
-    inside
-}
-
-fn ascii_class(class: char) -> &'static str {
-    match class {
-        'd' => "0-9",
-        'w' => "0-9A-Za-z_",
-        's' => "\\t\\n\\x0C\\r ",
-        _ => "\\x08",
-    }
-}
-
 fn json_type(schema: &Value) -> Type {
     if schema["x-kubernetes-int-or-string"] == true {
         return Type::IntOrString;
@@ -313,23 +251,5 @@ mod tests {
         assert!(meta.property("labels").unwrap().additional().is_some());
         let name = meta.property("name").unwrap().node();
         assert_eq!(name.limits.as_ref().unwrap().max_length, Some(5));
-    }
-
-    #[test]
-    fn classes_in_patterns_are_ascii() {
-        for (source, text, expected) in [
-            (r"^\d+$", "12", true),
-            (r"^\d+$", "١٢", false),
-            (r"^[\d.]+$", "1.2", true),
-            (r"^[\w-]+$", "é", false),
-            (r"^\[\d\]$", "[1]", true),
-            (r"^\\d$", "\\d", true),
-        ] {
-            assert_eq!(
-                pattern(source).unwrap().is_match(text),
-                expected,
-                "{source} {text}"
-            );
-        }
     }
 }

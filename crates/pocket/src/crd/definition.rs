@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use super::review::{default, validate, validate_update};
 use super::{
@@ -165,7 +165,10 @@ impl Definition {
 
     /// An object in another version: with no conversion, only apiVersion changes.
     pub fn convert(&self, object: &mut Value, version: &str) {
-        object["apiVersion"] = json!(format!("{}/{version}", self.group));
+        if let Some(fields) = object.as_object_mut() {
+            let text = format!("{}/{version}", self.group);
+            fields.insert("apiVersion".into(), text.into());
+        }
     }
 }
 
@@ -300,7 +303,15 @@ fn rank(name: &str) -> Option<(u8, u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_definition_is_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Definition>();
+    }
 
     #[test]
     fn versions_are_preferred_by_maturity_and_age() {

@@ -23,28 +23,28 @@ const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Fills what a definition may leave out.
 pub fn default(object: &mut Value) {
-    let names = &mut object["spec"]["names"];
-    if let Some(kind) = names["kind"].as_str().map(ToOwned::to_owned) {
+    if let Some(names) = object.pointer_mut("/spec/names")
+        && let Some(kind) = names["kind"].as_str().map(ToOwned::to_owned)
+    {
         fill(names, "singular", || json!(kind.to_lowercase()));
         fill(names, "listKind", || json!(format!("{kind}List")));
     }
-    fill(
-        &mut object["spec"],
-        "conversion",
-        || json!({"strategy": "None"}),
-    );
-    fill(&mut object["spec"]["conversion"], "strategy", || {
-        json!("None")
-    });
+    if let Some(spec) = object.get_mut("spec") {
+        fill(spec, "conversion", || json!({}));
+    }
+    if let Some(conversion) = object.pointer_mut("/spec/conversion") {
+        fill(conversion, "strategy", || json!("None"));
+    }
     fill(object, "status", || json!({}));
-    let status = &mut object["status"];
-    fill(status, "conditions", || json!([]));
-    fill(
-        status,
-        "acceptedNames",
-        || json!({"kind": "", "plural": ""}),
-    );
-    fill(status, "storedVersions", || json!([]));
+    if let Some(status) = object.get_mut("status") {
+        fill(status, "conditions", || json!([]));
+        fill(
+            status,
+            "acceptedNames",
+            || json!({"kind": "", "plural": ""}),
+        );
+        fill(status, "storedVersions", || json!([]));
+    }
 }
 
 fn fill(object: &mut Value, name: &str, value: impl FnOnce() -> Value) {

@@ -20,8 +20,8 @@ use crate::{
     status::{FieldError, FieldErrorKind, Problems},
 };
 
-pub(crate) use format::{date_time, go_duration};
-pub(crate) use list::correlate;
+pub(crate) use format::{date_time, go_duration, is_valid as has_format};
+pub(crate) use list::Old;
 
 /// Reports what in `new` breaks `schema`; `old` is the stored object on update.
 pub fn validate(schema: Schema<'_>, new: &Value, old: Option<&Value>, problems: &mut Problems) {
@@ -105,6 +105,11 @@ fn walk(
             Value::String(text) => {
                 if let Some(format) = &schema.node().format {
                     format::check(format, text, at, findings);
+                }
+            }
+            Value::Number(number) => {
+                if let Some(format) = &schema.node().format {
+                    scalar::check_format(format, number, at, findings);
                 }
             }
             _ => {}

@@ -50,10 +50,8 @@ impl Scan<'_> {
                     self.link_too_many();
                 }
             }
-            ')' | ']' | '}' => {
-                if self.links.len() > 1 {
-                    self.links.pop();
-                }
+            ')' | ']' | '}' if self.links.len() > 1 => {
+                self.links.pop();
             }
             ',' | ':' | '&' | '|' => self.restart(),
             '?' if !matches!(self.before, '.' | '[') => self.restart(),

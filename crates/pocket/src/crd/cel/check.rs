@@ -97,10 +97,6 @@ impl Checker<'_> {
                 binary(*operator, &left, &right)
             }
             Term::Fold(fold) => self.fold(fold, names),
-            Term::Bind(bind) => {
-                let value = self.kind(&bind.value, names)?;
-                self.kind(&bind.body, &names.with(&bind.variable, &value))
-            }
             Term::MayMap(bind) => Ok(optional(self.may_map("optMap", bind, names)?)),
             Term::MayFlatMap(bind) => self.may_map("optFlatMap", bind, names),
         }
@@ -142,7 +138,7 @@ impl Checker<'_> {
         for (term, may) in elements {
             let kind = element(self.kind(term, names)?, *may)?;
             of = Some(match of {
-                Some(before) => before.join(kind),
+                Some(before) => same(before, kind)?,
                 None => kind,
             });
         }
@@ -155,7 +151,7 @@ impl Checker<'_> {
             let key = self.kind(key, names)?;
             let value = element(self.kind(value, names)?, *may)?;
             of = Some(match of {
-                Some((keys, values)) => (keys.join(key), values.join(value)),
+                Some((keys, values)) => (same(keys, key)?, same(values, value)?),
                 None => (key, value),
             });
         }
@@ -178,7 +174,16 @@ impl Checker<'_> {
             Some(target) => Some(self.kind(target, names)?),
             None => None,
         };
-        let args = call.args.iter().map(|arg| self.kind(arg, names));
+        let args = call.args.iter().map(|arg| match arg {
+            // The one list whose elements are meant to differ.
+            Term::List(elements) if &*call.name == "format" => {
+                for (element, _) in elements {
+                    self.kind(element, names)?;
+                }
+                Ok(Kind::list(Kind::Dyn))
+            }
+            arg => self.kind(arg, names),
+        });
         let args = args.collect::<Result<Vec<_>, _>>()?;
         let mut fitting = named
             .into_iter()
@@ -260,6 +265,10 @@ impl Checker<'_> {
                 Ok(Kind::list(first))
             }
             FoldKind::List => Ok(Kind::list(self.kind(&fold.body, &both)?)),
+            FoldKind::Entries => match self.kind(&fold.body, &both)? {
+                kind @ (Kind::Map(..) | Kind::Dyn) => Ok(kind),
+                other => Err(no_overload("transformMapEntry", &[&other])),
+            },
             FoldKind::Map => {
                 let value = self.kind(&fold.body, &both)?;
                 Ok(Kind::Map(first.into(), value.into()))
@@ -283,6 +292,14 @@ fn element(kind: Kind, may: bool) -> Found {
         Kind::Dyn => Ok(Kind::Dyn),
         other => Err(format!("expected type 'optional_type' but found '{other}'")),
     }
+}
+
+/// The entries of a list or map that is written out have one type.
+fn same(before: Kind, kind: Kind) -> Found {
+    if before.fits(&kind) {
+        return Ok(before.join(kind));
+    }
+    Err(format!("expected type '{before}' but found '{kind}'"))
 }
 
 fn literal_kind(literal: &Literal) -> Kind {

@@ -3,14 +3,16 @@
 //! Variables are a chain on the stack. Errors are absorbed by `||`, `&&`, `all` and `exists` as
 //! the language asks; running out of steps is absorbed by nothing.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use super::{
     functions,
+    lookup::{as_optional, lookup_field, lookup_key, may},
     meter::{Fault, Meter},
     operate,
+    tally::Tally,
     term::{Bind, Call, Field, Fold, FoldKind, Literal, Program, Term},
-    value::{Fields, List, Text, Val},
+    value::{Fields, Text, Val},
 };
 
 pub(super) type Outcome<'a> = Result<Val<'a>, Fault>;
@@ -64,6 +66,10 @@ impl Machine<'_> {
 
     fn eval<'a>(&self, term: &Term, scope: &Scope<'_, 'a>) -> Outcome<'a> {
         self.meter.spend(1)?;
+        self.step(term, scope)?.decoded(self.meter)
+    }
+
+    fn step<'a>(&self, term: &Term, scope: &Scope<'_, 'a>) -> Outcome<'a> {
         match term {
             Term::Literal(literal) => Ok(literal_value(literal)),
             Term::Name(name) => name_value(name, scope),
@@ -80,6 +86,7 @@ impl Machine<'_> {
             Term::MayIndex(parts) => {
                 let of = self.eval(&parts.0, scope)?;
                 let key = self.eval(&parts.1, scope)?;
+                self.meter.spend_value(&key)?;
                 Ok(may(lookup_key(&of, &key)?))
             }
             Term::List(elements) => self.list(elements, scope),
@@ -103,10 +110,6 @@ impl Machine<'_> {
                 operate::binary(*operator, &left, &right, self.meter)
             }
             Term::Fold(fold) => self.fold(fold, scope),
-            Term::Bind(bind) => {
-                let value = self.eval(&bind.value, scope)?;
-                self.eval(&bind.body, &scope.with(&bind.variable, &value))
-            }
             Term::MayMap(bind) => self.may_map(bind, false, scope),
             Term::MayFlatMap(bind) => self.may_map(bind, true, scope),
         }
@@ -134,6 +137,7 @@ impl Machine<'_> {
     fn index<'a>(&self, parts: &(Term, Term), scope: &Scope<'_, 'a>) -> Outcome<'a> {
         let of = self.eval(&parts.0, scope)?;
         let key = self.eval(&parts.1, scope)?;
+        self.meter.spend_value(&key)?;
         let found = lookup_key(&of, &key)?;
         if matches!(of, Val::Optional(_)) {
             return Ok(may(found));
@@ -164,6 +168,7 @@ impl Machine<'_> {
         let mut map = BTreeMap::new();
         for (key, value, optional) in entries {
             let key = self.eval(key, scope)?;
+            self.meter.spend_value(&key)?;
             let value = self.eval(value, scope)?;
             let value = if *optional {
                 as_optional(&value)?.cloned()
@@ -271,6 +276,9 @@ impl Machine<'_> {
         scope: &Scope<'_, 'a>,
     ) -> Result<bool, Fault> {
         self.meter.spend(1)?;
+        if matches!(fold.kind, FoldKind::Map | FoldKind::Entries) {
+            self.meter.spend_value(first)?;
+        }
         let inner = scope.with(&fold.variable, first);
         let both = match &fold.second {
             Some(name) => inner.with(name, second),
@@ -297,6 +305,14 @@ impl Machine<'_> {
                 state.items.push(self.eval(&fold.body, &both)?);
                 Ok(true)
             }
+            FoldKind::Entries => {
+                let Val::Map(entries) = self.eval(&fold.body, &both)? else {
+                    return Fault::error("transformMapEntry needs a map of entries");
+                };
+                self.meter.spend(entries.len())?;
+                state.merge(&entries, self.meter)?;
+                Ok(true)
+            }
             FoldKind::Map => {
                 let key = first
                     .key()
@@ -305,96 +321,6 @@ impl Machine<'_> {
                 Ok(true)
             }
         }
-    }
-}
-
-/// What a comprehension has found so far.
-struct Tally<'a> {
-    kind: FoldKind,
-    decided: bool,
-    error: Option<Fault>,
-    count: usize,
-    items: Vec<Val<'a>>,
-    map: BTreeMap<super::value::Key, Val<'a>>,
-}
-
-impl<'a> Tally<'a> {
-    fn new(kind: FoldKind) -> Self {
-        Self {
-            kind,
-            decided: false,
-            error: None,
-            count: 0,
-            items: Vec::new(),
-            map: BTreeMap::new(),
-        }
-    }
-
-    fn quantify(&mut self, truth: Result<bool, Fault>) -> Result<bool, Fault> {
-        match truth {
-            Ok(truth) if truth == (self.kind == FoldKind::Exists) => {
-                self.decided = true;
-                Ok(false)
-            }
-            Ok(_) => Ok(true),
-            Err(Fault::Exhausted) => Err(Fault::Exhausted),
-            Err(error) => {
-                self.error.get_or_insert(error);
-                Ok(true)
-            }
-        }
-    }
-
-    fn finish(self) -> Outcome<'a> {
-        match self.kind {
-            FoldKind::All | FoldKind::Exists => match self.error {
-                Some(error) if !self.decided => Err(error),
-                _ => Ok(Val::Bool(self.decided == (self.kind == FoldKind::Exists))),
-            },
-            FoldKind::ExistsOne => Ok(Val::Bool(self.count == 1)),
-            FoldKind::Filter | FoldKind::List => Ok(Val::list(self.items)),
-            FoldKind::Map => Ok(Val::Map(Fields::Made(self.map.into()))),
-        }
-    }
-}
-
-fn may(found: Option<Val<'_>>) -> Val<'_> {
-    Val::Optional(found.map(Arc::new))
-}
-
-fn as_optional<'v, 'a>(value: &'v Val<'a>) -> Result<Option<&'v Val<'a>>, Fault> {
-    match value {
-        Val::Optional(inner) => Ok(inner.as_deref()),
-        other => Fault::error(format!("optional expected and {} found", other.type_name())),
-    }
-}
-
-/// The field of an object, or of what an optional holds.
-fn lookup_field<'a>(of: &Val<'a>, name: &str) -> Result<Option<Val<'a>>, Fault> {
-    match of {
-        Val::Map(fields) => Ok(fields.select(name)),
-        Val::Optional(None) => Ok(None),
-        Val::Optional(Some(inner)) => lookup_field(inner, name),
-        other => Fault::error(format!("a {} has no field '{name}'", other.type_name())),
-    }
-}
-
-fn lookup_key<'a>(of: &Val<'a>, key: &Val<'a>) -> Result<Option<Val<'a>>, Fault> {
-    match of {
-        Val::Map(fields) => Ok(fields.get(key)),
-        Val::List(list) => Ok(list_index(key).and_then(|index| list.get(index))),
-        Val::Optional(None) => Ok(None),
-        Val::Optional(Some(inner)) => lookup_key(inner, key),
-        other => Fault::error(format!("a {} has no entries", other.type_name())),
-    }
-}
-
-fn list_index(key: &Val<'_>) -> Option<usize> {
-    match key {
-        Val::Int(index) => usize::try_from(*index).ok(),
-        Val::Uint(index) => usize::try_from(*index).ok(),
-        Val::Double(index) if index.fract() == 0.0 && *index >= 0.0 => Some(*index as usize),
-        _ => None,
     }
 }
 
@@ -451,23 +377,4 @@ pub(super) fn type_called(name: &str) -> Option<&'static str> {
         "google.protobuf.Duration",
     ];
     TYPES.iter().find(|known| **known == name).copied()
-}
-
-/// Whether a value counts as nothing, for `optional.ofNonZeroValue`.
-pub(super) fn is_zero(value: &Val<'_>) -> bool {
-    match value {
-        Val::Null => true,
-        Val::Bool(value) => !value,
-        Val::Int(value) => *value == 0,
-        Val::Uint(value) => *value == 0,
-        Val::Double(value) => *value == 0.0,
-        Val::Text(text) => text.is_empty(),
-        Val::Bytes(bytes) => bytes.is_empty(),
-        Val::List(List::Of(items, _)) => items.is_empty(),
-        Val::List(List::Made(items)) => items.is_empty(),
-        Val::Map(fields) => fields.len() == 0,
-        Val::Optional(inner) => inner.is_none(),
-        Val::Span(span) => span.is_zero(),
-        _ => false,
-    }
 }

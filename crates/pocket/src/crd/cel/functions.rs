@@ -5,14 +5,17 @@
 
 mod convert;
 mod format;
+mod formats;
 mod list;
 mod network;
 pub(super) mod signatures;
 mod text;
 mod time;
+mod version;
 
 use super::{
-    eval::{Machine, Outcome, is_zero},
+    eval::{Machine, Outcome},
+    lookup::is_zero,
     meter::Fault,
     value::Val,
 };
@@ -26,6 +29,9 @@ pub(super) fn call<'a>(
     target: Option<&Val<'a>>,
     args: &[Val<'a>],
 ) -> Outcome<'a> {
+    for arg in args {
+        machine.meter.spend_value(arg)?;
+    }
     let answer = match target {
         None => global(machine, name, args),
         Some(target) => method(machine, name, target, args),
@@ -51,7 +57,10 @@ fn global<'a>(machine: &Machine<'_>, name: &str, args: &[Val<'a>]) -> Answer<'a>
             list::sets(machine, name, a, b)
         }
         ("strings.quote", [Val::Text(text)]) => Some(Ok(Val::text(format!("{:?}", &**text)))),
-        _ => network::global(name, args).or_else(|| convert::global(machine, name, args)),
+        _ => formats::global(name, args)
+            .or_else(|| network::global(name, args))
+            .or_else(|| version::global(name, args))
+            .or_else(|| convert::global(machine, name, args)),
     }
 }
 
@@ -63,6 +72,8 @@ fn method<'a>(machine: &Machine<'_>, name: &str, target: &Val<'a>, args: &[Val<'
         Val::Bytes(bytes) if name == "size" => Some(Ok(Val::Int(bytes.len() as i64))),
         Val::Time(time) => time::of_time(name, *time, args),
         Val::Span(span) => time::of_span(name, *span),
+        Val::Semver(semver) => version::method(name, semver, args),
+        Val::Format(format) => formats::validate(machine, name, format, args),
         Val::Optional(inner) => optional(name, inner.as_deref(), args),
         _ => network::method(name, target, args),
     }
@@ -78,5 +89,58 @@ fn optional<'a>(name: &str, inner: Option<&Val<'a>>, args: &[Val<'a>]) -> Answer
         }),
         ("or" | "orValue", [other]) => Some(Ok(other.clone())),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::Ipv4Addr, sync::Arc};
+
+    use super::{
+        super::{
+            meter::Meter, net::Net, parse::parse, quantity::Quantity, semver::Semver, url::Url,
+        },
+        signatures::{SIGNATURES, Takes},
+        *,
+    };
+
+    fn sample(takes: Takes) -> Val<'static> {
+        match takes {
+            Takes::Any | Takes::Int => Val::Int(1),
+            Takes::Bool => Val::Bool(true),
+            Takes::Uint => Val::Uint(1),
+            Takes::Double => Val::Double(1.0),
+            Takes::Text => Val::text("1"),
+            Takes::Bytes => Val::Bytes(Arc::from(*b"1")),
+            Takes::Time => Val::Time(jiff::Timestamp::UNIX_EPOCH),
+            Takes::Span => Val::Span(jiff::SignedDuration::ZERO),
+            Takes::List => Val::list(vec![Val::Int(1)]),
+            Takes::Texts => Val::list(vec![Val::text("a")]),
+            Takes::Map => Val::Map(super::super::value::Fields::Made(Arc::default())),
+            Takes::Optional => Val::Optional(None),
+            Takes::Quantity => Val::Quantity(Quantity::from_int(1)),
+            Takes::Url => Val::Url(Url::parse("http://a/").unwrap().into()),
+            Takes::Ip => Val::Ip(Ipv4Addr::LOCALHOST.into()),
+            Takes::Net => Val::Net(Net::parse("10.0.0.0/8").unwrap()),
+            Takes::Semver => Val::Semver(Semver::parse("1.0.0").unwrap().into()),
+            Takes::Format => Val::Format("uuid"),
+        }
+    }
+
+    #[test]
+    fn every_function_of_the_table_is_answered() {
+        let program = parse("true").unwrap();
+        let meter = Meter::new(1_000_000);
+        let machine = Machine {
+            program: &program,
+            meter: &meter,
+        };
+        for (name, target, args, _) in SIGNATURES {
+            let target = target.map(sample);
+            let args: Vec<_> = args.iter().copied().map(sample).collect();
+            if let Err(Fault::Error(error)) = call(&machine, name, target.as_ref(), &args) {
+                assert!(!error.contains("no such overload"), "{error}");
+            }
+        }
     }
 }

@@ -28,7 +28,9 @@ pub(super) enum Kind {
     Url,
     Ip,
     Net,
+    Semver,
     Type,
+    Format,
 }
 
 impl Kind {
@@ -121,7 +123,9 @@ impl fmt::Display for Kind {
             Self::Url => "kubernetes.URL",
             Self::Ip => "net.IP",
             Self::Net => "net.CIDR",
+            Self::Semver => "kubernetes.Semver",
             Self::Type => "type",
+            Self::Format => "kubernetes.NamedFormat",
         };
         f.write_str(name)
     }

@@ -5,6 +5,8 @@
 
 use std::cell::Cell;
 
+use super::value::Val;
+
 /// Steps one rule may take on one value.
 pub(super) const PER_CALL: u64 = 1_000_000;
 /// Steps all rules of one object may take together.
@@ -42,20 +44,25 @@ impl Meter {
     }
 
     pub(super) fn spend(&self, steps: usize) -> Result<(), Fault> {
-        match self.left.get().checked_sub(steps as u64) {
-            Some(left) => {
-                self.left.set(left);
-                Ok(())
-            }
-            None => {
-                self.left.set(0);
-                Err(Fault::Exhausted)
-            }
-        }
+        let Some(left) = self.left.get().checked_sub(steps as u64) else {
+            self.left.set(0);
+            return Err(Fault::Exhausted);
+        };
+        self.left.set(left);
+        Ok(())
     }
 
     /// For work that grows with the length of a text.
     pub(super) fn spend_text(&self, bytes: usize) -> Result<(), Fault> {
         self.spend(1 + bytes / 10)
+    }
+
+    /// For work that reads the whole of a value, where it is one that may be long.
+    pub(super) fn spend_value(&self, value: &Val<'_>) -> Result<(), Fault> {
+        match value {
+            Val::Text(text) => self.spend_text(text.len()),
+            Val::Bytes(bytes) => self.spend_text(bytes.len()),
+            _ => Ok(()),
+        }
     }
 }

@@ -46,15 +46,12 @@ pub(super) fn property(name: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
     while let Some(c) = rest.chars().next() {
-        match ESCAPES.iter().find(|(text, _)| rest.starts_with(text)) {
-            Some((text, meant)) => {
-                out.push_str(meant);
-                rest = &rest[text.len()..];
-            }
-            None => {
-                out.push(c);
-                rest = &rest[c.len_utf8()..];
-            }
+        if let Some((text, meant)) = ESCAPES.iter().find(|(text, _)| rest.starts_with(text)) {
+            out.push_str(meant);
+            rest = &rest[text.len()..];
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
         }
     }
     out.into()

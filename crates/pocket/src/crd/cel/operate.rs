@@ -169,6 +169,7 @@ pub(super) fn order(left: &Val<'_>, right: &Val<'_>) -> Option<Ordering> {
         (Val::Time(a), Val::Time(b)) => Some(a.cmp(b)),
         (Val::Span(a), Val::Span(b)) => Some(a.cmp(b)),
         (Val::Quantity(a), Val::Quantity(b)) => Some(a.cmp(b)),
+        (Val::Semver(a), Val::Semver(b)) => Some(a.cmp(b)),
         _ => numbers(left, right),
     }
 }
@@ -196,6 +197,12 @@ fn float(value: &Val<'_>) -> Option<f64> {
 pub(super) fn equal(left: &Val<'_>, right: &Val<'_>, meter: &Meter) -> Result<bool, Fault> {
     meter.spend(1)?;
     match (left, right) {
+        (Val::Encoded(_), _) => equal(&left.clone().decoded(meter)?, right, meter),
+        (_, Val::Encoded(_)) => equal(left, &right.clone().decoded(meter)?, meter),
+        (Val::Bytes(a), Val::Bytes(b)) => {
+            meter.spend_text(a.len().min(b.len()))?;
+            Ok(a == b)
+        }
         (Val::List(a), Val::List(b)) => lists_equal(a, b, meter),
         (Val::Map(a), Val::Map(b)) => maps_equal(a, b, meter),
         (Val::Text(a), Val::Text(b)) => {
@@ -302,11 +309,15 @@ pub(super) fn contains(container: &Val<'_>, item: &Val<'_>, meter: &Meter) -> Re
             }
             Ok(false)
         }
-        Val::Map(Fields::Of(fields, _)) => Ok(match item {
-            Val::Text(key) => fields.contains_key(&**key),
-            _ => false,
-        }),
+        Val::Map(Fields::Of(fields, _)) => {
+            meter.spend_value(item)?;
+            Ok(match item {
+                Val::Text(key) => fields.contains_key(&**key),
+                _ => false,
+            })
+        }
         Val::Map(Fields::Made(fields)) => {
+            meter.spend_value(item)?;
             Ok(item.key().is_some_and(|key| fields.contains_key(&key)))
         }
         other => Fault::error(format!("no such overload: in {}", other.type_name())),

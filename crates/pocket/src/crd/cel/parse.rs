@@ -12,10 +12,16 @@ use cel::{
 
 use super::{
     bounds,
+    functions::signatures::SIGNATURES,
     term::{Bind, Call, Field, Fold, FoldKind, Literal, Operator, Program, Term},
 };
-use crate::crd::compile::pattern;
+use crate::crd::{
+    pattern::{Weighed, weighed},
+    validate::{date_time, go_duration},
+};
 
+/// Heavier patterns are refused.
+const MOST_WEIGHT: usize = 64;
 /// Deeper expressions are refused: every walk over terms recurses.
 const MOST_DEPTH: usize = 160;
 
@@ -42,7 +48,7 @@ pub(super) fn parse(source: &str) -> Result<Program, String> {
 }
 
 struct Reader {
-    patterns: HashMap<Box<str>, regex::Regex>,
+    patterns: HashMap<Box<str>, Weighed>,
     uses_old: bool,
     depth: usize,
 }
@@ -158,16 +164,11 @@ impl Reader {
     }
 
     fn method(&mut self, name: String, target: IdedExpr, args: Vec<IdedExpr>) -> Read<Term> {
+        // A namespace only where it makes the name of a function; else it may be a variable.
         if let Expr::Ident(space) = &target.expr {
-            match space.as_str() {
-                "cel" if name == "bind" => return self.bind(args),
-                "optional" | "sets" | "strings" => {
-                    return self.plain(format!("{space}.{name}").into(), None, args);
-                }
-                "ip" if name == "isCanonical" => {
-                    return self.plain("ip.isCanonical".into(), None, args);
-                }
-                _ => {}
+            let whole = format!("{space}.{name}");
+            if SIGNATURES.iter().any(|(known, ..)| *known == whole) {
+                return self.plain(whole.into(), None, args);
             }
         }
         match (name.as_str(), args.len()) {
@@ -180,6 +181,7 @@ impl Reader {
             ("map", 2 | 3) => self.one_variable_map(target, args),
             ("transformList", 3 | 4) => self.fold(FoldKind::List, target, args, true),
             ("transformMap", 3 | 4) => self.fold(FoldKind::Map, target, args, true),
+            ("transformMapEntry", 3 | 4) => self.fold(FoldKind::Entries, target, args, true),
             ("optMap", 2) => Ok(Term::MayMap(self.may_bind(target, args)?)),
             ("optFlatMap", 2) => Ok(Term::MayFlatMap(self.may_bind(target, args)?)),
             _ => self.plain(name.into(), Some(target), args),
@@ -232,15 +234,6 @@ impl Reader {
         })))
     }
 
-    fn bind(&mut self, args: Vec<IdedExpr>) -> Read<Term> {
-        let [name, value, body] = exactly(args)?;
-        Ok(Term::Bind(Box::new(Bind {
-            variable: variable(name)?,
-            value: self.term(value)?,
-            body: self.term(body)?,
-        })))
-    }
-
     fn may_bind(&mut self, value: IdedExpr, args: Vec<IdedExpr>) -> Read<Box<Bind>> {
         let [name, body] = exactly(args)?;
         Ok(Box::new(Bind {
@@ -259,8 +252,10 @@ impl Reader {
         let target = target.map(|target| self.term(target)).transpose()?;
         let args = args.into_iter().map(|arg| self.term(arg));
         let args = args.collect::<Read<Vec<_>>>()?;
-        if matches!(&*name, "matches" | "find" | "findAll") {
-            self.remember_pattern(target.is_some(), &args)?;
+        match &*name {
+            "matches" | "find" | "findAll" => self.remember_pattern(target.is_some(), &args)?,
+            "duration" | "timestamp" => readable(&name, &args)?,
+            _ => {}
         }
         Ok(Term::Call(Box::new(Call { name, target, args })))
     }
@@ -268,8 +263,8 @@ impl Reader {
     fn remember_pattern(&mut self, method: bool, args: &[Term]) -> Read<()> {
         let source = args.get(usize::from(!method));
         if let Some(Term::Literal(Literal::Text(source))) = source {
-            let regex =
-                pattern(source).map_err(|error| format!("invalid matches argument: {error}"))?;
+            let regex = weighed(source, MOST_WEIGHT)
+                .map_err(|error| format!("invalid matches argument: {error}"))?;
             self.patterns.insert((&**source).into(), regex);
         }
         Ok(())
@@ -296,6 +291,21 @@ fn variable(expression: IdedExpr) -> Read<Box<str>> {
         Expr::Ident(name) => Ok(name.into()),
         _ => Err("argument must be a simple name".into()),
     }
+}
+
+/// Times that are written out must be readable.
+fn readable(name: &str, args: &[Term]) -> Read<()> {
+    let [Term::Literal(Literal::Text(text))] = args else {
+        return Ok(());
+    };
+    let reads = match name {
+        "duration" => go_duration(text).is_some(),
+        _ => date_time(text).is_some(),
+    };
+    if reads {
+        return Ok(());
+    }
+    Err(format!("invalid {name} argument: \"{text}\""))
 }
 
 fn read_literal(literal: LiteralValue) -> Literal {

@@ -155,7 +155,7 @@ fn resolve(mut schema: Schema<'_>, source: &str) -> Option<Box<str>> {
             out.push_str(name);
             schema = property;
         } else {
-            out.push_str(&format!("[{name}]"));
+            out.extend(["[", name, "]"]);
             schema = schema.additional()?;
         }
     }

@@ -2,14 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use regex::Regex;
+use crate::crd::pattern::Weighed;
 
 /// A parsed expression and what was prepared for running it.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) term: Term,
     /// Regular expressions that are written out in the expression, compiled once.
-    pub(super) patterns: HashMap<Box<str>, Regex>,
+    pub(super) patterns: HashMap<Box<str>, Weighed>,
     /// Whether the expression speaks of `oldSelf`.
     pub(super) uses_old: bool,
 }
@@ -72,6 +72,8 @@ pub(super) enum FoldKind {
     List,
     /// `transformMap`.
     Map,
+    /// `transformMapEntry`.
+    Entries,
 }
 
 #[derive(Debug)]
@@ -99,7 +101,7 @@ pub(super) struct Field {
     pub(super) name: Box<str>,
 }
 
-/// `cel.bind(variable, value, body)`; with `optMap` the value is an optional.
+/// `value.optMap(variable, body)`: the body sees what the optional holds.
 #[derive(Debug)]
 pub(super) struct Bind {
     pub(super) variable: Box<str>,
@@ -130,7 +132,6 @@ pub(super) enum Term {
     If(Box<(Term, Term, Term)>),
     Binary(Operator, Box<(Term, Term)>),
     Fold(Box<Fold>),
-    Bind(Box<Bind>),
     /// `a.optMap(x, body)`
     MayMap(Box<Bind>),
     /// `a.optFlatMap(x, body)`

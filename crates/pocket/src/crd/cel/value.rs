@@ -6,7 +6,14 @@ use base64::Engine as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
-use super::{name, net::Net, quantity::Quantity, url::Url};
+use super::{
+    meter::{Fault, Meter},
+    name,
+    net::Net,
+    quantity::Quantity,
+    semver::Semver,
+    url::Url,
+};
 use crate::{
     crd::validate,
     schema::{Schema, Type},
@@ -131,6 +138,8 @@ pub(super) enum Val<'a> {
     Double(f64),
     Text(Text<'a>),
     Bytes(Arc<[u8]>),
+    /// Bytes of the object that nobody has looked at: decoding them has a price.
+    Encoded(&'a str),
     List(List<'a>),
     Map(Fields<'a>),
     Optional(Option<Arc<Val<'a>>>),
@@ -140,7 +149,10 @@ pub(super) enum Val<'a> {
     Url(Arc<Url>),
     Ip(IpAddr),
     Net(Net),
+    Semver(Arc<Semver>),
     Type(&'static str),
+    /// A named format, for `format.uuid().validate(x)`.
+    Format(&'static str),
 }
 
 impl<'a> Val<'a> {
@@ -174,13 +186,22 @@ impl<'a> Val<'a> {
             Some("date-time" | "datetime") => validate::date_time(text).map(Self::Time),
             Some("date") => date(text).map(Self::Time),
             Some("duration") => validate::go_duration(text).map(Self::Span),
-            Some("byte") => {
-                let bytes = base64::engine::general_purpose::STANDARD.decode(text);
-                bytes.ok().map(|bytes| Self::Bytes(bytes.into()))
-            }
+            Some("byte") => Some(Self::Encoded(text)),
             _ => None,
         };
         read.unwrap_or(Self::Text(Text::Of(text)))
+    }
+
+    /// The value itself, once it is looked at.
+    pub(super) fn decoded(self, meter: &Meter) -> Result<Self, Fault> {
+        let Self::Encoded(text) = self else {
+            return Ok(self);
+        };
+        meter.spend_text(text.len())?;
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+        Ok(bytes.map_or(Self::Text(Text::Of(text)), |bytes| {
+            Self::Bytes(bytes.into())
+        }))
     }
 
     pub(super) fn text(text: impl Into<Arc<str>>) -> Self {
@@ -216,7 +237,7 @@ impl<'a> Val<'a> {
             Self::Uint(_) => "uint",
             Self::Double(_) => "double",
             Self::Text(_) => "string",
-            Self::Bytes(_) => "bytes",
+            Self::Bytes(_) | Self::Encoded(_) => "bytes",
             Self::List(_) => "list",
             Self::Map(_) => "map",
             Self::Optional(_) => "optional_type",
@@ -226,7 +247,9 @@ impl<'a> Val<'a> {
             Self::Url(_) => "kubernetes.URL",
             Self::Ip(_) => "net.IP",
             Self::Net(_) => "net.CIDR",
+            Self::Semver(_) => "kubernetes.Semver",
             Self::Type(_) => "type",
+            Self::Format(_) => "kubernetes.NamedFormat",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::Place;
-use crate::{crd::compile::pattern, status::Problems};
+use crate::{crd::pattern::pattern, status::Problems};
 
 const NOT_SUPPORTED: &[&str] = &[
     "$ref",

@@ -2,7 +2,10 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    crd::{compile::compile, default::default, prune::prune, validate::validate},
+    crd::{
+        Definition, accept, compile::compile, default::default, definition, prune::prune,
+        validate::validate,
+    },
     status::Problems,
 };
 
@@ -68,7 +71,6 @@ fn whole(schema: &Value) -> Value {
 fn fitting(schema: &Value, full: bool) -> Value {
     match schema["type"].as_str() {
         Some("string") => json!("x"),
-        Some("integer") => json!(1),
         Some("boolean") => json!(true),
         Some("array") => json!([fitting(&schema["items"], full)]),
         Some("object") if schema.get("additionalProperties").is_some() => {
@@ -81,11 +83,58 @@ fn fitting(schema: &Value, full: bool) -> Value {
                 .map(|(name, property)| (name.clone(), fitting(property, full)));
             Value::Object(fields.collect::<Map<_, _>>())
         }
+        // An integer, an int-or-string, or anything at all.
         _ => json!(1),
     }
 }
 
+/// A definition with one of its parts replaced.
+fn broken_definition() -> impl Strategy<Value = Value> {
+    let parts = prop::sample::select(vec![
+        "/spec",
+        "/spec/names",
+        "/spec/names/kind",
+        "/spec/conversion",
+        "/spec/versions",
+        "/spec/versions/0",
+        "/spec/versions/0/schema",
+        "/spec/versions/0/schema/openAPIV3Schema",
+        "/spec/versions/0/schema/openAPIV3Schema/properties",
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+        "/spec/versions/0/subresources",
+        "/spec/versions/0/additionalPrinterColumns",
+        "/spec/versions/0/selectableFields",
+        "/status",
+        "/status/conditions",
+        "/metadata",
+    ]);
+    (schema(), parts, value()).prop_map(|(schema, part, value)| {
+        let mut object = json!({"metadata": {"name": "a.b.c"}, "status": {"conditions": [], "storedVersions": ["v1"]}, "spec": {
+            "group": "b.c", "scope": "Cluster", "names": {"plural": "a", "kind": "A"}, "conversion": {},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "additionalPrinterColumns": [], "selectableFields": [],
+                "schema": {"openAPIV3Schema": whole(&schema)}}]}});
+        if let Some(place) = object.pointer_mut(part) {
+            *place = value;
+        }
+        object
+    })
+}
+
 proptest! {
+    #[test]
+    fn no_definition_makes_review_fail_badly(mut object in broken_definition(), other in broken_definition()) {
+        definition::default(&mut object);
+        let once = object.clone();
+        definition::default(&mut object);
+        prop_assert_eq!(&once, &object);
+        let mut problems = Problems::new();
+        definition::validate(&object, &mut problems);
+        definition::validate_update(&object, &other, &mut problems);
+        accept(&mut object, "2024-01-01T00:00:00Z", None);
+        Definition::read(&object);
+    }
+
     #[test]
     fn pruning_twice_is_pruning_once(schema in schema(), value in value()) {
         let compiled = compile(&whole(&schema), false);

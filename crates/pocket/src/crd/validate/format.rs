@@ -30,7 +30,8 @@ fn canonical(format: &str) -> &str {
     }
 }
 
-fn is_valid(format: &str, text: &str) -> Option<bool> {
+/// Whether `text` has the format; `None` for formats that are not checked.
+pub(crate) fn is_valid(format: &str, text: &str) -> Option<bool> {
     Some(match format {
         "date-time" | "datetime" => date_time(text).is_some(),
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),

@@ -1,6 +1,6 @@
 //! Lists: their length, their entries, and the uniqueness that sets and map lists promise.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -29,12 +29,12 @@ pub(super) fn check(
     let Some(schema_of_items) = schema.items() else {
         return;
     };
+    let old = Old::new(schema, old);
     for (index, item) in items.iter().enumerate() {
-        let old = correlate(schema, item, old);
         walk(
             schema_of_items,
             item,
-            old,
+            old.of(item),
             &at.index(index),
             Whole::No,
             findings,
@@ -101,18 +101,43 @@ fn key_of<'v, 's: 'v>(schema: Schema<'s>, key: &str, item: &'v Value) -> Option<
         .or_else(|| schema.items()?.property(key)?.node().default.as_ref())
 }
 
-/// The entry of the old list that `item` is a new version of. Only the entries of map lists have
-/// an identity; the entries of other lists are correlated with nothing.
-pub(crate) fn correlate<'v>(
-    schema: Schema<'_>,
-    item: &Value,
-    old: Option<&'v Value>,
-) -> Option<&'v Value> {
-    let ListType::Map(keys) = &schema.node().list_type else {
-        return None;
-    };
-    old?.as_array()?.iter().find(|old| {
-        keys.iter()
-            .all(|key| key_of(schema, key, old) == key_of(schema, key, item))
-    })
+/// The old list, by the identity of its entries. Only the entries of map lists have one; the
+/// entries of other lists are correlated with nothing.
+pub(crate) struct Old<'v> {
+    schema: Schema<'v>,
+    keys: &'v [Box<str>],
+    entries: HashMap<Vec<Option<&'v Value>>, &'v Value>,
+}
+
+impl<'v> Old<'v> {
+    pub(crate) fn new(schema: Schema<'v>, old: Option<&'v Value>) -> Self {
+        let mut found = Self {
+            schema,
+            keys: &[],
+            entries: HashMap::new(),
+        };
+        if let (ListType::Map(keys), Some(Value::Array(old))) = (&schema.node().list_type, old) {
+            found.keys = keys;
+            for entry in old {
+                found.entries.entry(found.identity(entry)).or_insert(entry);
+            }
+        }
+        found
+    }
+
+    fn identity<'i>(&self, item: &'i Value) -> Vec<Option<&'i Value>>
+    where
+        'v: 'i,
+    {
+        let keys = self.keys.iter();
+        keys.map(|key| key_of(self.schema, key, item)).collect()
+    }
+
+    /// The old entry that `item` is a new version of.
+    pub(crate) fn of(&self, item: &Value) -> Option<&'v Value> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        self.entries.get(&self.identity(item)).copied()
+    }
 }

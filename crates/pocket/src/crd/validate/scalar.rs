@@ -1,6 +1,6 @@
 //! Limits on numbers and strings.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::{Findings, Place};
 use crate::{schema::Limits, status::FieldErrorKind};
@@ -38,6 +38,21 @@ fn range(limits: &Limits, n: f64, value: &Value, at: &Place<'_>, findings: &mut 
         && !is_multiple(n, step)
     {
         findings.in_body(at, value, format_args!("should be a multiple of {step}"));
+    }
+}
+
+/// A number must fit the type its format names.
+pub(super) fn check_format(format: &str, number: &Number, at: &Place<'_>, findings: &mut Findings) {
+    let Some(n) = number.as_f64() else { return };
+    let fits = match format {
+        "int32" => n >= f64::from(i32::MIN) && n <= f64::from(i32::MAX),
+        // The first number past the range is a power of two, which a float can hold exactly.
+        "int64" => n >= i64::MIN as f64 && n < i64::MAX as f64 || number.is_i64(),
+        _ => true,
+    };
+    if !fits {
+        let words = format_args!("must be of type {format}: \"{number}\"");
+        findings.in_body(at, &Value::Number(number.clone()), words);
     }
 }
 

@@ -15,6 +15,7 @@ fn problems(schema: &Value, new: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn each_limit_speaks_in_the_servers_words() {
     let schema = spec(&json!({
         "size": {"type": "integer", "minimum": 1, "maximum": 5},
@@ -29,6 +30,8 @@ fn each_limit_speaks_in_the_servers_words() {
         "when": {"type": "string", "format": "date-time"},
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
         "null": {"type": "string", "nullable": true},
+        "int32": {"type": "integer", "format": "int32"},
+        "int64": {"type": "integer", "format": "int64"},
     }));
     for (field, value, expected) in [
         (
@@ -117,6 +120,16 @@ fn each_limit_speaks_in_the_servers_words() {
             r#"spec.when: Invalid value: "soon": spec.when in body must be of type datetime: "soon""#,
         ),
         (
+            "int32",
+            json!(3_000_000_000_u32),
+            r#"spec.int32: Invalid value: 3000000000: spec.int32 in body must be of type int32: "3000000000""#,
+        ),
+        (
+            "int64",
+            json!(u64::MAX),
+            r#"spec.int64: Invalid value: 18446744073709551615: spec.int64 in body must be of type int64: "18446744073709551615""#,
+        ),
+        (
             "set",
             json!(["a", "a"]),
             r#"spec.set[1]: Duplicate value: "a""#,
@@ -127,7 +140,7 @@ fn each_limit_speaks_in_the_servers_words() {
         assert_eq!(problems(&schema, &object, None), [expected]);
     }
     let good = json!({"spec": {"size": 2.0, "open": 0.1, "even": 4, "name": "abc", "mode": "a",
-        "flag": true, "list": [1], "map": {"a": "b"}, "port": "http", "set": ["a", "b"], "null": null}});
+        "flag": true, "list": [1], "map": {"a": "b"}, "port": "http", "set": ["a", "b"], "null": null, "int32": -5, "int64": i64::MAX}});
     assert_eq!(problems(&schema, &good, None), Vec::<String>::new());
 }
 

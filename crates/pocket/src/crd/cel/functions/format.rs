@@ -54,7 +54,7 @@ fn write(
         (Some('f'), value) => number(value).map(|n| format!("{n:.precision$}")),
         (Some('e'), value) => number(value).map(|n| format!("{n:.precision$e}")),
         (Some('x'), Val::Int(n)) => Some(format!("{n:x}")),
-        (Some('x'), Val::Text(text)) => Some(text.bytes().map(|b| format!("{b:02x}")).collect()),
+        (Some('x'), Val::Text(text)) => Some(hexadecimal(text.as_bytes())),
         (Some('X'), Val::Int(n)) => Some(format!("{n:X}")),
         (Some('o'), Val::Int(n)) => Some(format!("{n:o}")),
         (Some('b'), Val::Int(n)) => Some(format!("{n:b}")),
@@ -70,6 +70,15 @@ fn write(
     };
     out.push_str(&text);
     Ok(())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |n: u8| char::from(DIGITS[usize::from(n)]);
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }
 
 fn number(value: &Val<'_>) -> Option<f64> {

@@ -24,10 +24,10 @@ pub(super) fn method<'a>(
         return Some(Err(fault));
     }
     Some(match (name, args) {
-        ("isSorted", []) => is_sorted(list),
+        ("isSorted", []) => is_sorted(machine, list),
         ("sum", []) => sum(machine, list),
-        ("min", []) => extreme(list, Ordering::Less),
-        ("max", []) => extreme(list, Ordering::Greater),
+        ("min", []) => extreme(machine, list, Ordering::Less),
+        ("max", []) => extreme(machine, list, Ordering::Greater),
         ("indexOf", [item]) => position(machine, list, item, false),
         ("lastIndexOf", [item]) => position(machine, list, item, true),
         ("join", []) => join(machine, list, ""),
@@ -40,9 +40,10 @@ fn incomparable<T>() -> Result<T, Fault> {
     Fault::error("the elements of the list cannot be compared")
 }
 
-fn is_sorted<'a>(list: &List<'a>) -> Outcome<'a> {
+fn is_sorted<'a>(machine: &Machine<'_>, list: &List<'a>) -> Outcome<'a> {
     let mut before: Option<Val<'_>> = None;
     for item in list.iter() {
+        machine.meter.spend_value(&item)?;
         if let Some(before) = &before {
             match order(before, &item) {
                 Some(Ordering::Greater) => return Ok(Val::Bool(false)),
@@ -66,12 +67,13 @@ fn sum<'a>(machine: &Machine<'_>, list: &List<'a>) -> Outcome<'a> {
     Ok(total)
 }
 
-fn extreme<'a>(list: &List<'a>, wanted: Ordering) -> Outcome<'a> {
+fn extreme<'a>(machine: &Machine<'_>, list: &List<'a>, wanted: Ordering) -> Outcome<'a> {
     let mut items = list.iter();
     let Some(mut best) = items.next() else {
         return Fault::error("min and max need a list with elements");
     };
     for item in items {
+        machine.meter.spend_value(&item)?;
         match order(&item, &best) {
             Some(order) if order == wanted => best = item,
             Some(_) => {}

@@ -22,6 +22,8 @@ pub(in super::super) enum Takes {
     Url,
     Ip,
     Net,
+    Semver,
+    Format,
 }
 
 /// What a function gives.
@@ -43,6 +45,10 @@ pub(in super::super) enum Gives {
     Ip,
     Net,
     Type,
+    Semver,
+    Format,
+    OptionalFormat,
+    OptionalTexts,
     /// What the target list or optional holds.
     Inner,
     /// The same as the target.
@@ -154,7 +160,6 @@ pub(in super::super) const SIGNATURES: &[Signature] = &[
     ("substring", Some(T::Text), &[T::Int], Gives::Text),
     ("substring", Some(T::Text), &[T::Int, T::Int], Gives::Text),
     ("trim", Some(T::Text), &[], Gives::Text),
-    ("reverse", Some(T::Text), &[], Gives::Text),
     ("format", Some(T::Text), &[T::List], Gives::Text),
     ("strings.quote", None, &[T::Text], Gives::Text),
     ("join", Some(T::Texts), &[], Gives::Text),
@@ -212,6 +217,36 @@ pub(in super::super) const SIGNATURES: &[Signature] = &[
         Gives::Bool,
     ),
     ("compareTo", Some(T::Quantity), &[T::Quantity], Gives::Int),
+    ("semver", None, &[T::Text], Gives::Semver),
+    ("semver", None, &[T::Text, T::Bool], Gives::Semver),
+    ("isSemver", None, &[T::Text], Gives::Bool),
+    ("isSemver", None, &[T::Text, T::Bool], Gives::Bool),
+    ("major", Some(T::Semver), &[], Gives::Int),
+    ("minor", Some(T::Semver), &[], Gives::Int),
+    ("patch", Some(T::Semver), &[], Gives::Int),
+    ("isLessThan", Some(T::Semver), &[T::Semver], Gives::Bool),
+    ("isGreaterThan", Some(T::Semver), &[T::Semver], Gives::Bool),
+    ("compareTo", Some(T::Semver), &[T::Semver], Gives::Int),
+    ("format.dns1123Label", None, &[], Gives::Format),
+    ("format.dns1123Subdomain", None, &[], Gives::Format),
+    ("format.dns1035Label", None, &[], Gives::Format),
+    ("format.qualifiedName", None, &[], Gives::Format),
+    ("format.dns1123LabelPrefix", None, &[], Gives::Format),
+    ("format.dns1123SubdomainPrefix", None, &[], Gives::Format),
+    ("format.dns1035LabelPrefix", None, &[], Gives::Format),
+    ("format.labelValue", None, &[], Gives::Format),
+    ("format.uri", None, &[], Gives::Format),
+    ("format.uuid", None, &[], Gives::Format),
+    ("format.byte", None, &[], Gives::Format),
+    ("format.date", None, &[], Gives::Format),
+    ("format.datetime", None, &[], Gives::Format),
+    ("format.named", None, &[T::Text], Gives::OptionalFormat),
+    (
+        "validate",
+        Some(T::Format),
+        &[T::Text],
+        Gives::OptionalTexts,
+    ),
     ("optional.none", None, &[], Gives::Optional),
     ("optional.of", None, &[T::Any], Gives::OptionalOf),
     (
@@ -245,7 +280,9 @@ impl Takes {
             | (Self::Quantity, Kind::Quantity)
             | (Self::Url, Kind::Url)
             | (Self::Ip, Kind::Ip)
-            | (Self::Net, Kind::Net) => true,
+            | (Self::Net, Kind::Net)
+            | (Self::Semver, Kind::Semver)
+            | (Self::Format, Kind::Format) => true,
             (Self::Texts, Kind::List(of)) => of.fits(&Kind::Text),
             _ => false,
         }
@@ -271,6 +308,10 @@ impl Gives {
             Self::Ip => Kind::Ip,
             Self::Net => Kind::Net,
             Self::Type => Kind::Type,
+            Self::Semver => Kind::Semver,
+            Self::Format => Kind::Format,
+            Self::OptionalFormat => Kind::optional(Kind::Format),
+            Self::OptionalTexts => Kind::optional(Kind::list(Kind::Text)),
             Self::Inner => match target {
                 Some(Kind::List(of) | Kind::Optional(of)) => (**of).clone(),
                 _ => Kind::Dyn,

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use regex::Regex;
-
 use super::{super::value::Text, Answer, Fault, Machine, Val, format};
-use crate::crd::compile::pattern;
+use crate::crd::pattern::{Weighed, weighed};
 
 pub(super) fn method<'a>(
     machine: &Machine<'_>,
@@ -24,7 +22,6 @@ pub(super) fn method<'a>(
         ("lowerAscii", []) => Ok(Val::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Val::text(text.to_ascii_uppercase())),
         ("trim", []) => Ok(Val::text(text.trim())),
-        ("reverse", []) => Ok(Val::text(text.chars().rev().collect::<String>())),
         ("charAt", [Val::Int(at)]) => char_at(text, *at),
         ("substring", [Val::Int(from)]) => substring(text, *from, None),
         ("substring", [Val::Int(from), Val::Int(to)]) => substring(text, *from, Some(*to)),
@@ -42,10 +39,10 @@ pub(super) fn method<'a>(
         ("split", [Val::Text(at), Val::Int(most)]) => split(machine, text, at, *most),
         ("format", [Val::List(values)]) => format::format(machine, text, values),
         ("matches", [Val::Text(source)]) => {
-            regex(machine, source).map(|regex| Val::Bool(regex.is_match(text)))
+            regex(machine, source, text).map(|p| Val::Bool(p.regex.is_match(text)))
         }
-        ("find", [Val::Text(source)]) => regex(machine, source).map(|regex| {
-            let found = regex.find(text).map_or("", |found| found.as_str());
+        ("find", [Val::Text(source)]) => regex(machine, source, text).map(|p| {
+            let found = p.regex.find(text).map_or("", |found| found.as_str());
             Val::text(found)
         }),
         ("findAll", [Val::Text(source)]) => find_all(machine, text, source, -1),
@@ -54,22 +51,34 @@ pub(super) fn method<'a>(
     })
 }
 
-/// Compiled beforehand when the expression spells it out; else compiled now, at a price.
-fn regex<'m>(machine: &'m Machine<'_>, source: &str) -> Result<Cow<'m, Regex>, Fault> {
-    if let Some(regex) = machine.program.patterns.get(source) {
-        return Ok(Cow::Borrowed(regex));
-    }
-    machine.meter.spend(1000 + 50 * source.len())?;
-    pattern(source)
-        .map(Cow::Owned)
-        .map_err(|error| Fault::Error(format!("invalid regular expression: {error}")))
+/// What compiling an expression costs, when it is not known before; it is the dearest step there is.
+const COMPILING: usize = 20_000;
+
+/// The expression, with the search through `text` paid for. It was compiled beforehand when the
+/// rule spells it out; else it is compiled now, and may not be a heavy one.
+fn regex<'m>(
+    machine: &'m Machine<'_>,
+    source: &str,
+    text: &str,
+) -> Result<Cow<'m, Weighed>, Fault> {
+    let pattern = if let Some(pattern) = machine.program.patterns.get(source) {
+        Cow::Borrowed(pattern)
+    } else {
+        machine.meter.spend(COMPILING + source.len())?;
+        let made = weighed(source, 4);
+        Cow::Owned(
+            made.map_err(|error| Fault::Error(format!("invalid regular expression: {error}")))?,
+        )
+    };
+    machine.meter.spend(1 + text.len() * pattern.weight)?;
+    Ok(pattern)
 }
 
 fn find_all<'a>(machine: &Machine<'_>, text: &str, source: &str, most: i64) -> super::Outcome<'a> {
-    let regex = regex(machine, source)?;
+    let pattern = regex(machine, source, text)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut found = Vec::new();
-    for part in regex.find_iter(text).take(most) {
+    for part in pattern.regex.find_iter(text).take(most) {
         machine.meter.spend_text(part.len())?;
         found.push(Val::text(part.as_str()));
     }

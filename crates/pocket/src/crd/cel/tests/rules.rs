@@ -64,7 +64,7 @@ fn rules_run_where_they_stand() {
         found,
         [
             "<nil>: Invalid value: name",
-            "spec.labels.a: Invalid value: \"\": empty",
+            "spec.labels[a]: Invalid value: \"\": empty",
             "spec.list[1]: Invalid value: zero",
             "spec.size: Invalid value: 1: small",
         ]
