@@ -6,6 +6,8 @@ mod authenticate;
 mod body;
 pub mod decode;
 mod documents;
+mod exec;
+mod metrics;
 mod negotiate;
 pub mod protobuf;
 mod route;

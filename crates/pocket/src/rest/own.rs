@@ -213,7 +213,7 @@ impl Machine {
             }
         }
         if self.head_of("/services", "default/kubernetes").is_none() {
-            self.create_own("/services", "default", kinds::own_service(port))
+            self.create_own("/services", "default", kinds::own_service(port, &self.settings))
                 .await?;
         }
         Ok(())

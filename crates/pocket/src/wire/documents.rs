@@ -10,7 +10,7 @@ use http::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{Body, negotiate, route::Route};
+use super::{Body, metrics, negotiate, route::Route};
 use crate::{
     discovery::{self, Document, Group, Resource, Version},
     openapi::{self, GroupVersion, Published, Source},
@@ -41,6 +41,8 @@ struct Cache {
 #[derive(Debug)]
 pub(super) struct Documents {
     registry: Arc<Registry>,
+    /// Whether use of resources can be asked for.
+    measures: bool,
     cache: Mutex<Cache>,
 }
 
@@ -52,9 +54,10 @@ pub(super) struct Answer {
 }
 
 impl Documents {
-    pub(super) fn new(registry: Arc<Registry>) -> Self {
+    pub(super) fn new(registry: Arc<Registry>, measures: bool) -> Self {
         Self {
             registry,
+            measures,
             cache: Mutex::default(),
         }
     }
@@ -78,7 +81,7 @@ impl Documents {
         let served = self.registry.groups();
         let groups = cache
             .groups
-            .get_or_insert_with(|| Arc::new(discovered(&served)))
+            .get_or_insert_with(|| Arc::new(discovered(&served, self.measures)))
             .clone();
         let answer = Answer {
             document: Document::new(&render(route, aggregated, &groups, &served)?),
@@ -200,7 +203,7 @@ fn publish(served: &Served) -> Published<'_> {
     }
 }
 
-fn discovered(served: &Groups) -> Vec<Group> {
+fn discovered(served: &Groups, measures: bool) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for ((group, version), plurals) in served {
         let version = Version {
@@ -214,6 +217,15 @@ fn discovered(served: &Groups) -> Vec<Group> {
                 versions: vec![version],
             }),
         }
+    }
+    if measures {
+        groups.push(Group {
+            name: metrics::GROUP.into(),
+            versions: vec![Version {
+                name: metrics::VERSION.into(),
+                resources: metrics::resources(),
+            }],
+        });
     }
     discovery::sort(&mut groups);
     groups

@@ -17,7 +17,7 @@ use rustls::pki_types::CertificateDer;
 use super::{
     Authenticate, Body, body, decode,
     documents::Documents,
-    negotiate, protobuf,
+    metrics, negotiate, protobuf,
     route::{Route, route, verb},
 };
 use crate::{
@@ -49,7 +49,7 @@ enum Caller {
 impl Service {
     pub(crate) fn new(machine: Machine) -> Self {
         Self {
-            documents: Arc::new(Documents::new(machine.registry.clone())),
+            documents: Arc::new(Documents::new(machine.registry.clone(), machine.runtime.is_some())),
             machine,
             caller: Caller::Trusted,
         }
@@ -159,6 +159,10 @@ impl Service {
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        if target.group == metrics::GROUP && self.machine.runtime.is_some() {
+            let reply = metrics::answer(&self.machine, request.method(), &target).await?;
+            return Ok(respond(reply));
+        }
         if !self
             .machine
             .registry
@@ -168,6 +172,9 @@ impl Service {
         }
         let served = self.machine.registry.find(&target)?;
         let query = parse_query(request.uri().query());
+        if Self::is_exec(&target) {
+            return self.exec(&target, &served, &query, request).await;
+        }
         let watching = query
             .iter()
             .any(|(key, value)| key == "watch" && value != "false" && value != "0");

@@ -1,0 +1,145 @@
+//! `pods/exec`: the connection is taken over from HTTP and handed to the embedder's runtime.
+//!
+//! Only WebSocket is offered; every kubectl since 1.31 asks for it first.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Request as HttpRequest, Response, StatusCode,
+    header::{
+        CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+    },
+};
+use hyper_util::rt::TokioIo;
+use sha1::{Digest, Sha1};
+
+use super::{Body, Service};
+use crate::{
+    rest::{Served, Target, registry::missing},
+    runtime::ExecOptions,
+    status::{ApiError, Result},
+};
+
+/// The channel protocol we speak: standard streams, their close, errors and resize in one socket.
+const PROTOCOL: &str = "v5.channel.k8s.io";
+/// Fixed by RFC 6455: proves that the server understood the handshake.
+const HANDSHAKE: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+impl Service {
+    /// Whether a request is for `exec` and not for something stored.
+    pub(super) fn is_exec(target: &Target) -> bool {
+        target.subresource.as_deref() == Some("exec")
+    }
+
+    /// Checks the request, answers 101 and lets the runtime have the connection.
+    pub(super) async fn exec<B>(
+        &self,
+        target: &Target,
+        served: &Served,
+        query: &[(String, String)],
+        request: HttpRequest<B>,
+    ) -> Result<Response<Body>> {
+        let machine = self.machine();
+        let runtime = machine.runtime.clone().ok_or_else(missing)?;
+        served.subresource("exec").ok_or_else(missing)?;
+        let bucket = &served.resource.bucket;
+        let found = machine.view.get(bucket, &target.path()).await?;
+        let pod = found.ok_or_else(|| served.not_found(&target.name))?.value();
+        let options = options(query)?;
+        let accept = accept(request.headers())?;
+        runtime.may_exec(pod.clone(), options.clone()).await?;
+        let upgrade = hyper::upgrade::on(request);
+        let task = async move {
+            match upgrade.await {
+                Ok(connection) => runtime.exec(pod, options, Box::new(TokioIo::new(connection))).await,
+                Err(error) => tracing::debug!(%error, "the client left before the connection was taken over"),
+            }
+        };
+        machine.environment.spawner.spawn("exec", Box::pin(task));
+        Ok(switching(&accept))
+    }
+}
+
+fn options(query: &[(String, String)]) -> Result<ExecOptions> {
+    let all = |name: &'static str| query.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.clone());
+    let flag = |name: &'static str| all(name).any(|value| value != "false" && value != "0");
+    let tty = flag("tty");
+    let options = ExecOptions {
+        container: all("container").last().unwrap_or_default(),
+        command: all("command").collect(),
+        stdin: flag("stdin"),
+        stdout: flag("stdout"),
+        // A terminal has one output; the real server drops this flag too.
+        stderr: flag("stderr") && !tty,
+        tty,
+    };
+    if options.command.is_empty() {
+        return Err(ApiError::bad_request("you must specify at least 1 command"));
+    }
+    Ok(options)
+}
+
+/// The proof of a proper WebSocket handshake, or why there is none.
+fn accept(headers: &HeaderMap) -> Result<String> {
+    let has = |name, wanted: &str| {
+        let values = headers.get_all(name).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|value| value.trim().eq_ignore_ascii_case(wanted))
+    };
+    if !has(UPGRADE, "websocket") {
+        return Err(ApiError::bad_request(
+            "exec needs a WebSocket upgrade (Upgrade: websocket); SPDY is not offered: use kubectl 1.31 or later",
+        ));
+    }
+    if !has(SEC_WEBSOCKET_PROTOCOL, PROTOCOL) {
+        return Err(ApiError::bad_request(format!("exec speaks only the WebSocket subprotocol {PROTOCOL}")));
+    }
+    let key = headers.get(SEC_WEBSOCKET_KEY).ok_or_else(|| ApiError::bad_request("Sec-WebSocket-Key is missing"))?;
+    let digest = Sha1::new().chain_update(key.as_bytes()).chain_update(HANDSHAKE).finalize();
+    Ok(BASE64_STANDARD.encode(digest))
+}
+
+fn switching(accept: &str) -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::new()));
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
+    if let Ok(value) = HeaderValue::from_str(accept) {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, value);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(k, v)| (k.parse().unwrap(), HeaderValue::from_static(v))).collect()
+    }
+
+    #[test]
+    fn the_handshake_is_proved_as_the_rfc_says() {
+        let headers = headers(&[
+            ("upgrade", "websocket"),
+            ("sec-websocket-protocol", "v5.channel.k8s.io"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ]);
+        assert_eq!(accept(&headers).unwrap(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn a_plain_request_is_told_what_is_missing() {
+        let error = accept(&headers(&[])).unwrap_err();
+        assert!(error.message.contains("WebSocket"), "{error}");
+    }
+
+    #[test]
+    fn a_terminal_has_no_standard_error_of_its_own() {
+        let query = [("command", "sh"), ("tty", "true"), ("stderr", "true"), ("stdout", "true")];
+        let query: Vec<(String, String)> = query.map(|(k, v)| (k.into(), v.into())).to_vec();
+        let options = options(&query).unwrap();
+        assert!(options.tty && options.stdout && !options.stderr);
+    }
+}
