@@ -237,8 +237,6 @@ pub enum Role {
     Definition,
     /// Shared by two APIs, and not garbage collected.
     Event,
-    /// Answered, never stored.
-    Review,
 }
 
 /// One built-in kind: where it is served and which rules it keeps.

@@ -62,7 +62,6 @@ impl Role {
             ("", "namespaces") => Self::Namespace,
             ("apiextensions.k8s.io", "customresourcedefinitions") => Self::Definition,
             ("" | "events.k8s.io", "events") => Self::Event,
-            ("authorization.k8s.io" | "authentication.k8s.io", _) => Self::Review,
             _ => Self::Ordinary,
         }
     }

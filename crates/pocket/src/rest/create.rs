@@ -28,9 +28,6 @@ impl Machine {
     pub(super) async fn create(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let mut warnings = Vec::new();
         let payload = request.payload()?;
-        if served.is_review() {
-            return self.review(request, served, payload);
-        }
         let value = self.shape(request, served, payload, &mut warnings)?;
         let object = self
             .insert(request, served, value, Booking::Whole, &mut warnings)

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    Machine, Payload, Presentation, Reply, Request, Served, Target, User, Verb, broken,
+    Machine, Presentation, Request, Served, Target, User, Verb, broken,
     create::Booking, metadata,
 };
 use crate::{
@@ -157,16 +157,6 @@ impl Machine {
             }
         }
         None
-    }
-
-    /// Answers a review. No kind of review is offered without authorization to review.
-    pub(super) fn review(
-        &self,
-        _request: &Request,
-        _served: &Served,
-        _payload: Payload,
-    ) -> Result<Reply> {
-        Err(super::registry::missing())
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The largest request body.
-pub const LARGEST: usize = 3 << 20;
+pub(super) const LARGEST: usize = 3 << 20;
 /// How long a client may take to send a body.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -160,7 +160,7 @@ fn render(route: &Route, aggregated: bool, groups: &[Group], served: &Groups) ->
 }
 
 /// What `/version` says.
-pub fn version() -> Value {
+fn version() -> Value {
     let (major, minor, release) = RELEASE;
     json!({
         "major": major,

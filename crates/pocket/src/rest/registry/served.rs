@@ -112,11 +112,6 @@ impl Served {
         self.role == Role::Namespace
     }
 
-    /// Whether posts are answered and not stored.
-    pub fn is_review(&self) -> bool {
-        self.role == Role::Review
-    }
-
     /// Whether objects take part in garbage collection as owners.
     pub fn is_collected(&self) -> bool {
         self.role != Role::Event
