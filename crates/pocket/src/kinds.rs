@@ -170,6 +170,8 @@ pub struct Traits {
     /// The main resource's writes keep the stored status and the status subresource's writes keep
     /// everything else.
     pub status: bool,
+    /// What of `metadata` the status subresource may not change.
+    pub status_keeps: &'static [&'static str],
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
@@ -200,6 +202,7 @@ impl Traits {
         name: NameRule::Subdomain,
         ttl: None,
         status: true,
+        status_keeps: &[],
     };
 }
 

@@ -3,6 +3,7 @@
 //! A [`Machine`] takes a parsed [`Request`] and gives a [`Reply`]; it knows neither HTTP bodies nor
 //! kinds by name. What differs between kinds is in the [`registry`]: a schema, rules and traits.
 
+mod apply;
 mod booking;
 mod create;
 mod delete;
@@ -87,23 +88,29 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
-        if request.target.subresource.is_some() {
-            return self.subresource(&request, &served).await;
-        }
+        let reply = if request.target.subresource.is_some() {
+            self.subresource(&request, &served).await
+        } else {
+            self.main(&request, &served).await
+        };
+        Ok(reply?.with_warnings(served.deprecation().into_iter().collect()))
+    }
+
+    async fn main(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         served.check_verb(request.verb)?;
         let everywhere = served.resource.namespaced && request.target.namespace.is_empty();
         if everywhere && !matches!(request.verb, Verb::List | Verb::Watch) {
             return Err(ApiError::method_not_allowed());
         }
         match request.verb {
-            Verb::Get => self.get(&request, &served).await,
-            Verb::List => self.list(&request, &served).await,
-            Verb::Watch => self.watch(&request, &served).await,
-            Verb::Create => self.create(&request, &served).await,
-            Verb::Update => self.update(&request, &served).await,
-            Verb::Patch => self.patch(&request, &served).await,
-            Verb::Delete => self.delete(&request, &served).await,
-            Verb::DeleteCollection => self.delete_collection(&request, &served).await,
+            Verb::Get => self.get(request, served).await,
+            Verb::List => self.list(request, served).await,
+            Verb::Watch => self.watch(request, served).await,
+            Verb::Create => self.create(request, served).await,
+            Verb::Update => self.update(request, served).await,
+            Verb::Patch => self.patch(request, served).await,
+            Verb::Delete => self.delete(request, served).await,
+            Verb::DeleteCollection => self.delete_collection(request, served).await,
         }
     }
 

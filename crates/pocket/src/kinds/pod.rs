@@ -35,6 +35,7 @@ pub(super) const RULES: Rules = Rules {
         delete_returns_object: true,
         grace: Some(grace),
         name: NameRule::Subdomain,
+        status_keeps: &["ownerReferences"],
         ..Traits::USUAL
     },
     ..Rules::SHAPE_ONLY

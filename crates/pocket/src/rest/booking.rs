@@ -36,7 +36,8 @@ impl Machine {
             Part::Main => Scope::Main {
                 has_status: served.has_status(),
             },
-            Part::Status => Scope::Status,
+            Part::Status if served.is_custom() => Scope::Status,
+            Part::Status => Scope::StatusAndMetadata,
             Part::Other(_) => Scope::Other,
         };
         Ok(Booked {

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Machine, Reply, Request, Served, broken, metadata, request::path, update::Part};
+use super::{
+    Machine, Reply, Request, Served, broken, incoming::Origin, metadata, request::path,
+    update::Part,
+};
 use crate::{
     kinds::Moment,
     status::{ApiError, Problems, Result},
@@ -28,7 +31,7 @@ impl Machine {
     pub(super) async fn create(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let mut warnings = Vec::new();
         let payload = request.payload()?;
-        let value = self.shape(request, served, payload, &mut warnings)?;
+        let value = self.shape(request, served, payload, Origin::Body, &mut warnings)?;
         let object = self
             .insert(request, served, value, Booking::Whole, &mut warnings)
             .await?;
@@ -50,14 +53,14 @@ impl Machine {
         let generated = self.name(&mut value);
         served.to_storage(&mut value);
         served.default(&mut value);
-        (served.rules().prepare_create)(&mut value, &self.moment());
         served.drop_status(&mut value);
         if booking == Booking::Whole {
             self.book(request, served, Part::Main, None, &mut value)?;
         }
+        // What the server adds from here on is nobody's.
+        (served.rules().prepare_create)(&mut value, &self.moment());
         self.check_new(served, &value)?;
         warnings.extend((served.rules().warnings)(&value));
-        warnings.extend(served.deprecation());
         let _turn = self.turn(served).await;
         self.admit(served, &mut value, None)?;
         self.accept(served, &mut value);

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Machine, Reply, Request, Served, Shown, broken, metadata, request::path};
+use super::{
+    Machine, Reply, Request, Served, Shown, broken, metadata, reply::finish, request::path,
+};
 use crate::{
     environment::rfc3339,
     status::{ApiError, Result},
@@ -22,6 +24,14 @@ pub(crate) const ORPHAN: &str = "orphan";
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 const ATTEMPTS: usize = 16;
+
+/// What a delete is going to do.
+enum Fate {
+    /// Nothing keeps the object; this is its last state.
+    Goes(Value),
+    /// The object waits in this state.
+    Waits(Value),
+}
 
 /// What a delete did.
 pub(crate) enum Deleted {
@@ -63,25 +73,22 @@ impl Machine {
         served: &Arc<Served>,
     ) -> Result<Reply> {
         let options = DeleteOptions::of(request)?;
-        let mut listed = self.select(request, served).await?;
-        let mut gone = Vec::new();
+        let listed = self.select(request, served).await?;
         for object in &listed.objects {
             let metadata = object.metadata();
             match self
                 .remove(served, &metadata.namespace, &metadata.name, &options)
                 .await
             {
-                Ok(deleted) => gone.push(deleted.object().clone()),
                 // Somebody else removed it meanwhile, which is what was wanted.
                 Err(error) if error.code == StatusCode::NOT_FOUND => {}
-                Err(error) => return Err(error),
+                deleted => drop(deleted?),
             }
         }
-        listed.objects = gone;
         let mut request = request.clone();
         request.presentation.shown = Shown::Whole;
         let body = self.render(&request, served, &listed)?;
-        Ok(Reply::json(StatusCode::OK, body))
+        finish(&request, StatusCode::OK, body)
     }
 
     /// Deletes one object, now or as soon as everybody has let go of it.
@@ -116,17 +123,17 @@ impl Machine {
         let old = live.value();
         options.check(served, &old, live.revision())?;
         served.may_delete(&old)?;
-        let new = self.marked(served, &old, options);
+        let fate = self.fate(served, &old, options);
         if options.dry_run {
-            return Ok(Some(match new {
-                Some(new) => Deleted::Waiting(Arc::new(Object::pretended(&new, live.revision()))),
-                None => Deleted::Gone(live.clone()),
+            return Ok(Some(match fate {
+                Fate::Goes(last) => Deleted::Gone(pretended(&last, live)),
+                Fate::Waits(new) => Deleted::Waiting(pretended(&new, live)),
             }));
         }
-        match new {
-            None => self.take_away(served, place, live, &old).await,
-            Some(new) if new == old => Ok(Some(Deleted::Waiting(live.clone()))),
-            Some(new) => Ok(self
+        match fate {
+            Fate::Goes(last) => self.take_away(served, place, live, &last).await,
+            Fate::Waits(new) if new == old => Ok(Some(Deleted::Waiting(live.clone()))),
+            Fate::Waits(new) => Ok(self
                 .put(served, place, live, &new)
                 .await?
                 .map(Deleted::Waiting)),
@@ -157,39 +164,66 @@ impl Machine {
         }
     }
 
-    /// The object as it waits to go, or `None` if nothing keeps it.
-    fn marked(&self, served: &Served, old: &Value, options: &DeleteOptions) -> Option<Value> {
+    fn fate(&self, served: &Served, old: &Value, options: &DeleteOptions) -> Fate {
+        let pending = old["metadata"]["deletionGracePeriodSeconds"].as_i64();
+        if let Some(pending) = pending.filter(|seconds| *seconds > 0) {
+            return shortened(served, old, options, pending);
+        }
         let mut new = old.clone();
         served.begin_removal(&mut new);
         options.set_finalizers(served, &mut new);
-        let grace = served
-            .traits()
-            .grace
-            .map_or(0, |grace| grace(old, options.grace));
-        if grace == 0 && metadata::finalizers(&new).is_empty() && served.nothing_left(&new) {
-            return None;
+        let grace = served.traits().grace.map(|grace| grace(old, options.grace));
+        let stays = grace > Some(0) || is_kept(served, &new);
+        // Whoever has a grace period is told of its end, even when it had no time at all.
+        if !metadata::is_deleting(old) && (stays || grace.is_some()) {
+            self.set_deadline(&mut new, grace.unwrap_or(0));
         }
-        let deleting = metadata::is_deleting(old);
-        let remaining = old["metadata"]["deletionGracePeriodSeconds"]
-            .as_i64()
-            .unwrap_or(i64::MAX);
-        if deleting && grace >= remaining {
-            return Some(new);
+        if stays {
+            Fate::Waits(new)
+        } else {
+            Fate::Goes(new)
         }
+    }
+
+    fn set_deadline(&self, value: &mut Value, grace: i64) {
         let now = self.environment.clock.now();
         let until = now
             .saturating_add(jiff::SignedDuration::from_secs(grace))
             .unwrap_or(now);
-        let fields = metadata::of(&mut new);
-        if !deleting || grace < remaining {
-            fields.insert("deletionTimestamp".into(), json!(rfc3339(until)));
-            fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
-        }
-        if !deleting && served.traits().generation {
-            metadata::bump_generation(&mut new);
-        }
-        Some(new)
+        let fields = metadata::of(value);
+        fields.insert("deletionTimestamp".into(), json!(rfc3339(until)));
+        fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        metadata::count_removal(value);
     }
+}
+
+/// What a further delete does to an object in its grace period: it may only have less time,
+/// counted from the first delete.
+fn shortened(served: &Served, old: &Value, options: &DeleteOptions, pending: i64) -> Fate {
+    let mut new = old.clone();
+    let Some(grace) = options.grace.filter(|grace| *grace < pending) else {
+        return Fate::Waits(new);
+    };
+    let until = metadata::text(old, "deletionTimestamp").parse::<jiff::Timestamp>();
+    let earlier = jiff::SignedDuration::from_secs(pending - grace);
+    if let Some(until) = until.ok().and_then(|until| until.checked_sub(earlier).ok()) {
+        metadata::of(&mut new).insert("deletionTimestamp".into(), json!(rfc3339(until)));
+    }
+    metadata::of(&mut new).insert("deletionGracePeriodSeconds".into(), json!(grace));
+    options.set_finalizers(served, &mut new);
+    if grace > 0 || is_kept(served, &new) {
+        Fate::Waits(new)
+    } else {
+        Fate::Goes(new)
+    }
+}
+
+fn is_kept(served: &Served, value: &Value) -> bool {
+    !metadata::finalizers(value).is_empty() || !served.nothing_left(value)
+}
+
+fn pretended(value: &Value, live: &Object) -> Arc<Object> {
+    Arc::new(Object::pretended(value, live.revision()))
 }
 
 fn success(served: &Served, name: &str, object: &Object) -> Value {
@@ -210,13 +244,9 @@ fn success(served: &Served, name: &str, object: &Object) -> Value {
     })
 }
 
-/// The refusal of a delete whose preconditions do not hold.
+/// The refusal of a delete whose preconditions do not hold. Unlike other conflicts it names the
+/// kind and not the resource.
 pub(super) fn precondition(served: &Served, name: &str, why: &str) -> ApiError {
     let resource = &served.resource;
-    ApiError::conflict(
-        &resource.group,
-        &resource.plural,
-        name,
-        &format!("Precondition failed: {why}"),
-    )
+    ApiError::conflict(&resource.group, &resource.kind, name, why)
 }

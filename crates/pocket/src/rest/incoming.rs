@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Machine, Request, Served, metadata};
-use crate::status::{ApiError, Result};
+use super::{Machine, Request, Served, metadata, request::option_error};
+use crate::{
+    schema::conform::FieldValidation,
+    status::{ApiError, Problems, Result},
+};
 
 /// A body as it was read: the value, and what JSON cannot say of it.
 #[derive(Debug, Clone, Default)]
@@ -14,15 +17,13 @@ pub struct Payload {
     pub duplicates: Vec<String>,
 }
 
-/// What is done about fields that the schema does not know.
+/// How an object came to be, which decides how it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unknown {
-    /// Dropped silently.
-    Ignore,
-    /// Dropped, and said in a `Warning` header.
-    Warn,
-    /// Refused.
-    Strict,
+pub(crate) enum Origin {
+    /// The client sent it.
+    Body,
+    /// A patch made it from what is stored.
+    Patch,
 }
 
 impl Request {
@@ -33,17 +34,15 @@ impl Request {
             .ok_or_else(|| ApiError::bad_request("the request has no body"))
     }
 
-    pub(crate) fn unknown_fields(&self) -> Result<Unknown> {
-        match self.parameter("fieldValidation") {
-            None | Some("Warn") => Ok(Unknown::Warn),
-            Some("Ignore") => Ok(Unknown::Ignore),
-            Some("Strict") => Ok(Unknown::Strict),
-            Some(other) => {
-                let mut problems = crate::status::Problems::new();
-                problems.not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]);
-                Err(super::request::option_error("write", &problems))
-            }
-        }
+    /// What is done about fields that are unknown or written twice.
+    pub(crate) fn field_validation(&self) -> Result<FieldValidation> {
+        let word = self.parameter("fieldValidation");
+        FieldValidation::parse(word).ok_or_else(|| {
+            let mut problems = Problems::new();
+            let supported = &FieldValidation::SUPPORTED;
+            problems.not_supported("fieldValidation", word.unwrap_or_default(), supported);
+            option_error(self.verb.name(), &problems)
+        })
     }
 }
 
@@ -55,6 +54,7 @@ impl Machine {
         request: &Request,
         served: &Served,
         payload: Payload,
+        origin: Origin,
         warnings: &mut Vec<String>,
     ) -> Result<Value> {
         let Payload {
@@ -62,8 +62,18 @@ impl Machine {
             duplicates,
         } = payload;
         check_kind(served, &mut value)?;
-        let dropped = served.conform(&mut value)?;
-        report(request.unknown_fields()?, &dropped, &duplicates, warnings)?;
+        let mode = request.field_validation()?;
+        warnings.extend(match origin {
+            Origin::Body => {
+                let unknown = served.conform(&mut value)?;
+                let (kind, api_version) = (&served.resource.kind, &served.api_version);
+                mode.judge(&unknown, &duplicates, kind, api_version)?
+            }
+            Origin::Patch => {
+                let unknown = served.conform_patched(&mut value)?;
+                mode.judge_patch(&unknown, &duplicates)?
+            }
+        });
         check_place(request, served, &mut value)?;
         served.check_alias(&mut value)?;
         Ok(value)
@@ -71,7 +81,7 @@ impl Machine {
 }
 
 /// `apiVersion` and `kind` must be those of the URL; absent ones are filled in.
-fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
+pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     let Some(object) = value.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
     };
@@ -101,7 +111,7 @@ fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
 }
 
 /// Namespace and name of the body must agree with the URL.
-fn check_place(request: &Request, served: &Served, value: &mut Value) -> Result<()> {
+pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value) -> Result<()> {
     let target = &request.target;
     let namespace = metadata::text(value, "namespace");
     if served.resource.namespaced && !namespace.is_empty() && namespace != target.namespace {
@@ -120,31 +130,5 @@ fn check_place(request: &Request, served: &Served, value: &mut Value) -> Result<
             target.name
         )));
     }
-    Ok(())
-}
-
-fn report(
-    mode: Unknown,
-    dropped: &[String],
-    duplicates: &[String],
-    warnings: &mut Vec<String>,
-) -> Result<()> {
-    if mode == Unknown::Ignore || (dropped.is_empty() && duplicates.is_empty()) {
-        return Ok(());
-    }
-    let unknown = dropped
-        .iter()
-        .map(|path| format!("unknown field \"{path}\""));
-    let twice = duplicates
-        .iter()
-        .map(|path| format!("duplicate field \"{path}\""));
-    let texts: Vec<String> = unknown.chain(twice).collect();
-    if mode == Unknown::Strict {
-        return Err(ApiError::bad_request(format!(
-            "strict decoding error: {}",
-            texts.join(", ")
-        )));
-    }
-    warnings.extend(texts);
     Ok(())
 }

@@ -50,7 +50,7 @@ pub(crate) struct Listed {
 
 impl Machine {
     pub(super) async fn list(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
-        if request.flag("sendInitialEvents") {
+        if request.names("sendInitialEvents") {
             let mut problems = Problems::new();
             problems.forbidden(
                 "sendInitialEvents",
@@ -124,7 +124,8 @@ impl Machine {
             }
             Shown::Table => {
                 let values: Vec<Value> = listed.objects.iter().map(|o| served.value(o)).collect();
-                let table = self.table(served, &values, include_object(request)?, metadata);
+                let include = include_object(request)?;
+                let table = self.table(served, &values, include, metadata, true);
                 Ok(table.to_string().into())
             }
         }

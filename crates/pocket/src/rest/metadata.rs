@@ -11,8 +11,9 @@ const SUFFIX: usize = 5;
 const LONGEST_BASE: usize = 58;
 
 /// Fields an update never changes, whatever the client sends.
-const KEPT: [&str; 5] = [
+const KEPT: [&str; 6] = [
     "uid",
+    "resourceVersion",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
@@ -68,7 +69,7 @@ impl Machine {
         let generation = served.traits().generation;
         let namespace = &request.target.namespace;
         let metadata = of(value);
-        for field in KEPT.iter().chain(&["resourceVersion", "selfLink"]) {
+        for field in KEPT.iter().chain(&["selfLink"]) {
             metadata.remove(*field);
         }
         metadata.insert("uid".into(), json!(self.environment.uuid()));
@@ -110,11 +111,17 @@ pub(crate) fn carry_over(new: &mut Value, old: &Value) {
         };
     }
     metadata.remove("selfLink");
-    metadata.remove("resourceVersion");
     for field in ["name", "namespace", "generateName"] {
         if let Some(value) = old.get(field) {
             metadata.entry(field).or_insert_with(|| value.clone());
         }
+    }
+}
+
+/// Counts the beginning of a removal, on kinds that count anything.
+pub(crate) fn count_removal(value: &mut Value) {
+    if value["metadata"]["generation"].as_i64() > Some(0) {
+        bump_generation(value);
     }
 }
 

@@ -69,11 +69,9 @@ impl Machine {
         new: &Value,
     ) -> Result<Option<Arc<Object>>> {
         let ends = ends(served, new);
-        let put = if ends {
-            Put::Gone(new)
-        } else {
-            Put::Object(new)
-        };
+        // Nobody ever saw the state that let it go: watchers are shown the one before.
+        let last = ends.then(|| seen.value());
+        let put = last.as_ref().map_or(Put::Object(new), Put::Gone);
         let now = self.environment.clock.now();
         let expect = Expect::Revision(seen.revision());
         match self

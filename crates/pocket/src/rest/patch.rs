@@ -8,14 +8,12 @@ use serde_json::Value;
 use super::{
     Machine, Reply, Request, Served,
     create::Booking,
-    incoming::Payload,
-    metadata,
+    incoming::{Origin, Payload},
     update::{Part, Proposal},
 };
 use crate::{
-    patch::{apply, json, merge, strategic},
+    patch::{json, merge, strategic},
     status::{ApiError, Problems, Result},
-    store::Object,
 };
 
 /// The language of a patch.
@@ -94,109 +92,9 @@ impl Machine {
             value,
             duplicates: payload.duplicates.clone(),
         };
-        let mut value = self.shape(request, served, payload, warnings)?;
+        let mut value = self.shape(request, served, payload, Origin::Patch, warnings)?;
         served.to_storage(&mut value);
         Ok(value)
-    }
-
-    async fn apply(&self, request: &Request, served: &Arc<Served>, part: Part) -> Result<Reply> {
-        let mut warnings = Vec::new();
-        let config = self.applied_config(request, served, &mut warnings)?;
-        if self
-            .head(served, &request.target.path())
-            .is_none_or(|head| head.object.is_none())
-        {
-            if part != Part::Main {
-                return Err(served.not_found(&request.target.name));
-            }
-            if !metadata::text(&config, "uid").is_empty() {
-                let why = "uid mismatch: the provided object specified a uid, and no existing object was found";
-                let resource = &served.resource;
-                return Err(ApiError::conflict(
-                    &resource.group,
-                    &resource.plural,
-                    &request.target.name,
-                    why,
-                ));
-            }
-            let booked = self.booked(request, served, part)?;
-            let applied =
-                apply::apply(served.schema(), None, &config, &booked.stamp(), true)?.object;
-            match self
-                .insert(request, served, applied, Booking::Done, &mut warnings)
-                .await
-            {
-                // Somebody created it meanwhile: go on as if it had been there.
-                Err(error) if error.reason == "AlreadyExists" => {}
-                Err(error) => return Err(error),
-                Ok(object) => {
-                    return self.applied(request, served, StatusCode::CREATED, &object, warnings);
-                }
-            }
-        }
-        let force = request.flag("force");
-        let object = self
-            .modify(request, served, part, &mut warnings, |old| {
-                let booked = self.booked(request, served, part)?;
-                let mut live = old.clone();
-                served.from_storage(&mut live);
-                let applied = apply::apply(
-                    served.schema(),
-                    Some(&live),
-                    &config,
-                    &booked.stamp(),
-                    force,
-                )?;
-                let mut value = applied.object;
-                served.to_storage(&mut value);
-                Ok(Proposal {
-                    value,
-                    booking: Booking::Done,
-                })
-            })
-            .await?;
-        self.applied(request, served, StatusCode::OK, &object, warnings)
-    }
-
-    fn applied(
-        &self,
-        request: &Request,
-        served: &Served,
-        status: StatusCode,
-        object: &Arc<Object>,
-        warnings: Vec<String>,
-    ) -> Result<Reply> {
-        let reply = self.reply(request, served, status, object)?;
-        Ok(reply.with_warnings(warnings))
-    }
-
-    /// The configuration of an apply, which must say what it is and claim no managed fields.
-    fn applied_config(
-        &self,
-        request: &Request,
-        served: &Served,
-        warnings: &mut Vec<String>,
-    ) -> Result<Value> {
-        if request.parameter("fieldManager").is_none() {
-            let mut problems = Problems::new();
-            problems.required("fieldManager", "is required for apply patch");
-            return Err(super::request::option_error("patch", &problems));
-        }
-        let payload = request.payload()?;
-        for field in ["apiVersion", "kind"] {
-            if !payload.value[field].is_string() {
-                return Err(ApiError::bad_request(format!(
-                    "an applied configuration must have {field} set"
-                )));
-            }
-        }
-        if payload.value["metadata"]
-            .get("managedFields")
-            .is_some_and(|fields| !fields.is_null())
-        {
-            return Err(ApiError::bad_request("metadata.managedFields must be nil"));
-        }
-        self.shape(request, served, payload, warnings)
     }
 }
 

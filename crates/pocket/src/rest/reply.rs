@@ -117,6 +117,7 @@ impl Machine {
                     &[value],
                     include,
                     json!({"resourceVersion": revision}),
+                    true,
                 );
                 table.to_string().into()
             }
@@ -124,18 +125,19 @@ impl Machine {
         finish(request, status, body)
     }
 
-    /// The rows of `objects`, with this list metadata.
+    /// The rows of `objects`, with this list metadata and perhaps the columns' description.
     pub(crate) fn table(
         &self,
         served: &Served,
         objects: &[Value],
         include: Include,
         metadata: Value,
+        with_columns: bool,
     ) -> Value {
         let now = self.environment.clock.now();
         served
             .printer()
-            .table(objects, now, include, metadata, true)
+            .table(objects, now, include, metadata, with_columns)
     }
 }
 

@@ -112,6 +112,11 @@ impl Request {
             .filter(|value| !value.is_empty())
     }
 
+    /// Whether a query parameter is there at all.
+    pub fn names(&self, name: &str) -> bool {
+        self.query.iter().any(|(key, _)| key == name)
+    }
+
     /// A boolean query parameter; present without a value counts as true.
     pub fn flag(&self, name: &str) -> bool {
         let found = self.query.iter().rev().find(|(key, _)| key == name);
@@ -152,7 +157,7 @@ impl Request {
                 ("dryRun", other) => {
                     let mut problems = Problems::new();
                     problems.not_supported("dryRun", other, &["All"]);
-                    return Err(option_error("write", &problems));
+                    return Err(option_error(self.verb.name(), &problems));
                 }
                 _ => {}
             }
@@ -162,18 +167,31 @@ impl Request {
 
     /// Who the changed fields are booked to: `fieldManager`, else the program's name.
     pub fn manager(&self) -> Result<&str> {
-        let agent = self.user_agent.split('/').next().unwrap_or_default();
-        let manager = self.parameter("fieldManager").unwrap_or(agent);
+        let Some(manager) = self.parameter("fieldManager") else {
+            return Ok(self.program());
+        };
+        let mut problems = Problems::new();
         if manager.len() > MANAGER_LENGTH {
-            let mut problems = Problems::new();
             problems.too_long("fieldManager", MANAGER_LENGTH);
-            return Err(option_error("patch", &problems));
         }
-        Ok(if manager.is_empty() {
-            "unknown"
-        } else {
-            manager
-        })
+        if let Some((at, found)) = manager.char_indices().find(|(_, c)| c.is_control()) {
+            let code = u32::from(found);
+            let detail = format!("invalid character U+{code:04X} (at position {at})");
+            problems.invalid("fieldManager", manager, detail);
+        }
+        if problems.is_empty() {
+            return Ok(manager);
+        }
+        Err(option_error(self.verb.name(), &problems))
+    }
+
+    /// The program's name as its user agent begins, cut to what a manager's name may have.
+    fn program(&self) -> &str {
+        let agent = self.user_agent.split('/').next().unwrap_or_default();
+        match &agent[..agent.floor_char_boundary(MANAGER_LENGTH)] {
+            "" => "unknown",
+            agent => agent,
+        }
     }
 }
 
@@ -185,7 +203,8 @@ pub(crate) fn option_error(verb: &str, problems: &Problems) -> ApiError {
         "get" => "GetOptions",
         "list" | "watch" => "ListOptions",
         "patch" => "PatchOptions",
-        "delete" => "DeleteOptions",
+        "update" => "UpdateOptions",
+        "delete" | "deletecollection" => "DeleteOptions",
         _ => "CreateOptions",
     };
     ApiError::invalid("meta.k8s.io", kind, "", problems)

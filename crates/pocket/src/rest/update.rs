@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Machine, Reply, Request, Served, create::Booking, metadata};
+use super::{Machine, Reply, Request, Served, create::Booking, incoming::Origin, metadata};
 use crate::{
+    patch::managed,
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -57,7 +58,8 @@ impl Machine {
         part: Part,
     ) -> Result<Reply> {
         let mut warnings = Vec::new();
-        let value = self.shape(request, served, request.payload()?, &mut warnings)?;
+        let payload = request.payload()?;
+        let value = self.shape(request, served, payload, Origin::Body, &mut warnings)?;
         let creates = part == Part::Main && served.traits().create_on_update;
         if creates
             && self
@@ -143,55 +145,26 @@ impl Machine {
             booking,
         } = propose(&old)?;
         let name = &request.target.name;
-        let conditional = check_preconditions(served, name, &new, &old, live)?;
-        self.settle_fields(request, served, part, &mut new, &old)?;
+        check_preconditions(served, name, &new, &old, live)?;
+        settle_fields(served, part, &mut new, &old);
         if booking == Booking::Whole {
             self.book(request, served, part, Some(&old), &mut new)?;
         }
+        prepare(served, part, &mut new, &old);
         self.check_change(served, part, name, &new, &old)?;
         if part == Part::Main {
             self.admit(served, &mut new, Some(&old))?;
             self.accept(served, &mut new);
             *warnings = merge(warnings, (served.rules().warnings)(&new));
         }
-        if same(&new, &old) {
+        managed::keep_times(&old, &mut new);
+        if new == old {
             return Ok(Some(live.clone()));
         }
         if request.dry_run()? {
             return Ok(Some(Arc::new(Object::pretended(&new, live.revision()))));
         }
-        let written = self.put(served, &request.target.path(), live, &new).await?;
-        if written.is_none() && conditional {
-            return Err(served.stale(name));
-        }
-        Ok(written)
-    }
-
-    /// Keeps what this endpoint may not change, fills defaults and counts the generation.
-    fn settle_fields(
-        &self,
-        _request: &Request,
-        served: &Served,
-        part: Part,
-        new: &mut Value,
-        old: &Value,
-    ) -> Result<()> {
-        metadata::carry_over(new, old);
-        let has_status = served.has_status();
-        match part {
-            Part::Main if has_status => keep(new, old, "status"),
-            Part::Status => keep_all_but_status(new, old),
-            Part::Main | Part::Other(_) => {}
-        }
-        served.default(new);
-        if part == Part::Main {
-            (served.rules().prepare_update)(new, old);
-        }
-        let counts = served.traits().generation && part != Part::Status;
-        if counts && metadata::wanted_state_differs(new, old, has_status) {
-            metadata::bump_generation(new);
-        }
-        Ok(())
+        self.put(served, &request.target.path(), live, &new).await
     }
 
     fn check_change(
@@ -212,14 +185,37 @@ impl Machine {
     }
 }
 
-/// Refuses a change of another object or of an older state. True if a state was named.
+/// Keeps what this endpoint may not change and fills defaults.
+fn settle_fields(served: &Served, part: Part, new: &mut Value, old: &Value) {
+    metadata::carry_over(new, old);
+    match part {
+        Part::Main | Part::Other("finalize") if served.has_status() => keep(new, old, "status"),
+        Part::Status => keep_for_status(served, new, old),
+        Part::Main | Part::Other(_) => {}
+    }
+    served.default(new);
+}
+
+/// Carries over what the kind keeps, and counts the generation. What this does nobody owns.
+fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
+    if part == Part::Main {
+        (served.rules().prepare_update)(new, old);
+    }
+    let counts = served.traits().generation && part != Part::Status;
+    if counts && metadata::wanted_state_differs(new, old, served.has_status()) {
+        metadata::bump_generation(new);
+    }
+}
+
+/// Refuses a change of another object or of an older state. A write that was overtaken and names
+/// a state meets this again on its next try.
 fn check_preconditions(
     served: &Served,
     name: &str,
     new: &Value,
     old: &Value,
     live: &Object,
-) -> Result<bool> {
+) -> Result<()> {
     let uid = metadata::text(new, "uid");
     let stored = metadata::text(old, "uid");
     if !uid.is_empty() && uid != stored {
@@ -234,7 +230,7 @@ fn check_preconditions(
         ));
     }
     let revision = match &new["metadata"]["resourceVersion"] {
-        Value::String(text) if text.is_empty() || text == "0" => return Ok(false),
+        Value::String(text) if text.is_empty() || text == "0" => return Ok(()),
         Value::String(text) => text.parse::<u64>().map_err(|_| {
             let mut problems = Problems::new();
             problems.invalid(
@@ -249,10 +245,10 @@ fn check_preconditions(
                 &problems,
             )
         })?,
-        _ => return Ok(false),
+        _ => return Ok(()),
     };
     if revision == live.revision() {
-        return Ok(true);
+        return Ok(());
     }
     Err(served.stale(name))
 }
@@ -267,71 +263,32 @@ fn keep(new: &mut Value, old: &Value, field: &str) {
     };
 }
 
-fn keep_all_but_status(new: &mut Value, old: &Value) {
-    let status = new.get("status").cloned();
-    let managed = new["metadata"].get("managedFields").cloned();
-    *new = old.clone();
-    match status {
-        Some(status) => new["status"] = status,
-        None => {
-            if let Some(fields) = new.as_object_mut() {
-                fields.remove("status");
+/// Status alone of custom objects may change here; of built-in ones metadata too, but for what
+/// the kind keeps.
+fn keep_for_status(served: &Served, new: &mut Value, old: &Value) {
+    let mut kept = old.clone();
+    let changed = ["status", "metadata"].map(|field| new.get_mut(field).map(Value::take));
+    *new = Value::Null;
+    let [status, metadata] = changed;
+    if let Some(fields) = kept.as_object_mut() {
+        match status {
+            Some(status) => fields.insert("status".into(), status),
+            None => fields.remove("status"),
+        };
+    }
+    if let Some(mut metadata) = metadata {
+        if served.is_custom() {
+            if let Some(entries) = metadata.get_mut("managedFields") {
+                kept["metadata"]["managedFields"] = entries.take();
             }
-        }
-    }
-    if let Some(managed) = managed {
-        metadata::of(new).insert("managedFields".into(), managed);
-    }
-    metadata::of(new).remove("resourceVersion");
-}
-
-/// Whether a write would change nothing; the revision and the times of bookings do not count.
-fn same(new: &Value, old: &Value) -> bool {
-    let fields = |value: &Value| value.as_object().map_or(0, serde_json::Map::len);
-    let equal = |key: &String, value: &Value| {
-        if key == "metadata" {
-            same_metadata(value, &old["metadata"])
         } else {
-            old.get(key) == Some(value)
+            for field in served.traits().status_keeps {
+                keep(&mut metadata, &old["metadata"], field);
+            }
+            kept["metadata"] = metadata;
         }
-    };
-    fields(new) == fields(old)
-        && new
-            .as_object()
-            .is_some_and(|all| all.iter().all(|(k, v)| equal(k, v)))
-}
-
-fn same_metadata(new: &Value, old: &Value) -> bool {
-    let count = |value: &Value| {
-        let fields = value.as_object();
-        fields.map_or(0, |all| {
-            all.keys().filter(|key| *key != "resourceVersion").count()
-        })
-    };
-    let (Some(fields), true) = (new.as_object(), count(new) == count(old)) else {
-        return false;
-    };
-    fields.iter().all(|(key, value)| match key.as_str() {
-        "resourceVersion" => true,
-        "managedFields" => same_bookings(value, &old["managedFields"]),
-        _ => old.get(key) == Some(value),
-    })
-}
-
-fn same_bookings(new: &Value, old: &Value) -> bool {
-    let (Some(new), Some(old)) = (new.as_array(), old.as_array()) else {
-        return new == old;
-    };
-    let timeless = |entry: &Value| {
-        let mut entry = entry.clone();
-        entry["time"] = json!(null);
-        entry
-    };
-    new.len() == old.len()
-        && new
-            .iter()
-            .zip(old)
-            .all(|(a, b)| a == b || timeless(a) == timeless(b))
+    }
+    *new = kept;
 }
 
 fn merge(warnings: &[String], more: Vec<String>) -> Vec<String> {

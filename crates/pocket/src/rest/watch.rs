@@ -31,6 +31,8 @@ enum Start {
     State,
     /// As above, and a bookmark that says that it was everything.
     StateThenMark,
+    /// With the first change from now on.
+    Now,
     /// With the first change after this revision.
     After(u64),
 }
@@ -48,6 +50,7 @@ impl Machine {
         let mut initial = Vec::new();
         let revision = match start {
             Start::After(revision) => revision,
+            Start::Now => self.view.revision(),
             Start::State | Start::StateThenMark => {
                 let listed = self.snapshot(request, served, &selection).await?;
                 initial = listed.objects;
@@ -63,7 +66,7 @@ impl Machine {
         Ok(Reply {
             status: StatusCode::OK,
             content_type: JSON,
-            warnings: served.deprecation().into_iter().collect(),
+            warnings: Vec::new(),
             body: ReplyBody::Stream(feed.into_stream().boxed()),
         })
     }
@@ -79,10 +82,7 @@ impl Machine {
 }
 
 fn start(request: &Request) -> Result<Start> {
-    let wants_state = request
-        .query
-        .iter()
-        .any(|(key, _)| key == "sendInitialEvents");
+    let wants_state = request.names("sendInitialEvents");
     let matching = request.parameter("resourceVersionMatch");
     let mut problems = Problems::new();
     if wants_state && matching != Some("NotOlderThan") {
@@ -106,7 +106,7 @@ fn start(request: &Request) -> Result<Start> {
     }
     match request.revision("watch")? {
         Some(revision) => Ok(Start::After(revision)),
-        None if wants_state => Ok(Start::After(0)),
+        None if wants_state => Ok(Start::Now),
         None => Ok(Start::State),
     }
 }

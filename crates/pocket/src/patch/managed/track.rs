@@ -32,6 +32,8 @@ pub enum Scope {
     },
     /// The status subresource: the status alone.
     Status,
+    /// The status subresource of a kind whose metadata may be changed through it too.
+    StatusAndMetadata,
     /// Any other subresource: whatever it changes.
     Other,
 }
@@ -43,16 +45,21 @@ impl Scope {
                 set.take_field("status");
                 set
             }
-            Self::Status => {
-                let mut kept = FieldSet::default();
-                if let Some(status) = set.take_field("status") {
-                    kept.push(Element::field("status"), status);
-                }
-                kept
-            }
+            Self::Status => only(&["status"], set),
+            Self::StatusAndMetadata => only(&["metadata", "status"], set),
             Self::Main { has_status: false } | Self::Other => set,
         }
     }
+}
+
+fn only(names: &[&str], mut set: FieldSet) -> FieldSet {
+    let mut kept = FieldSet::default();
+    for name in names {
+        if let Some(field) = set.take_field(name) {
+            kept.push(Element::field(name), field);
+        }
+    }
+    kept
 }
 
 static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {

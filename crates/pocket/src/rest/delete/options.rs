@@ -50,29 +50,18 @@ impl DeleteOptions {
         }
         let preconditions = &body["preconditions"];
         let text = |value: &Value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
-        let listed = body["dryRun"]
-            .as_array()
-            .is_some_and(|words| words.iter().any(|word| word == "All"));
-        let options = Self {
+        let grace = match body["gracePeriodSeconds"].as_i64() {
+            Some(seconds) => Some(seconds),
+            None => request.number("gracePeriodSeconds")?,
+        };
+        Ok(Self {
             uid: text(&preconditions["uid"]),
             revision: text(&preconditions["resourceVersion"]),
             propagation: propagation(request, body)?,
-            grace: match body["gracePeriodSeconds"].as_i64() {
-                Some(seconds) => Some(seconds),
-                None => request.number("gracePeriodSeconds")?,
-            },
-            dry_run: listed || request.dry_run()?,
-        };
-        if options.grace.is_some_and(|seconds| seconds < 0) {
-            let mut problems = Problems::new();
-            problems.invalid(
-                "gracePeriodSeconds",
-                options.grace,
-                "must be greater than or equal to 0",
-            );
-            return Err(option_error("delete", &problems));
-        }
-        Ok(options)
+            // Less than nothing is next to nothing.
+            grace: grace.map(|seconds| if seconds < 0 { 1 } else { seconds }),
+            dry_run: dry_run(body)? || request.dry_run()?,
+        })
     }
 
     /// Refuses a delete of another object, or of another state of it, than was meant.
@@ -80,13 +69,17 @@ impl DeleteOptions {
         let name = metadata::text(live, "name");
         let uid = metadata::text(live, "uid");
         if let Some(meant) = self.uid.as_deref().filter(|meant| *meant != uid) {
-            let why = format!("UID in precondition: {meant}, UID in object meta: {uid}");
+            let why = format!(
+                "the UID in the precondition ({meant}) does not match the UID in record ({uid}). \
+                 The object might have been deleted and then recreated"
+            );
             return Err(precondition(served, name, &why));
         }
         let revision = revision.to_string();
         if let Some(meant) = self.revision.as_deref().filter(|meant| *meant != revision) {
             let why = format!(
-                "ResourceVersion in precondition: {meant}, ResourceVersion in object meta: {revision}"
+                "the ResourceVersion in the precondition ({meant}) does not match the \
+                 ResourceVersion in record ({revision}). The object might have been modified"
             );
             return Err(precondition(served, name, &why));
         }
@@ -121,12 +114,29 @@ impl DeleteOptions {
             Propagation::Foreground => finalizers.push(FOREGROUND.into()),
             Propagation::Background => {}
         }
+        let unchanged = finalizers.len() == listed.len()
+            && finalizers
+                .iter()
+                .all(|name| listed.contains(&name.as_str()));
+        if unchanged {
+            return;
+        }
         if finalizers.is_empty() {
             metadata::of(value).remove("finalizers");
         } else {
             metadata::of(value).insert("finalizers".into(), json!(finalizers));
         }
     }
+}
+
+fn dry_run(body: &Value) -> Result<bool> {
+    let words = body["dryRun"].as_array().map_or(&[][..], Vec::as_slice);
+    if let Some(other) = words.iter().find(|word| *word != "All") {
+        let mut problems = Problems::new();
+        problems.not_supported("dryRun", other.as_str().unwrap_or_default(), &["All"]);
+        return Err(option_error("delete", &problems));
+    }
+    Ok(!words.is_empty())
 }
 
 fn propagation(request: &Request, body: &Value) -> Result<Option<Propagation>> {
@@ -137,7 +147,7 @@ fn propagation(request: &Request, body: &Value) -> Result<Option<Propagation>> {
         Some(orphan) => Some(orphan),
         None => request
             .parameter("orphanDependents")
-            .map(|word| word != "false"),
+            .map(|_| request.flag("orphanDependents")),
     };
     let mut problems = Problems::new();
     if let (Some(policy), Some(_)) = (policy, legacy) {

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use futures::{Stream, stream};
+use futures::{FutureExt, Stream, stream};
 
 use super::Lines;
 use crate::{
@@ -25,6 +25,8 @@ enum Item {
     Event(Arc<Event>),
     /// The end of the initial state, which was read at this revision.
     InitialEnd(u64),
+    /// Everything up to this revision came before.
+    Mark(u64),
 }
 
 /// One watch on its way to a client.
@@ -93,13 +95,28 @@ impl Feed {
             if self.ended {
                 return None;
             }
-            match self.cursor.take() {
-                Ok(events) if events.is_empty() => self.wait(&mut chunk).await,
-                Ok(events) => self.items.extend(events.into_iter().map(Item::Event)),
-                Err(error) => {
-                    self.lines.expired(&error, &mut chunk);
-                    self.ended = true;
-                }
+            // A watch that always has something to say must end too.
+            if (&mut self.end).now_or_never().is_some() {
+                self.ended = true;
+                self.mark(&mut chunk);
+            } else if !self.take(&mut chunk) && !self.ended {
+                self.wait(&mut chunk).await;
+            }
+        }
+    }
+
+    /// Queues what has happened. False if that is nothing; the watch ends if it came too late.
+    fn take(&mut self, chunk: &mut BytesMut) -> bool {
+        match self.cursor.take() {
+            Ok(events) => {
+                let any = !events.is_empty();
+                self.items.extend(events.into_iter().map(Item::Event));
+                any
+            }
+            Err(error) => {
+                self.lines.expired(&error, chunk);
+                self.ended = true;
+                false
             }
         }
     }
@@ -112,6 +129,7 @@ impl Feed {
             match item {
                 Item::Initial(object) => self.lines.added(&object, chunk),
                 Item::InitialEnd(revision) => self.lines.bookmark(revision, true, chunk),
+                Item::Mark(revision) => self.lines.bookmark(revision, false, chunk),
                 Item::Event(event) => self.deliver(&event, chunk).await,
             }
         }
@@ -152,12 +170,17 @@ impl Feed {
         }
     }
 
-    /// Tells how far the watch has come, if it has come any further.
+    /// Tells how far the watch has come, if it has come any further. Changes of other resources
+    /// count: who resumes from here need not look through them.
     fn mark(&mut self, chunk: &mut BytesMut) {
+        if !self.bookmarks {
+            return;
+        }
+        self.take(chunk);
         let revision = self.cursor.revision();
-        if self.bookmarks && revision > self.marked {
+        if revision > self.marked {
             self.marked = revision;
-            self.lines.bookmark(revision, false, chunk);
+            self.items.push_back(Item::Mark(revision));
         }
     }
 }

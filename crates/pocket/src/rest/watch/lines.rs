@@ -76,8 +76,7 @@ impl Lines {
 
     /// How far the watch has come; `initial` marks the end of the initial state.
     pub(super) fn bookmark(&mut self, revision: u64, initial: bool, out: &mut BytesMut) {
-        let mut metadata =
-            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -135,14 +134,10 @@ impl Lines {
     fn table(&mut self, object: Value) -> Value {
         let revision = object["metadata"]["resourceVersion"].clone();
         let metadata = json!({"resourceVersion": revision});
-        let mut table = self
-            .machine
-            .table(&self.served, &[object], self.include, metadata);
-        if self.columns_sent {
-            table["columnDefinitions"] = json!([]);
-        }
-        self.columns_sent = true;
-        table
+        let with_columns = !std::mem::replace(&mut self.columns_sent, true);
+        let objects = [object];
+        self.machine
+            .table(&self.served, &objects, self.include, metadata, with_columns)
     }
 }
 

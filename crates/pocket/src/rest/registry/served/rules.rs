@@ -26,6 +26,17 @@ impl Served {
         }
     }
 
+    /// As [`Self::conform`], for an object that a patch has made: a mismatch is the patch's fault.
+    pub fn conform_patched(&self, value: &mut Value) -> Result<Vec<String>> {
+        match &self.shape {
+            Shape::BuiltIn { schema, .. } => {
+                let conformed = conform::conform_patched(*schema, value, &self.resource.kind)?;
+                Ok(conformed.unknown)
+            }
+            Shape::Custom { .. } => self.conform(value),
+        }
+    }
+
     /// Fills what was left out; on the stored form.
     pub fn default(&self, value: &mut Value) {
         match &self.shape {

@@ -1,0 +1,137 @@
+//! Server-side apply: PATCH with what one manager wants, whether the object is there or not.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{
+    Machine, Reply, Request, Served,
+    create::Booking,
+    incoming::{check_kind, check_place},
+    metadata,
+    request::option_error,
+    update::{Part, Proposal},
+};
+use crate::{
+    patch::apply,
+    status::{ApiError, Problems, Result},
+    store::Object,
+};
+
+impl Machine {
+    pub(super) async fn apply(
+        &self,
+        request: &Request,
+        served: &Arc<Served>,
+        part: Part,
+    ) -> Result<Reply> {
+        let mut warnings = Vec::new();
+        let config = applied_config(request, served, &mut warnings)?;
+        let created = self
+            .apply_new(request, served, part, &config, &mut warnings)
+            .await?;
+        let (status, object) = match created {
+            Some(object) => (StatusCode::CREATED, object),
+            None => {
+                let change = |old: &Value| self.apply_over(request, served, part, old, &config);
+                let object = self
+                    .modify(request, served, part, &mut warnings, change)
+                    .await?;
+                (StatusCode::OK, object)
+            }
+        };
+        let reply = self.reply(request, served, status, &object)?;
+        Ok(reply.with_warnings(warnings))
+    }
+
+    /// Creates the object if there is none. `None` if there is one, or was one first.
+    async fn apply_new(
+        &self,
+        request: &Request,
+        served: &Served,
+        part: Part,
+        config: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Arc<Object>>> {
+        let head = self.head(served, &request.target.path());
+        if part != Part::Main || head.is_some_and(|head| head.object.is_some()) {
+            return Ok(None);
+        }
+        if !metadata::text(config, "uid").is_empty() {
+            let why = "uid mismatch: the provided object specified a uid, and no existing object was found";
+            let (resource, name) = (&served.resource, &request.target.name);
+            return Err(ApiError::conflict(
+                &resource.group,
+                &resource.plural,
+                name,
+                why,
+            ));
+        }
+        let booked = self.booked(request, served, part)?;
+        let applied = apply::apply(served.schema(), None, config, &booked.stamp(), true)?;
+        let mut value = applied.object;
+        served.conform_patched(&mut value)?;
+        served.check_alias(&mut value)?;
+        let inserted = self
+            .insert(request, served, value, Booking::Done, warnings)
+            .await;
+        match inserted {
+            // Somebody created it meanwhile: go on as if it had been there.
+            Err(error) if error.reason == "AlreadyExists" => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    fn apply_over(
+        &self,
+        request: &Request,
+        served: &Served,
+        part: Part,
+        old: &Value,
+        config: &Value,
+    ) -> Result<Proposal> {
+        let booked = self.booked(request, served, part)?;
+        let mut live = old.clone();
+        served.from_storage(&mut live);
+        let force = request.flag("force");
+        let applied = apply::apply(served.schema(), Some(&live), config, &booked.stamp(), force)?;
+        let mut value = applied.object;
+        served.conform_patched(&mut value)?;
+        served.check_alias(&mut value)?;
+        served.to_storage(&mut value);
+        Ok(Proposal {
+            value,
+            booking: Booking::Done,
+        })
+    }
+}
+
+/// The configuration, which must say what it is and claim no managed fields. Its fields are as
+/// they were sent: what they claim is read from them, and unknown ones are refused with their path.
+fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>) -> Result<Value> {
+    if request.parameter("fieldManager").is_none() {
+        let mut problems = Problems::new();
+        problems.required("fieldManager", "is required for apply patch");
+        return Err(option_error("patch", &problems));
+    }
+    let payload = request.payload()?;
+    let mut config = payload.value;
+    for field in ["apiVersion", "kind"] {
+        if !config[field].is_string() {
+            return Err(ApiError::bad_request(format!(
+                "an applied configuration must have {field} set"
+            )));
+        }
+    }
+    let entries = config["metadata"].get("managedFields");
+    if entries.is_some_and(|entries| !entries.is_null()) {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    check_kind(served, &mut config)?;
+    check_place(request, served, &mut config)?;
+    let mode = request.field_validation()?;
+    let (kind, api_version) = (&served.resource.kind, &served.api_version);
+    warnings.extend(mode.judge(&[], &payload.duplicates, kind, api_version)?);
+    Ok(config)
+}
