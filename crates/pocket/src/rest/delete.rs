@@ -93,6 +93,11 @@ impl Machine {
         options: &DeleteOptions,
     ) -> Result<Deleted> {
         let place = path(namespace, name);
+        // What is served must follow the order of the writes of its definition.
+        let _turn = match served.is_definition() {
+            true => self.turn(served).await,
+            false => None,
+        };
         for _ in 0..ATTEMPTS {
             let head = self
                 .head(served, &place)
@@ -160,7 +165,7 @@ impl Machine {
     /// The object as it waits to go, or `None` if nothing keeps it.
     fn marked(&self, served: &Served, old: &Value, options: &DeleteOptions) -> Option<Value> {
         let mut new = old.clone();
-        served.begin_removal(&mut new);
+        served.begin_removal(&mut new, &self.environment.timestamp());
         options.set_finalizers(served, &mut new);
         let grace = served
             .traits()

@@ -179,7 +179,7 @@ impl Machine {
         metadata::carry_over(new, old);
         let has_status = served.has_status();
         match part {
-            Part::Main if has_status => keep(new, old, "status"),
+            Part::Main | Part::Other("finalize") if has_status => keep(new, old, "status"),
             Part::Status => keep_all_but_status(new, old),
             Part::Main | Part::Other(_) => {}
         }
