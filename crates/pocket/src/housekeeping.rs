@@ -13,10 +13,11 @@ mod namespaces;
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
-    rest::{Machine, Served},
+    rest::{Machine, Propagation, Served},
     status::Result,
     store::{Event, Expect, Object, Put},
 };
@@ -42,18 +43,19 @@ pub(crate) struct Housekeeper {
     expiry: Expiry,
     /// Objects to look at.
     queue: BTreeSet<Place>,
-    root_ca: Option<Arc<str>>,
+    /// Objects with an owner of a kind that is not served, to look at when kinds come or go.
+    puzzles: Mutex<BTreeSet<Place>>,
 }
 
 impl Housekeeper {
-    pub(crate) fn new(machine: Machine, root_ca: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(machine: Machine) -> Self {
         Self {
             seen: 0,
             graph: Graph::default(),
             expiry: Expiry::default(),
             queue: BTreeSet::new(),
+            puzzles: Mutex::default(),
             machine,
-            root_ca,
         }
     }
 
@@ -70,7 +72,7 @@ impl Housekeeper {
             if self.caught_up() && self.queue.is_empty() {
                 tokio::select! {
                     changed = committed.changed() => {
-                        if changed.is_err() || self.machine.view.store().is_broken() {
+                        if changed.is_err() {
                             return;
                         }
                     }
@@ -78,6 +80,9 @@ impl Housekeeper {
                         sweep = clock.sleep(SWEEP);
                         self.sweep().await;
                     }
+                }
+                if self.machine.view.store().is_broken() {
+                    return;
                 }
             }
         }
@@ -95,7 +100,8 @@ impl Housekeeper {
         let now = self.machine.environment.clock.now();
         for (resource, path, object) in objects {
             let place = (resource, path);
-            if self.graph.note(&place, Some(&object)) || duties(&place, &object) {
+            let owned = self.graph.note(&place, Some(&object));
+            if owned || duties(&place, &object) || self.is_homeless(&place) {
                 self.queue.insert(place.clone());
             }
             self.expiry
@@ -123,25 +129,21 @@ impl Housekeeper {
         let concerned = self.concerned(event);
         self.queue.extend(concerned);
         let owned = self.graph.note(&place, event.present());
+        self.queue.extend(self.home_that_goes(&place));
         if event.present().is_none() {
-            self.queue.extend(self.left_behind(event));
+            self.graph.bury(&event.object.metadata().uid);
+            self.queue.extend(definitions::of(&event.resource));
         } else {
             self.expiry
                 .note(&self.machine, &place, event.revision(), event.at);
         }
+        if &*place.0 == definitions::BUCKET {
+            self.queue.append(self.puzzles.get_mut());
+            self.queue.extend(self.unaccepted());
+        }
         if owned || duties(&place, &event.object) {
             self.queue.insert(place);
         }
-    }
-
-    /// Who waits for the object that just went: its namespace and its definition.
-    fn left_behind(&self, event: &Event) -> Vec<Place> {
-        let mut waiting = Vec::new();
-        if let Some((namespace, _)) = event.path.split_once('/') {
-            waiting.push((namespaces::BUCKET.into(), namespace.into()));
-        }
-        waiting.extend(definitions::of(&event.resource));
-        waiting
     }
 
     /// Looks at everything queued, many at a time.
@@ -171,6 +173,9 @@ impl Housekeeper {
         let Some(served) = self.machine.registry.by_bucket(&place.0) else {
             return Ok(());
         };
+        if self.is_homeless(place) {
+            return self.delete(&served, &object, Propagation::Background).await;
+        }
         if &*place.0 == namespaces::BUCKET {
             self.tend_namespace(&served, place, &object).await?;
         }
@@ -225,6 +230,10 @@ impl Housekeeper {
     ) -> Result<()> {
         let mut value = seen.value();
         change(&mut value);
+        // Writing what is there already would bring us back here without end.
+        if value == seen.value() {
+            return Ok(());
+        }
         let written = self.machine.put(served, &place.1, seen, &value).await?;
         match written {
             Some(_) => Ok(()),

@@ -97,7 +97,8 @@ impl Pocket {
         };
         let registry = Arc::new(Registry::built_in(options.runtime.is_some()));
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
-            .with_runtime(options.runtime);
+            .with_runtime(options.runtime)
+            .with_root_ca(options.root_ca.map(Into::into));
         for (_, object) in machine.view.store().objects(DEFINITIONS, "") {
             machine.define(&object.value());
         }
@@ -105,7 +106,7 @@ impl Pocket {
             .bootstrap(options.port)
             .await
             .map_err(Error::Bootstrap)?;
-        let keeper = Housekeeper::new(machine.clone(), options.root_ca.map(Into::into));
+        let keeper = Housekeeper::new(machine.clone());
         let spawner = machine.environment.spawner.clone();
         spawner.spawn("housekeeping", Box::pin(keeper.run()));
         let service = Service::new(machine.clone());

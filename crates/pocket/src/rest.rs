@@ -48,6 +48,8 @@ pub struct Machine {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) runtime: Option<Arc<dyn crate::runtime::PodRuntime>>,
+    /// The certificate authority, in PEM, that every namespace is told of.
+    root_ca: Option<Arc<str>>,
     /// One writer at a time for resources whose rules look at other objects.
     turns: Arc<Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>>,
 }
@@ -66,6 +68,7 @@ impl Machine {
             registry,
             settings: Arc::new(settings),
             runtime: None,
+            root_ca: None,
             turns: Arc::default(),
         }
     }
@@ -74,6 +77,12 @@ impl Machine {
     #[must_use]
     pub fn with_runtime(self, runtime: Option<Arc<dyn crate::runtime::PodRuntime>>) -> Self {
         Self { runtime, ..self }
+    }
+
+    /// The same machine, telling every namespace of a certificate authority.
+    #[must_use]
+    pub fn with_root_ca(self, root_ca: Option<Arc<str>>) -> Self {
+        Self { root_ca, ..self }
     }
 
     /// The same machine over another view of the same store.
@@ -144,13 +153,18 @@ impl Machine {
     }
 
     /// Waits for this resource's turn, if its rules look at other objects.
-    pub(crate) async fn turn(&self, served: &Served) -> Option<tokio::sync::OwnedMutexGuard<()>> {
-        served.rules().admit?;
+    pub(crate) async fn turn(&self, served: &Served) -> Option<Turn> {
+        if served.rules().admit.is_none() && !served.is_definition() {
+            return None;
+        }
         let bucket = &served.resource.bucket;
         let turn = self.turns.lock().entry(bucket.clone()).or_default().clone();
         Some(turn.lock_owned().await)
     }
 }
+
+/// Held by the one who may write a resource.
+pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
 
 impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,9 +2,35 @@
 
 use serde_json::{Map, Value, json};
 
+/// A name that another definition of the group has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameConflict {
+    /// Which of the names it is, as the condition says it.
+    pub reason: &'static str,
+    /// The name, in words.
+    pub message: String,
+}
+
+/// Says that the objects of a definition go, and then it.
+pub fn begin_removal(object: &mut Value, now: &str) {
+    if !object["status"].is_object() {
+        object["status"] = json!({});
+    }
+    let Some(status) = object["status"].as_object_mut() else {
+        return;
+    };
+    let condition = [
+        "Terminating",
+        "True",
+        "InstanceDeletionPending",
+        "the definition is being deleted, its objects first",
+    ];
+    set(status, condition, now);
+}
+
 /// Sets accepted names, stored versions and conditions. `conflict` says why the names cannot be
 /// had; `now` is the time of conditions that change. A definition that was established stays so.
-pub fn accept(object: &mut Value, now: &str, conflict: Option<String>) {
+pub fn accept(object: &mut Value, now: &str, conflict: Option<NameConflict>) {
     let names = object["spec"]["names"].clone();
     let storage = storage_version(&object["spec"]["versions"]);
     let Some(fields) = object.as_object_mut() else {
@@ -25,11 +51,14 @@ pub fn accept(object: &mut Value, now: &str, conflict: Option<String>) {
         status.entry("acceptedNames").or_insert_with(unnamed);
     }
     store(status, storage);
-    let (is, reason, message) = match conflict {
-        None => ("True", "NoConflicts", "no conflicts found".to_owned()),
-        Some(why) => ("False", "NamesConflict", why),
-    };
-    set(status, ["NamesAccepted", is, reason, &message], now);
+    set(
+        status,
+        match conflict {
+            None => ["NamesAccepted", "True", "NoConflicts", "no conflicts found"],
+            Some(ref conflict) => ["NamesAccepted", "False", conflict.reason, &conflict.message],
+        },
+        now,
+    );
     let established = if accepted {
         [
             "Established",
@@ -137,7 +166,12 @@ mod tests {
 
     #[test]
     fn a_conflict_is_not_established_unless_it_was() {
-        let conflict = || Some("\"widgets\" is already in use".to_owned());
+        let conflict = || {
+            Some(NameConflict {
+                reason: "KindConflict",
+                message: "\"widgets\" is already in use".to_owned(),
+            })
+        };
         let mut fresh = object();
         accept(&mut fresh, "2024-01-01T00:00:00Z", conflict());
         assert_eq!(fresh["status"]["conditions"][1]["status"], "False");

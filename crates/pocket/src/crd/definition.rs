@@ -30,6 +30,8 @@ pub struct Definition {
     pub versions: Vec<Version>,
     /// Unknown fields are kept in every version; only definitions older than v1 have it.
     pub preserve_unknown_fields: bool,
+    /// Deleted, and waiting for its objects to go: it takes no new ones.
+    pub ending: bool,
 }
 
 /// What a resource is called.
@@ -133,6 +135,7 @@ impl Definition {
                 .map(|version| Version::read(version, preserve))
                 .collect(),
             preserve_unknown_fields: preserve,
+            ending: object["metadata"]["deletionTimestamp"].is_string(),
         }
     }
 

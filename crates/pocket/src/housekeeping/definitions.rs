@@ -31,30 +31,45 @@ impl Housekeeper {
     ) -> Result<()> {
         let metadata = object.metadata();
         let finalizer = kinds::DEFINITION_FINALIZER;
-        if metadata.deletion_timestamp.is_none()
-            || !metadata.finalizers.iter().any(|name| **name == *finalizer)
-        {
-            return Ok(());
+        if metadata.deletion_timestamp.is_none() {
+            return self.offer_names(served, place).await;
         }
         let Some((plural, group)) = metadata.name.split_once('.') else {
             return Ok(());
         };
         let bucket = format!("{group}/{plural}");
-        let Some(instances) = self.machine.registry.by_bucket(&bucket) else {
-            return self
-                .amend(served, place, object, |value| {
-                    drop_finalizer(value, finalizer)
-                })
-                .await;
-        };
-        self.empty(&instances, "").await;
-        if self.machine.view.store().count(&bucket) > 0 {
-            return Ok(());
+        if let Some(instances) = self.machine.registry.by_bucket(&bucket) {
+            self.empty(&instances, "").await;
+            if self.machine.view.store().count(&bucket) > 0 {
+                return Ok(());
+            }
         }
+        // The same name must not be defined anew before it is taken from what is served.
+        let _turn = self.machine.turn(served).await;
         self.amend(served, place, object, |value| {
             drop_finalizer(value, finalizer)
         })
         .await
+    }
+
+    /// Accepts the names of a definition that could not have them before.
+    async fn offer_names(&self, served: &Served, place: &Place) -> Result<()> {
+        let _turn = self.machine.turn(served).await;
+        let Some(object) = self.current(place).filter(|object| !is_accepted(object)) else {
+            return Ok(());
+        };
+        self.amend(served, place, &object, |value| {
+            self.machine.accept(served, value);
+        })
+        .await
+    }
+
+    /// Definitions that wait for a name to become free.
+    pub(super) fn unaccepted(&self) -> Vec<Place> {
+        let all = self.machine.view.store().objects(BUCKET, "").into_iter();
+        all.filter(|(_, object)| !is_accepted(object))
+            .map(|(path, _)| (BUCKET.into(), path))
+            .collect()
     }
 
     /// Deletes every object of a resource, in one namespace or in all.
@@ -72,4 +87,12 @@ impl Housekeeper {
             })
             .await;
     }
+}
+
+fn is_accepted(definition: &Object) -> bool {
+    let value = definition.value();
+    let conditions = value["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions
+        .any(|condition| condition["type"] == "NamesAccepted" && condition["status"] == "True")
 }

@@ -1,7 +1,7 @@
 //! Owner references: who depends on whom, and what happens when an owner goes.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -20,6 +20,9 @@ use crate::{
 pub(super) struct Graph {
     dependents: HashMap<Box<str>, BTreeSet<Place>>,
     owners: HashMap<Place, Vec<Box<str>>>,
+    /// Owners that were seen to go and are still named. Their kind may be gone too by the time
+    /// their dependents are looked at.
+    buried: HashSet<Box<str>>,
 }
 
 impl Graph {
@@ -30,6 +33,7 @@ impl Graph {
                 places.remove(place);
                 if places.is_empty() {
                     self.dependents.remove(&uid);
+                    self.buried.remove(&uid);
                 }
             }
         }
@@ -56,6 +60,13 @@ impl Graph {
         owned
     }
 
+    /// Takes in that an object went.
+    pub(super) fn bury(&mut self, uid: &str) {
+        if self.dependents.contains_key(uid) {
+            self.buried.insert(uid.into());
+        }
+    }
+
     /// Everything that names `uid` as an owner.
     pub(super) fn dependents(&self, uid: &str) -> Vec<Place> {
         self.dependents
@@ -72,6 +83,9 @@ impl Graph {
 enum Standing {
     /// It is not there.
     Absent,
+    /// Nobody can tell: its kind is not served, or it cannot own this object. Nothing is removed
+    /// on a guess.
+    Unknown,
     /// It waits for its dependents to go.
     Waiting,
     /// It is there and stays.
@@ -98,12 +112,16 @@ impl Housekeeper {
         places
     }
 
-    /// Where an owner must be: in the dependent's namespace, or cluster-wide.
+    /// Where an owner must be: in the dependent's namespace, or cluster-wide. `None` if it can be
+    /// nowhere.
     fn place_of(&self, owner: &Owner, namespace: &str) -> Option<Place> {
         let served = self
             .machine
             .registry
             .by_kind(&owner.api_version, &owner.kind)?;
+        if served.resource.namespaced && namespace.is_empty() {
+            return None;
+        }
         let namespace = if served.resource.namespaced {
             namespace
         } else {
@@ -116,10 +134,13 @@ impl Housekeeper {
     }
 
     fn standing(&self, owner: &Owner, namespace: &str) -> Standing {
-        let found = self
-            .place_of(owner, namespace)
-            .and_then(|place| self.current(&place));
-        match found {
+        if self.graph.buried.contains(&owner.uid) {
+            return Standing::Absent;
+        }
+        let Some(place) = self.place_of(owner, namespace) else {
+            return Standing::Unknown;
+        };
+        match self.current(&place) {
             Some(object) if object.metadata().uid == owner.uid => {
                 if is_waiting(&object) {
                     Standing::Waiting
@@ -167,15 +188,17 @@ impl Housekeeper {
             .map(|owner| self.standing(owner, &metadata.namespace))
             .collect();
         let has = |standing| standings.contains(&standing);
+        if has(Standing::Unknown) {
+            self.puzzles.lock().insert(place.clone());
+            return Ok(());
+        }
         if has(Standing::Solid) {
-            if !has(Standing::Absent) {
-                return Ok(());
-            }
+            // An owner that waits for its dependents need not wait for one that stays.
             let kept: BTreeSet<&str> = metadata
                 .owner_references
                 .iter()
                 .zip(&standings)
-                .filter(|(_, standing)| **standing != Standing::Absent)
+                .filter(|(_, standing)| **standing == Standing::Solid)
                 .map(|(owner, _)| &*owner.uid)
                 .collect();
             return self
@@ -184,42 +207,56 @@ impl Housekeeper {
                 })
                 .await;
         }
-        let propagation = if has(Standing::Waiting) && self.has_blockers(&metadata.uid) {
-            Propagation::Foreground
-        } else {
-            Propagation::Background
-        };
+        let propagation = self.propagation(place, object, has(Standing::Waiting));
         self.delete(served, object, propagation).await
     }
 
-    fn has_blockers(&self, uid: &str) -> bool {
-        !self.graph.dependents(uid).is_empty()
+    /// How an object goes whose owners have gone or wait for it: as its finalizers say, and with
+    /// its own dependents first if somebody waits.
+    fn propagation(&self, place: &Place, object: &Object, awaited: bool) -> Propagation {
+        let metadata = object.metadata();
+        let asked = |name: &str| metadata.finalizers.iter().any(|other| **other == *name);
+        if asked(ORPHAN) {
+            return Propagation::Orphan;
+        }
+        let dependents = self.dependents(place, &metadata.uid);
+        // In a circle each would wait for the next one for ever.
+        let circle = dependents.iter().any(|(_, other, _)| is_waiting(other));
+        if asked(FOREGROUND) || (awaited && !dependents.is_empty() && !circle) {
+            return Propagation::Foreground;
+        }
+        Propagation::Background
+    }
+
+    /// The objects that `place` owns, each with its reference. Who names the right identity in
+    /// another place does not count.
+    fn dependents(&self, place: &Place, uid: &str) -> Vec<(Place, Arc<Object>, Owner)> {
+        let named = self.graph.dependents(uid).into_iter();
+        named
+            .filter_map(|dependent| {
+                let object = self.current(&dependent)?;
+                let metadata = object.metadata();
+                let mut owners = metadata.owner_references.iter();
+                let owner = owners.find(|owner| *owner.uid == *uid)?.clone();
+                let meant = self.place_of(&owner, &metadata.namespace)?;
+                (meant == *place).then_some((dependent, object, owner))
+            })
+            .collect()
     }
 
     /// Takes the owner off its dependents, then lets it go.
     async fn orphan(&self, served: &Arc<Served>, place: &Place, owner: &Arc<Object>) -> Result<()> {
         let uid = &*owner.metadata().uid;
-        stream::iter(self.graph.dependents(uid))
-            .for_each_concurrent(HANDS, |place| async move {
-                if let (Some(object), Some(served)) = (
-                    self.current(&place),
-                    self.machine.registry.by_bucket(&place.0),
-                ) {
-                    let _ = self
-                        .amend(&served, &place, &object, |value| {
-                            keep_owners(value, |other| other != uid)
-                        })
-                        .await;
+        stream::iter(self.dependents(place, uid))
+            .for_each_concurrent(HANDS, |(dependent, object, _)| async move {
+                if let Some(served) = self.machine.registry.by_bucket(&dependent.0) {
+                    let others = |value: &mut Value| keep_owners(value, |other| other != uid);
+                    let _ = self.amend(&served, &dependent, &object, others).await;
                 }
             })
             .await;
         // Only once nobody names it any more; until then the dependents' changes bring us back.
-        if self
-            .graph
-            .dependents(uid)
-            .iter()
-            .any(|place| self.names_owner(place, uid))
-        {
+        if !self.dependents(place, uid).is_empty() {
             return Ok(());
         }
         self.amend(served, place, owner, |value| drop_finalizer(value, ORPHAN))
@@ -234,34 +271,23 @@ impl Housekeeper {
         owner: &Arc<Object>,
     ) -> Result<()> {
         let uid = &*owner.metadata().uid;
-        let mut blocked = false;
-        for dependent in self.graph.dependents(uid) {
-            let Some(object) = self.current(&dependent).filter(|object| names(object, uid)) else {
-                continue;
-            };
-            let owners = &object.metadata().owner_references;
-            let blocks = owners
-                .iter()
-                .any(|owner| *owner.uid == *uid && owner.block_owner_deletion);
-            if object.metadata().deletion_timestamp.is_none()
-                && let Some(served) = self.machine.registry.by_bucket(&dependent.0)
-            {
-                self.check_owners(&served, &dependent, &object).await?;
-            }
-            blocked |= blocks && self.names_owner(&dependent, uid);
-        }
-        if blocked {
+        stream::iter(self.dependents(place, uid))
+            .for_each_concurrent(HANDS, |(dependent, object, _)| async move {
+                if object.metadata().deletion_timestamp.is_none()
+                    && let Some(served) = self.machine.registry.by_bucket(&dependent.0)
+                {
+                    let _ = self.check_owners(&served, &dependent, &object).await;
+                }
+            })
+            .await;
+        let remaining = self.dependents(place, uid);
+        if remaining.iter().any(|(_, _, o)| o.block_owner_deletion) {
             return Ok(());
         }
         self.amend(served, place, owner, |value| {
             drop_finalizer(value, FOREGROUND)
         })
         .await
-    }
-
-    fn names_owner(&self, place: &Place, uid: &str) -> bool {
-        self.current(place)
-            .is_some_and(|object| names(&object, uid))
     }
 
     /// Deletes exactly the object that was looked at.
@@ -288,14 +314,6 @@ fn is_waiting(object: &Object) -> bool {
     let metadata = object.metadata();
     metadata.deletion_timestamp.is_some()
         && metadata.finalizers.iter().any(|name| **name == *FOREGROUND)
-}
-
-fn names(object: &Object, uid: &str) -> bool {
-    object
-        .metadata()
-        .owner_references
-        .iter()
-        .any(|owner| *owner.uid == *uid)
 }
 
 fn keep_owners(value: &mut Value, keep: impl Fn(&str) -> bool) {

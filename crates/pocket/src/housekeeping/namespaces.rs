@@ -17,6 +17,23 @@ pub(super) fn is_furniture(place: &Place) -> bool {
 }
 
 impl Housekeeper {
+    /// The namespace of an object, if it waits to be empty.
+    pub(super) fn home_that_goes(&self, place: &Place) -> Option<Place> {
+        let (namespace, _) = place.1.split_once('/')?;
+        let home = self.machine.view.store().head(BUCKET, namespace)?.object?;
+        let going = home.metadata().deletion_timestamp.is_some();
+        going.then(|| (BUCKET.into(), namespace.into()))
+    }
+
+    /// Whether an object is in a namespace that has gone: its creation was under way meanwhile.
+    pub(super) fn is_homeless(&self, place: &Place) -> bool {
+        let home = place.1.split_once('/').map(|(namespace, _)| namespace);
+        home.is_some_and(|namespace| {
+            let head = self.machine.view.store().head(BUCKET, namespace);
+            head.is_none_or(|head| head.object.is_none())
+        })
+    }
+
     /// Furnishes a namespace that lives, and empties one that is going.
     pub(super) async fn tend_namespace(
         &self,
@@ -25,7 +42,7 @@ impl Housekeeper {
         object: &Arc<Object>,
     ) -> Result<()> {
         if object.metadata().deletion_timestamp.is_none() {
-            return self.furnish(&place.1).await;
+            return self.machine.furnish(&place.1).await;
         }
         let resources = self.machine.registry.stored();
         let inside = || resources.iter().filter(|served| served.resource.namespaced);
@@ -44,14 +61,11 @@ impl Housekeeper {
                 })
                 .await;
         }
-        let mut wanted = object.value();
-        let texts = describe(&remaining);
-        kinds::namespace_remains(&mut wanted, &texts.0, &texts.1, &now);
-        if wanted == object.value() {
-            return Ok(());
-        }
-        self.amend(served, place, object, |value| *value = wanted)
-            .await
+        let (content, finalizers) = describe(&remaining);
+        self.amend(served, place, object, |value| {
+            kinds::namespace_remains(value, &content, &finalizers, &now);
+        })
+        .await
     }
 
     fn inhabitants(&self, served: &Served, namespace: &str) -> Vec<Arc<Object>> {
@@ -66,28 +80,9 @@ impl Housekeeper {
     /// What was removed from a namespace that should always have it is put back.
     pub(super) async fn restore_furniture(&self, place: &Place) -> Result<()> {
         match place.1.split_once('/') {
-            Some((namespace, _)) if is_furniture(place) => self.furnish(namespace).await,
+            Some((namespace, _)) if is_furniture(place) => self.machine.furnish(namespace).await,
             _ => Ok(()),
         }
-    }
-
-    async fn furnish(&self, namespace: &str) -> Result<()> {
-        for (bucket, name) in kinds::FURNITURE {
-            let place = format!("{namespace}/{name}");
-            if self
-                .machine
-                .view
-                .store()
-                .head(bucket, &place)
-                .is_some_and(|head| head.object.is_some())
-            {
-                continue;
-            }
-            if let Some(object) = kinds::furniture(bucket, self.root_ca.as_deref()) {
-                self.machine.create_own(bucket, namespace, object).await?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Role, Settings};
+use crate::crd;
 
 /// Where namespaces are stored.
 pub const NAMESPACES: &str = "/namespaces";
@@ -76,10 +77,16 @@ impl Role {
     }
 
     /// What a delete changes on an object that cannot go at once.
-    pub fn begin_removal(self, value: &mut Value) {
+    pub fn begin_removal(self, value: &mut Value, now: &str) {
+        if value["metadata"]["deletionTimestamp"].is_string() {
+            return;
+        }
         match self {
             Self::Namespace => value["status"]["phase"] = json!("Terminating"),
-            Self::Definition => add_finalizer(value, DEFINITION_FINALIZER),
+            Self::Definition => {
+                add_finalizer(value, DEFINITION_FINALIZER);
+                crd::begin_removal(value, now);
+            }
             _ => {}
         }
     }
@@ -94,9 +101,6 @@ impl Role {
 }
 
 fn add_finalizer(value: &mut Value, name: &str) {
-    if value["metadata"]["deletionTimestamp"].is_string() {
-        return;
-    }
     let finalizers = &mut value["metadata"]["finalizers"];
     match finalizers.as_array_mut() {
         Some(list) if list.iter().any(|finalizer| finalizer == name) => {}

@@ -68,13 +68,18 @@ pub struct Budget {
 const BUDGETS: &str = "policy/poddisruptionbudgets";
 
 /// The budget that an eviction of `pod` must be taken from, if one covers it.
-pub fn eviction_budget(pod: &Value, cluster: &dyn Cluster) -> Result<Option<Budget>, ApiError> {
+pub fn eviction_budget(
+    pod: &Value,
+    cluster: &dyn Cluster,
+    moment: &Moment,
+) -> Result<Option<Budget>, ApiError> {
     let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
-    // A pod that has ended, or never began, takes no part in availability.
+    // A pod that has ended, never began or is going anyway takes no part in availability.
     if matches!(
         pod["status"]["phase"].as_str(),
         Some("Succeeded" | "Failed" | "Pending")
-    ) {
+    ) || pod["metadata"]["deletionTimestamp"].is_string()
+    {
         return Ok(None);
     }
     let covering: Vec<Value> = cluster
@@ -84,7 +89,8 @@ pub fn eviction_budget(pod: &Value, cluster: &dyn Cluster) -> Result<Option<Budg
         .collect();
     match covering.as_slice() {
         [] => Ok(None),
-        [budget] => spend(budget, pod).map(Some),
+        [budget] if spares(budget, pod) => Ok(None),
+        [budget] => spend(budget, pod, moment).map(Some),
         _ => Err(ApiError::internal(
             "this pod has more than one PodDisruptionBudget, which the eviction subresource does not support",
         )),
@@ -96,30 +102,57 @@ fn covers(budget: &Value, pod: &Value) -> bool {
     selector.is_ok_and(|selector| selector.matches_object(pod))
 }
 
-fn spend(budget: &Value, pod: &Value) -> Result<Budget, ApiError> {
+/// Whether the budget lets a pod go that is not ready anyway.
+fn spares(budget: &Value, pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    if conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True") {
+        return false;
+    }
+    if budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" {
+        return true;
+    }
+    let count = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+    count("desiredHealthy") > 0 && count("currentHealthy") >= count("desiredHealthy")
+}
+
+/// The refusal of an eviction for now. Only a budget that is about to change is worth asking again
+/// on its own; the rest is for the one who drains the node to decide.
+fn refused(name: &str, why: &str, retry_after: Option<u32>) -> ApiError {
+    let mut error = ApiError::new(
+        http::StatusCode::TOO_MANY_REQUESTS,
+        "TooManyRequests",
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+    )
+    .caused_by(
+        "DisruptionBudget",
+        "",
+        format!("The disruption budget {name} {why}"),
+    );
+    error.retry_after = retry_after;
+    error
+}
+
+fn spend(budget: &Value, pod: &Value, moment: &Moment) -> Result<Budget, ApiError> {
     let text = |field: &str| budget["metadata"][field].as_str().unwrap_or_default();
-    let allowed = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
+    let count = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+    if count("observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
+        let why = "has not been counted yet";
+        return Err(refused(text("name"), why, Some(10)));
+    }
+    let allowed = count("disruptionsAllowed");
     if allowed <= 0 {
-        let mut error = ApiError::new(
-            http::StatusCode::TOO_MANY_REQUESTS,
-            "TooManyRequests",
-            "Cannot evict pod as it would violate the pod's disruption budget.",
-        )
-        .caused_by(
-            "DisruptionBudget",
-            "",
-            format!(
-                "The disruption budget {} allows no more disruptions now",
-                text("name")
-            ),
+        let why = format!(
+            "needs {} healthy pods and has {} now",
+            count("desiredHealthy"),
+            count("currentHealthy")
         );
-        error.retry_after = Some(10);
-        return Err(error);
+        return Err(refused(text("name"), &why, None));
     }
     let mut object = budget.clone();
     object["status"]["disruptionsAllowed"] = json!(allowed - 1);
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    object["status"]["disruptedPods"][name] = pod["metadata"]["creationTimestamp"].clone();
+    object["status"]["disruptedPods"][name] = json!(rfc3339(moment.now));
     Ok(Budget {
         bucket: BUDGETS,
         path: format!("{}/{}", text("namespace"), text("name")),

@@ -49,6 +49,7 @@ impl Machine {
         warnings: &mut Vec<String>,
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
+        served.check_not_ending()?;
         self.stamp(served, request, &mut value)?;
         let generated = self.name(&mut value);
         served.to_storage(&mut value);
@@ -69,6 +70,9 @@ impl Machine {
         }
         let object = self.store_new(request, served, value, generated).await?;
         self.after_write(served, &object);
+        if served.is_namespace() {
+            self.move_in(&object.metadata().name).await;
+        }
         Ok(object)
     }
 

@@ -100,6 +100,11 @@ impl Machine {
         options: &DeleteOptions,
     ) -> Result<Deleted> {
         let place = path(namespace, name);
+        // What is served must follow the order of the writes of its definition.
+        let _turn = match served.is_definition() {
+            true => self.turn(served).await,
+            false => None,
+        };
         for _ in 0..ATTEMPTS {
             let head = self
                 .head(served, &place)
@@ -170,7 +175,7 @@ impl Machine {
             return shortened(served, old, options, pending);
         }
         let mut new = old.clone();
-        served.begin_removal(&mut new);
+        served.begin_removal(&mut new, &self.environment.timestamp());
         options.set_finalizers(served, &mut new);
         let grace = served.traits().grace.map(|grace| grace(old, options.grace));
         let stays = grace > Some(0) || is_kept(served, &new);

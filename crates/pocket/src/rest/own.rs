@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     crd,
+    environment::BoxFuture,
     kinds::{self, Cluster, Role, Settings},
     status::Result,
     store::{self, Expect, Object, Put},
@@ -57,6 +58,35 @@ impl Machine {
             Err(error) => Err(error),
             Ok(_) => Ok(()),
         }
+    }
+
+    /// Furnishes a new namespace before its creator is answered, so that a pod may follow at once.
+    pub(super) fn move_in(&self, namespace: &str) -> BoxFuture<()> {
+        // Not through the caller's view: what happens to the caller's writes is not meant for ours.
+        let own = self.with_view(self.view.another(None));
+        let namespace = namespace.to_owned();
+        Box::pin(async move {
+            if let Err(error) = own.furnish(&namespace).await {
+                // Housekeeping tries again.
+                tracing::debug!(%namespace, %error, "could not be furnished at once");
+            }
+        })
+    }
+
+    /// Makes what a namespace should have and lacks.
+    pub(crate) async fn furnish(&self, namespace: &str) -> Result<()> {
+        for (bucket, name) in kinds::FURNITURE {
+            if self
+                .head_of(bucket, &super::path(namespace, name))
+                .is_some()
+            {
+                continue;
+            }
+            if let Some(object) = kinds::furniture(bucket, self.root_ca.as_deref()) {
+                self.create_own(bucket, namespace, object).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Stores a new state of `seen`, or removes it if that was all it waited for. `None` if
@@ -131,30 +161,43 @@ impl Machine {
         crd::accept(value, &self.environment.timestamp(), conflict);
     }
 
-    /// A name of a definition that another one in its group has, in words.
-    fn name_conflict(&self, value: &Value) -> Option<String> {
-        let names = &value["spec"]["names"];
+    /// A name of a definition that another resource of its group has.
+    fn name_conflict(&self, value: &Value) -> Option<crd::NameConflict> {
+        let spec = &value["spec"]["names"];
         let group = value["spec"]["group"].as_str().unwrap_or_default();
-        let plural = names["plural"].as_str().unwrap_or_default();
+        let plural = spec["plural"].as_str().unwrap_or_default();
         let stored = self.registry.stored();
-        let others = stored
+        let others: Vec<_> = stored
             .iter()
-            .filter(|s| s.resource.group == group && s.resource.plural != plural);
-        for other in others {
-            let other = &other.resource;
-            for field in ["singular", "kind", "listKind"] {
-                let name = names[field].as_str().unwrap_or_default();
-                let theirs = match field {
-                    "singular" => &other.singular,
-                    "kind" => &other.kind,
-                    _ => &other.list_kind,
-                };
-                if !name.is_empty() && name == theirs {
-                    return Some(format!("\"{name}\" is already in use"));
-                }
-            }
-        }
-        None
+            .map(|served| &served.resource)
+            .filter(|other| other.group == group && other.plural != plural)
+            .collect();
+        let resource = |name: &str| {
+            let mut all = others.iter();
+            all.any(|o| {
+                o.plural == name || o.singular == name || o.short_names.iter().any(|s| s == name)
+            })
+        };
+        let kind = |name: &str| others.iter().any(|o| o.kind == name || o.list_kind == name);
+        let is_text = |field: &str, taken: &dyn Fn(&str) -> bool| {
+            let name = spec[field].as_str().filter(|name| !name.is_empty())?;
+            taken(name).then(|| name.to_owned())
+        };
+        let short = spec["shortNames"].as_array().into_iter().flatten();
+        let mut short = short.filter_map(Value::as_str);
+        let (reason, name) = None
+            .or_else(|| Some(("PluralConflict", is_text("plural", &resource)?)))
+            .or_else(|| Some(("SingularConflict", is_text("singular", &resource)?)))
+            .or_else(|| {
+                Some((
+                    "ShortNamesConflict",
+                    short.find(|n| resource(n))?.to_owned(),
+                ))
+            })
+            .or_else(|| Some(("KindConflict", is_text("kind", &kind)?)))
+            .or_else(|| Some(("ListKindConflict", is_text("listKind", &kind)?)))?;
+        let message = format!("\"{name}\" is already in use");
+        Some(crd::NameConflict { reason, message })
     }
 }
 

@@ -33,17 +33,28 @@ pub type Groups = BTreeMap<(String, String), Plurals>;
 /// The table of what is served.
 #[derive(Debug, Default)]
 pub struct Registry {
-    groups: RwLock<Arc<Groups>>,
+    tables: RwLock<Tables>,
     generation: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    groups: Arc<Groups>,
+    /// The storage version of every resource, by bucket; a definition need not serve it.
+    stored: BTreeMap<Arc<str>, Arc<Served>>,
 }
 
 impl Registry {
     /// The built-in kinds and nothing else; `runs_pods` offers what needs something that runs them.
     pub fn built_in(runs_pods: bool) -> Self {
         let registry = Self::default();
-        registry.change(|groups| {
+        registry.change(|tables| {
             for served in builtin::all(runs_pods) {
-                insert(groups, Arc::new(served));
+                let served = Arc::new(served);
+                if served.is_storage() {
+                    tables.keep(served.clone());
+                }
+                tables.serve(served);
             }
         });
         registry
@@ -56,13 +67,13 @@ impl Registry {
 
     /// Everything served now.
     pub fn groups(&self) -> Arc<Groups> {
-        self.groups.read().clone()
+        self.tables.read().groups.clone()
     }
 
     /// Whether anything is served under this group and version.
     pub fn has_version(&self, group: &str, version: &str) -> bool {
         let key = (group.to_owned(), version.to_owned());
-        self.groups.read().contains_key(&key)
+        self.tables.read().groups.contains_key(&key)
     }
 
     /// What a URL points at, or 404.
@@ -75,28 +86,22 @@ impl Registry {
     /// What is served under these names.
     pub fn lookup(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Served>> {
         let key = (group.to_owned(), version.to_owned());
-        self.groups.read().get(&key)?.get(plural).cloned()
+        self.tables.read().groups.get(&key)?.get(plural).cloned()
     }
 
     /// The storage version of every resource, each once.
     pub fn stored(&self) -> Vec<Arc<Served>> {
-        let groups = self.groups();
-        let all = groups.values().flat_map(BTreeMap::values);
-        all.filter(|served| served.is_storage()).cloned().collect()
+        self.tables.read().stored.values().cloned().collect()
     }
 
     /// The storage version of what is stored in `bucket`.
     pub fn by_bucket(&self, bucket: &str) -> Option<Arc<Served>> {
-        let (group, plural) = bucket.split_once('/')?;
-        let groups = self.groups();
-        let versions = groups.iter().filter(|((name, _), _)| name == group);
-        let mut found = versions.filter_map(|(_, plurals)| plurals.get(plural));
-        found.find(|served| served.is_storage()).cloned()
+        self.tables.read().stored.get(bucket).cloned()
     }
 
     /// How long objects in `bucket` live after their last write, if not for ever.
     pub fn lifetime(&self, bucket: &str) -> Option<Duration> {
-        self.by_bucket(bucket)?.traits().ttl
+        self.tables.read().stored.get(bucket)?.traits().ttl
     }
 
     /// What is served as `kind` in `api_version`.
@@ -110,17 +115,34 @@ impl Registry {
             .cloned()
     }
 
-    fn change(&self, change: impl FnOnce(&mut Groups)) {
-        let mut groups = self.groups.write();
-        change(Arc::make_mut(&mut groups));
+    fn change(&self, change: impl FnOnce(&mut Tables)) {
+        change(&mut self.tables.write());
         self.generation.fetch_add(1, Ordering::Release);
     }
 }
 
-fn insert(groups: &mut Groups, served: Arc<Served>) {
-    let key = (served.resource.group.clone(), served.version.clone());
-    let plural = served.resource.plural.clone();
-    groups.entry(key).or_default().insert(plural, served);
+impl Tables {
+    fn serve(&mut self, served: Arc<Served>) {
+        let key = (served.resource.group.clone(), served.version.clone());
+        let plural = served.resource.plural.clone();
+        let groups = Arc::make_mut(&mut self.groups);
+        groups.entry(key).or_default().insert(plural, served);
+    }
+
+    fn keep(&mut self, served: Arc<Served>) {
+        self.stored.insert(served.resource.bucket.clone(), served);
+    }
+
+    fn remove(&mut self, group: &str, plural: &str) {
+        let groups = Arc::make_mut(&mut self.groups);
+        for ((name, _), plurals) in groups.iter_mut() {
+            if name == group {
+                plurals.remove(plural);
+            }
+        }
+        groups.retain(|_, plurals| !plurals.is_empty());
+        self.stored.remove(&*format!("{group}/{plural}"));
+    }
 }
 
 /// Whether the path has a namespace where the kind needs one, and none where it has none. The

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Groups, Registry, Resource, Served, Shape, insert};
+use super::{Registry, Resource, Served, Shape};
 use crate::{
     crd::{Definition, Scope},
     discovery::{Subresource, group_version},
@@ -24,11 +24,15 @@ impl Registry {
     /// Serves what `definition` defines, in place of what it defined before.
     pub fn define(&self, definition: Definition) {
         let definition = Arc::new(definition);
-        self.change(|groups| {
-            remove(groups, &definition.group, &definition.names.plural);
+        self.change(|tables| {
+            tables.remove(&definition.group, &definition.names.plural);
             for (index, version) in definition.versions.iter().enumerate() {
+                let served = Arc::new(served(&definition, index));
+                if version.storage {
+                    tables.keep(served.clone());
+                }
                 if version.served {
-                    insert(groups, Arc::new(served(&definition, index)));
+                    tables.serve(served);
                 }
             }
         });
@@ -36,17 +40,8 @@ impl Registry {
 
     /// Stops serving a custom resource.
     pub fn undefine(&self, group: &str, plural: &str) {
-        self.change(|groups| remove(groups, group, plural));
+        self.change(|tables| tables.remove(group, plural));
     }
-}
-
-fn remove(groups: &mut Groups, group: &str, plural: &str) {
-    for ((name, _), plurals) in groups.iter_mut() {
-        if name == group {
-            plurals.remove(plural);
-        }
-    }
-    groups.retain(|_, plurals| !plurals.is_empty());
 }
 
 fn served(definition: &Arc<Definition>, index: usize) -> Served {

@@ -112,6 +112,11 @@ impl Served {
         self.role == Role::Namespace
     }
 
+    /// Whether the kind makes other kinds.
+    pub fn is_definition(&self) -> bool {
+        self.role == Role::Definition
+    }
+
     /// Whether objects take part in garbage collection as owners.
     pub fn is_collected(&self) -> bool {
         self.role != Role::Event
@@ -127,6 +132,17 @@ impl Served {
         self.subresources
             .iter()
             .find(|subresource| subresource.name == name)
+    }
+
+    /// Refuses a new object of a kind that is being removed.
+    pub fn check_not_ending(&self) -> Result<()> {
+        let ending = matches!(&self.shape, Shape::Custom { definition, .. } if definition.ending);
+        if !ending {
+            return Ok(());
+        }
+        let mut error = ApiError::method_not_allowed();
+        error.message = "create not allowed while the definition is being deleted".into();
+        Err(error)
     }
 
     /// Refuses a verb that the resource does not have.

@@ -60,8 +60,9 @@ impl Machine {
         }
         let options = DeleteOptions::of(&request)?;
         let pod = self.read(&request, served).await?;
-        if let Some(mut budget) = kinds::eviction_budget(&pod.value(), self)? {
-            self.spend(&mut budget).await?;
+        let budget = kinds::eviction_budget(&pod.value(), self, &self.moment())?;
+        if let Some(budget) = budget.filter(|_| !options.dry_run) {
+            self.spend(&budget).await?;
         }
         self.remove(
             served,
@@ -74,7 +75,7 @@ impl Machine {
     }
 
     /// Takes one disruption from a budget, so that evictions in a row cannot overspend it.
-    async fn spend(&self, budget: &mut kinds::Budget) -> Result<()> {
+    async fn spend(&self, budget: &kinds::Budget) -> Result<()> {
         let bucket = budget.bucket;
         let expect = crate::store::Expect::Revision(budget.revision);
         let put = crate::store::Put::Object(&budget.object);

@@ -115,8 +115,8 @@ impl Served {
     }
 
     /// What a delete changes on an object that cannot go at once.
-    pub fn begin_removal(&self, value: &mut Value) {
-        self.role.begin_removal(value);
+    pub fn begin_removal(&self, value: &mut Value, now: &str) {
+        self.role.begin_removal(value, now);
     }
 
     /// Whether nothing of the kind's own keeps a deleted object.
