@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
+pub(crate) use builtin::strings;
 pub use builtin::{OBJECT_META, builtin, definitions, of_kind};
 pub use limits::{Limits, Pattern, Rule};
 pub use place::Place;

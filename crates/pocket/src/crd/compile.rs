@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::pattern::pattern;
 use crate::schema::{
     Limits, ListType, Node, NodeId, OBJECT_META, Pattern, Rule, Schema, Schemas, Type, builtin,
+    strings,
 };
 
 /// A compiled schema and where it begins.
@@ -203,14 +204,6 @@ fn rule(value: &Value) -> Rule {
         field_path: text("fieldPath"),
         optional_old_self: value["optionalOldSelf"] == true,
     }
-}
-
-fn strings(value: &Value) -> Vec<Box<str>> {
-    let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    list.iter()
-        .filter_map(Value::as_str)
-        .map(Into::into)
-        .collect()
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    Machine, Presentation, Request, Served, Target, User, Verb, broken,
-    create::Booking, metadata,
+    Machine, Presentation, Request, Served, Target, User, Verb, broken, create::Booking, metadata,
 };
 use crate::{
     crd,
@@ -244,8 +243,12 @@ impl Machine {
             }
         }
         if self.head_of("/services", "default/kubernetes").is_none() {
-            self.create_own("/services", "default", kinds::own_service(port, &self.settings))
-                .await?;
+            self.create_own(
+                "/services",
+                "default",
+                kinds::own_service(port, &self.settings),
+            )
+            .await?;
         }
         Ok(())
     }

@@ -183,7 +183,8 @@ fn patch_marks(definition: &Value) -> PatchMarks {
     }
 }
 
-fn strings(value: &Value) -> Vec<Box<str>> {
+/// The texts of a list.
+pub(crate) fn strings(value: &Value) -> Vec<Box<str>> {
     let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
     list.iter()
         .filter_map(Value::as_str)

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Body, metrics, negotiate, route::Route};
 use crate::{
-    discovery::{self, Document, Group, Resource, Version},
+    discovery::{self, Document, Group, Resource},
     openapi::{self, GroupVersion, Published, Source},
     rest::{
         Registry, Served,
@@ -204,31 +204,12 @@ fn publish(served: &Served) -> Published<'_> {
 }
 
 fn discovered(served: &Groups, measures: bool) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for ((group, version), plurals) in served {
-        let version = Version {
-            name: version.clone(),
-            resources: plurals.values().map(|served| resource(served)).collect(),
-        };
-        match groups.iter_mut().find(|known| known.name == *group) {
-            Some(known) => known.versions.push(version),
-            None => groups.push(Group {
-                name: group.clone(),
-                versions: vec![version],
-            }),
-        }
-    }
-    if measures {
-        groups.push(Group {
-            name: metrics::GROUP.into(),
-            versions: vec![Version {
-                name: metrics::VERSION.into(),
-                resources: metrics::resources(),
-            }],
-        });
-    }
-    discovery::sort(&mut groups);
-    groups
+    let stored = served.iter().flat_map(|((group, version), plurals)| {
+        let row = |served: &Arc<Served>| (group.as_str(), version.as_str(), resource(served));
+        plurals.values().map(row).collect::<Vec<_>>()
+    });
+    let measured = measures.then(|| (metrics::GROUP, metrics::VERSION, metrics::resource()));
+    discovery::gather(stored.chain(measured))
 }
 
 fn resource(served: &Served) -> Resource {

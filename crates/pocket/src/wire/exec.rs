@@ -51,8 +51,14 @@ impl Service {
         let upgrade = hyper::upgrade::on(request);
         let task = async move {
             match upgrade.await {
-                Ok(connection) => runtime.exec(pod, options, Box::new(TokioIo::new(connection))).await,
-                Err(error) => tracing::debug!(%error, "the client left before the connection was taken over"),
+                Ok(connection) => {
+                    runtime
+                        .exec(pod, options, Box::new(TokioIo::new(connection)))
+                        .await
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the client left before the connection was taken over")
+                }
             }
         };
         machine.environment.spawner.spawn("exec", Box::pin(task));
@@ -61,7 +67,12 @@ impl Service {
 }
 
 fn options(query: &[(String, String)]) -> Result<ExecOptions> {
-    let all = |name: &'static str| query.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.clone());
+    let all = |name: &'static str| {
+        query
+            .iter()
+            .filter(move |(key, _)| key == name)
+            .map(|(_, value)| value.clone())
+    };
     let flag = |name: &'static str| all(name).any(|value| value != "false" && value != "0");
     let tty = flag("tty");
     let options = ExecOptions {
@@ -82,8 +93,13 @@ fn options(query: &[(String, String)]) -> Result<ExecOptions> {
 /// The proof of a proper WebSocket handshake, or why there is none.
 fn accept(headers: &HeaderMap) -> Result<String> {
     let has = |name, wanted: &str| {
-        let values = headers.get_all(name).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).any(|value| value.trim().eq_ignore_ascii_case(wanted))
+        let values = headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value: &HeaderValue| value.to_str().ok());
+        values
+            .flat_map(|value| value.split(','))
+            .any(|value| value.trim().eq_ignore_ascii_case(wanted))
     };
     if !has(UPGRADE, "websocket") {
         return Err(ApiError::bad_request(
@@ -91,10 +107,17 @@ fn accept(headers: &HeaderMap) -> Result<String> {
         ));
     }
     if !has(SEC_WEBSOCKET_PROTOCOL, PROTOCOL) {
-        return Err(ApiError::bad_request(format!("exec speaks only the WebSocket subprotocol {PROTOCOL}")));
+        return Err(ApiError::bad_request(format!(
+            "exec speaks only the WebSocket subprotocol {PROTOCOL}"
+        )));
     }
-    let key = headers.get(SEC_WEBSOCKET_KEY).ok_or_else(|| ApiError::bad_request("Sec-WebSocket-Key is missing"))?;
-    let digest = Sha1::new().chain_update(key.as_bytes()).chain_update(HANDSHAKE).finalize();
+    let key = headers
+        .get(SEC_WEBSOCKET_KEY)
+        .ok_or_else(|| ApiError::bad_request("Sec-WebSocket-Key is missing"))?;
+    let digest = Sha1::new()
+        .chain_update(key.as_bytes())
+        .chain_update(HANDSHAKE)
+        .finalize();
     Ok(BASE64_STANDARD.encode(digest))
 }
 
@@ -116,7 +139,10 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(k, v)| (k.parse().unwrap(), HeaderValue::from_static(v))).collect()
+        pairs
+            .iter()
+            .map(|(k, v)| (k.parse().unwrap(), HeaderValue::from_static(v)))
+            .collect()
     }
 
     #[test]
@@ -137,7 +163,12 @@ mod tests {
 
     #[test]
     fn a_terminal_has_no_standard_error_of_its_own() {
-        let query = [("command", "sh"), ("tty", "true"), ("stderr", "true"), ("stdout", "true")];
+        let query = [
+            ("command", "sh"),
+            ("tty", "true"),
+            ("stderr", "true"),
+            ("stdout", "true"),
+        ];
         let query: Vec<(String, String)> = query.map(|(k, v)| (k.into(), v.into())).to_vec();
         let options = options(&query).unwrap();
         assert!(options.tty && options.stdout && !options.stderr);

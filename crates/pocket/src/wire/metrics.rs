@@ -17,8 +17,8 @@ pub(super) const VERSION: &str = "v1beta1";
 const PODS: &str = "/pods";
 
 /// What discovery says of the group.
-pub(super) fn resources() -> Vec<Resource> {
-    vec![Resource {
+pub(super) fn resource() -> Resource {
+    Resource {
         plural: "pods".into(),
         singular: "pod".into(),
         kind: "PodMetrics".into(),
@@ -27,7 +27,7 @@ pub(super) fn resources() -> Vec<Resource> {
         short_names: Vec::new(),
         categories: Vec::new(),
         subresources: Vec::new(),
-    }]
+    }
 }
 
 /// Answers a request for the group.
@@ -42,7 +42,9 @@ pub(super) async fn answer(machine: &Machine, method: &Method, target: &Target) 
     let now = machine.environment.timestamp();
     if !target.name.is_empty() {
         let found = machine.view.get(PODS, &target.path()).await?;
-        let pod = found.ok_or_else(|| ApiError::not_found(GROUP, "pods", &target.name))?.value();
+        let pod = found
+            .ok_or_else(|| ApiError::not_found(GROUP, "pods", &target.name))?
+            .value();
         let usage = runtime.usage(pod.clone()).await?;
         return Ok(Reply::value(StatusCode::OK, &metrics(&pod, &usage, &now)));
     }

@@ -49,7 +49,10 @@ enum Caller {
 impl Service {
     pub(crate) fn new(machine: Machine) -> Self {
         Self {
-            documents: Arc::new(Documents::new(machine.registry.clone(), machine.runtime.is_some())),
+            documents: Arc::new(Documents::new(
+                machine.registry.clone(),
+                machine.runtime.is_some(),
+            )),
             machine,
             caller: Caller::Trusted,
         }
