@@ -78,7 +78,11 @@ impl Printer {
     /// if it declares none.
     pub fn custom(columns: Vec<Column>) -> Self {
         if columns.is_empty() {
-            return Self::builtin("", "", "");
+            let mut printer = Self::builtin("", "", "");
+            for age in printer.columns.iter_mut().filter(|c| c.name == "Age") {
+                "date".clone_into(&mut age.kind);
+            }
+            return printer;
         }
         let declared = columns.iter().map(|column| column.definition.clone());
         Self {

@@ -154,6 +154,7 @@ impl Machine {
             self.accept(served, &mut new);
             *warnings = merge(warnings, (served.rules().warnings)(&new));
         }
+        served.fit(&mut new);
         if same(&new, &old) {
             return Ok(Some(live.clone()));
         }
