@@ -91,9 +91,11 @@ fn describe(remaining: &[(Arc<Served>, Vec<Arc<Object>>)]) -> (String, String) {
     let mut finalizers = std::collections::BTreeMap::<String, usize>::new();
     let mut resources = Vec::new();
     for (served, objects) in remaining {
-        let qualified = crate::status::qualified(&served.resource.plural, &served.resource.group);
+        // The core group has no name, and the dot before it stays.
         resources.push(format!(
-            "{qualified} has {} resource instances",
+            "{}.{} has {} resource instances",
+            served.resource.plural,
+            served.resource.group,
             objects.len()
         ));
         for finalizer in objects

@@ -138,6 +138,12 @@ fn set_conditions(value: &mut Value, content: &str, finalizers: &str, now: &str)
             "All resources successfully discovered".to_owned(),
         ),
         (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            false,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed".to_owned(),
+        ),
+        (
             "NamespaceDeletionContentFailure",
             false,
             "ContentDeleted",
@@ -201,7 +207,7 @@ mod tests {
         let mut namespace = json!({"status": {}});
         namespace_remains(&mut namespace, "two pods", "", "t1");
         namespace_remains(&mut namespace, "one pod", "", "t2");
-        let remaining = &namespace["status"]["conditions"][2];
+        let remaining = &namespace["status"]["conditions"][3];
         assert_eq!(
             (&remaining["lastTransitionTime"], &remaining["message"]),
             (&json!("t1"), &json!("one pod"))

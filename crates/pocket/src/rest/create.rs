@@ -65,6 +65,7 @@ impl Machine {
         let _turn = self.turn(served).await;
         self.admit(served, &mut value, None)?;
         self.accept(served, &mut value);
+        served.fit(&mut value);
         if request.dry_run()? {
             return self.pretend_create(request, served, &value).await;
         }

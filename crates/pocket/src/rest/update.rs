@@ -157,6 +157,7 @@ impl Machine {
             self.accept(served, &mut new);
             *warnings = merge(warnings, (served.rules().warnings)(&new));
         }
+        served.fit(&mut new);
         managed::keep_times(&old, &mut new);
         if new == old {
             return Ok(Some(live.clone()));

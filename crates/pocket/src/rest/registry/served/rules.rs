@@ -37,13 +37,26 @@ impl Served {
         }
     }
 
-    /// Fills what was left out; on the stored form.
+    /// Fills what was left out. A custom object keeps the schema of the version it is sent in.
     pub fn default(&self, value: &mut Value) {
         match &self.shape {
             Shape::BuiltIn { .. } => (self.rules.default)(value),
             Shape::Custom {
-                definition, stored, ..
-            } => definition.versions[*stored].default(value),
+                definition,
+                version,
+                ..
+            } => definition.versions[*version].default(value),
+        }
+    }
+
+    /// Drops what the version that is stored has no room for.
+    pub fn fit(&self, value: &mut Value) {
+        if let Shape::Custom {
+            definition, stored, ..
+        } = &self.shape
+            && !self.is_storage()
+        {
+            definition.versions[*stored].prune(value);
         }
     }
 
@@ -86,12 +99,14 @@ impl Served {
             }
             (
                 Shape::Custom {
-                    definition, stored, ..
+                    definition,
+                    version,
+                    ..
                 },
                 _,
             ) => {
                 self.validate_metadata(new, old, problems);
-                definition.versions[*stored].validate(new, old, problems);
+                definition.versions[*version].validate(new, old, problems);
             }
         }
     }
