@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Role;
+use super::{Role, Settings, service::first_address};
 
 /// Where namespaces are stored.
 pub const NAMESPACES: &str = "/namespaces";
@@ -40,12 +40,15 @@ pub fn furniture(bucket: &str, root_ca: Option<&str>) -> Option<Value> {
     }
 }
 
-/// The service under which clients inside the cluster find this server.
-pub fn own_service(port: u16) -> Value {
+/// The service under which clients inside the cluster find this server. It has the first address
+/// of the range, which such clients may know.
+pub fn own_service(port: u16, settings: &Settings) -> Value {
+    let address = first_address(settings.service_range);
     json!({
         "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {
             "type": "ClusterIP",
+            "clusterIP": address.to_string(),
             "sessionAffinity": "None",
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
         },
