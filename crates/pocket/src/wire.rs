@@ -13,6 +13,7 @@ pub mod protobuf;
 mod route;
 mod serve;
 mod service;
+mod swagger;
 
 pub use authenticate::Authenticate;
 pub use body::Body;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Role, Settings};
+use super::{Role, Settings, service::first_address};
 use crate::crd;
 
 /// Where namespaces are stored.
@@ -41,15 +41,15 @@ pub fn furniture(bucket: &str, root_ca: Option<&str>) -> Option<Value> {
     }
 }
 
-/// The service under which clients inside the cluster find this server. By convention it has the
-/// first address of the range.
+/// The service under which clients inside the cluster find this server. It has the first address
+/// of the range, which such clients may know.
 pub fn own_service(port: u16, settings: &Settings) -> Value {
-    let first = std::net::Ipv4Addr::from(u32::from(settings.service_range.0) + 1);
+    let address = first_address(settings.service_range);
     json!({
         "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {
             "type": "ClusterIP",
-            "clusterIP": first.to_string(),
+            "clusterIP": address.to_string(),
             "sessionAffinity": "None",
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
         },

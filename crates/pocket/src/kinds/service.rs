@@ -12,6 +12,7 @@ mod validate;
 
 use serde_json::{Value, json};
 
+pub(super) use self::addresses::first_address;
 use super::{
     Cluster, NameRule, Rules, Traits,
     fields::{each_mut, fill, filled, is_empty, list, set, take, text},

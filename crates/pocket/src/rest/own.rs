@@ -243,12 +243,8 @@ impl Machine {
             }
         }
         if self.head_of("/services", "default/kubernetes").is_none() {
-            self.create_own(
-                "/services",
-                "default",
-                kinds::own_service(port, &self.settings),
-            )
-            .await?;
+            let service = kinds::own_service(port, &self.settings);
+            self.create_own("/services", "default", service).await?;
         }
         Ok(())
     }

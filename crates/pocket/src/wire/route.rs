@@ -19,6 +19,8 @@ pub(super) enum Route {
     Group(String),
     /// `/api/V` or `/apis/G/V`: group and version.
     Version(String, String),
+    /// `/openapi/v2`.
+    Swagger,
     /// `/openapi/v3`.
     OpenApiIndex,
     /// `/openapi/v3/...`: group and version.
@@ -53,6 +55,7 @@ pub(super) fn route(path: &str) -> Route {
         ["apis", group, version, rest @ ..] => {
             target(group, version, rest).map_or(Route::Unknown, Route::Resource)
         }
+        ["openapi", "v2"] => Route::Swagger,
         ["openapi", "v3"] => Route::OpenApiIndex,
         ["openapi", "v3", "api", version] => Route::OpenApi(String::new(), (*version).into()),
         ["openapi", "v3", "apis", group, version] => {
@@ -157,7 +160,7 @@ mod tests {
         for path in [
             "/",
             "/foo",
-            "/openapi/v2",
+            "/openapi/v4",
             "/api/v1/namespaces/a/pods/b/log/x",
         ] {
             assert_eq!(route(path), Route::Unknown, "{path}");

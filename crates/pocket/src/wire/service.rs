@@ -19,6 +19,7 @@ use super::{
     documents::Documents,
     metrics, negotiate, protobuf,
     route::{Route, route, verb},
+    swagger,
 };
 use crate::{
     environment::BoxFuture,
@@ -142,6 +143,7 @@ impl Service {
             Route::Resource(target) => self.resource(target, user, request).await,
             Route::Unknown => Ok(text(StatusCode::NOT_FOUND, "404 page not found\n")),
             _ if !reads => Err(ApiError::method_not_allowed()),
+            Route::Swagger => Ok(swagger::respond(request.headers())),
             other => Ok(self.document(&other, request.headers())),
         }
     }

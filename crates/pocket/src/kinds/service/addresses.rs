@@ -49,6 +49,11 @@ pub(super) fn allocate(
     Ok(())
 }
 
+/// The first address of a range that a Service may have.
+pub(in crate::kinds) fn first_address(range: (Ipv4Addr, u8)) -> Ipv4Addr {
+    Ipv4Addr::from(Range::new(range).network.wrapping_add(1))
+}
+
 fn refusal(asked: &str, range: &Range, taken: &HashSet<Ipv4Addr>) -> Option<String> {
     // What is no address at all is refused by the rules on the object alone.
     let address: Ipv4Addr = asked.parse().ok()?;

@@ -2,7 +2,7 @@
 //!
 //! Elements that the client spoke of come in the client's order, elements that only the server
 //! has keep their order, and the two are woven together by where their elements were before: an
-//! element of the server stays in front of what it was in front of.
+//! element of the server stays in front of what it was in front of, and behind what is new.
 
 use std::collections::HashMap;
 
@@ -98,12 +98,9 @@ pub(super) fn arrange(
     list
 }
 
+/// Only what was there before has a place to keep: what the client adds comes first.
 fn stays_in_front(server: Option<usize>, client: Option<usize>) -> bool {
-    match (server, client) {
-        (Some(server), Some(client)) => server <= client,
-        (Some(_), None) => true,
-        (None, _) => false,
-    }
+    matches!((server, client), (Some(server), Some(client)) if server < client)
 }
 
 /// Merges a list whose order the patch sets with `$setElementOrder`.

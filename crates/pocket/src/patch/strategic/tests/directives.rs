@@ -142,7 +142,7 @@ fn the_order_of_elements_may_be_set() {
             vec!["a", "b"],
             vec!["c"],
             vec!["c", "a"],
-            vec!["b", "c", "a"],
+            vec!["c", "a", "b"],
         ),
         (
             vec!["a", "s", "b"],
@@ -151,10 +151,16 @@ fn the_order_of_elements_may_be_set() {
             vec!["a", "s", "b", "c"],
         ),
         (
+            vec!["a", "s"],
+            vec!["c"],
+            vec!["a", "c"],
+            vec!["a", "c", "s"],
+        ),
+        (
             vec!["s", "a"],
             vec!["n"],
             vec!["n", "a"],
-            vec!["s", "n", "a"],
+            vec!["n", "s", "a"],
         ),
         (
             vec!["a", "s1", "b", "s2"],
@@ -182,7 +188,7 @@ fn the_order_of_scalars_may_be_set() {
         "$deleteFromPrimitiveList/finalizers": ["a"],
         "finalizers": ["c"],
     }});
-    let expected = json!({"metadata": {"finalizers": ["s", "c", "b"]}});
+    let expected = json!({"metadata": {"finalizers": ["c", "b", "s"]}});
     assert_eq!(patched("core.v1.Pod", live, patch), expected);
 }
 
