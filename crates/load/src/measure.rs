@@ -144,7 +144,7 @@ pub async fn definition(neap: &Path, count: usize) -> Result<Vec<Figure>> {
         sent.await?.success()?;
         let collection = format!("/apis/load.neaptide.dev/v1/{plural}");
         objects::served(&mut connection, &collection).await?;
-        described(&mut connection, &plural, watch).await?;
+        described(&mut connection, &kind, watch).await?;
         took.push(milliseconds(watch.elapsed()));
     }
     took.sort_by(f64::total_cmp);
@@ -158,10 +158,10 @@ pub async fn definition(neap: &Path, count: usize) -> Result<Vec<Figure>> {
 
 async fn described(
     connection: &mut crate::client::Connection,
-    plural: &str,
+    kind: &str,
     watch: Stopwatch,
 ) -> Result<()> {
-    let needle = format!("/{plural}\"");
+    let needle = format!("\"kind\":\"{kind}\"");
     loop {
         let path = "/openapi/v3/apis/load.neaptide.dev/v1";
         let answer = connection.send(Method::GET, path, "").await?;
@@ -171,7 +171,7 @@ async fn described(
         }
         anyhow::ensure!(
             watch.elapsed().as_secs() < 10,
-            "{plural} is not in the OpenAPI document"
+            "{kind} is not in the OpenAPI document"
         );
     }
 }

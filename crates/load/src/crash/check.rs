@@ -9,7 +9,7 @@ use super::{
     Run, Watcher, launch,
     ledger::Found,
     watcher::{Continued, Model},
-    writer::COUNTER,
+    writer::{COUNTER, MERGE},
 };
 use crate::{
     client::{Client, Connection},
@@ -134,9 +134,9 @@ impl Run {
         listed: &mut Listed,
     ) -> Result<()> {
         let before = listed.objects.get(MARKER).context("the marker is gone")?;
-        let object = resource.object(MARKER, before.content.number + 1, 0);
+        let patch = resource.patch(before.content.number + 1).to_string();
         let path = resource.path(MARKER);
-        let sent = connection.send(Method::PUT, &path, object.to_string());
+        let sent = connection.send_as(Method::PATCH, &path, MERGE, patch);
         let found = Found::of(resource, &sent.await?.success()?)?;
         self.promises
             .acknowledge(resource, found.revision, listed.revision)?;

@@ -20,7 +20,7 @@ use crate::{
 const OWNED: usize = 6;
 /// So much padding makes logs grow fast enough that compactions happen.
 const PADDING: usize = 8000;
-const MERGE: &str = "application/merge-patch+json";
+pub(super) const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
 /// The object that all writers increment.
