@@ -3,19 +3,17 @@
 //! An [`Area`] is a list of figures. A figure is measured in this run, on this machine; where it
 //! has a peer, what is asked is a ratio to it, so that a slow machine fails nobody.
 
+mod loaded;
 mod pocket;
 mod report;
 mod up;
 
-use std::{
-    io::{self, IsTerminal, Write},
-    path::{Path, PathBuf},
-};
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::Result;
 use clap::ValueEnum;
 
-use crate::process;
+use crate::load::Built;
 
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,14 +35,8 @@ pub(crate) enum Output {
 trait Figure {
     /// What is measured, and its unit, in a few words.
     fn name(&self) -> &'static str;
-    /// Measures it.
-    fn measure(&self, subject: &Subject) -> Result<Row>;
-}
-
-/// What is measured.
-struct Subject {
-    /// The release build of `neap`.
-    neap: PathBuf,
+    /// Measures it, and whatever comes to light on the way.
+    fn measure(&self, subject: &Built) -> Result<Vec<Row>>;
 }
 
 /// A figure that was measured.
@@ -63,6 +55,8 @@ struct Row {
 enum Asked {
     /// Our figure is at most this.
     AtMost(f64),
+    /// Nothing is asked; the figure is there to be known.
+    Nothing,
     /// Our figure is at most this share of the peer's, if the peer could be measured.
     #[cfg_attr(
         not(test),
@@ -79,6 +73,7 @@ impl Row {
     /// A row whose peer is missing proves nothing, so it does not hold.
     fn holds(&self) -> bool {
         match self.asked {
+            Asked::Nothing => true,
             Asked::AtMost(limit) => self.ours <= limit,
             Asked::ShareOfPeer(share) => self.ratio().is_some_and(|ratio| ratio <= share),
         }
@@ -91,22 +86,11 @@ pub(crate) fn run(area: Area, output: Output) -> Result<bool> {
         Area::Pocket => pocket::figures(),
     };
     progress("building neap");
-    let build = [
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "--package",
-        "neap",
-    ];
-    process::run(process::cargo().args(build))?;
-    let subject = Subject {
-        neap: process::root().join(Path::new("target/release/neap")),
-    };
+    let subject = Built::new()?;
     let mut rows = Vec::new();
     for (done, figure) in figures.iter().enumerate() {
         progress(&format!("{}/{} {}", done + 1, figures.len(), figure.name()));
-        rows.push(figure.measure(&subject)?);
+        rows.extend(figure.measure(&subject)?);
     }
     progress("");
     match output {

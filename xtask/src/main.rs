@@ -11,6 +11,7 @@
 mod bench;
 mod check;
 mod generate;
+mod load;
 mod process;
 mod spdx;
 mod stopwatch;
@@ -56,6 +57,15 @@ enum Task {
         #[arg(short, long, value_enum, default_value_t = bench::Output::Table)]
         output: bench::Output,
     },
+    /// Kills a server that is written to, again and again, and holds it to its promises
+    Crash {
+        /// How often
+        #[arg(long, default_value_t = 500)]
+        kills: usize,
+        /// Repeats the choices of an earlier run [default: another one each time]
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// Writes the generated files
     Generate,
 }
@@ -68,6 +78,7 @@ fn main() -> ExitCode {
             arguments,
         } => test::run(!no_check, &arguments),
         Task::Bench { area, output } => bench::run(area, output),
+        Task::Crash { kills, seed } => load::crash(kills, seed),
         Task::Generate => generate::run(false).map(|()| true),
     };
     match holds {

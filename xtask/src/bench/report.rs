@@ -39,12 +39,17 @@ fn cells(row: &Row) -> [String; 6] {
             .map_or_else(none, |peer| format!("{peer:.1} {unit}")),
         row.ratio().map_or_else(none, |ratio| format!("{ratio:.2}")),
         asked(row),
-        if row.holds() { "✓ yes" } else { "✗ no" }.to_owned(),
+        match row.asked {
+            Asked::Nothing => none(),
+            _ if row.holds() => "✓ yes".to_owned(),
+            _ => "✗ no".to_owned(),
+        },
     ]
 }
 
 fn asked(row: &Row) -> String {
     match row.asked {
+        Asked::Nothing => "-".to_owned(),
         Asked::AtMost(limit) => format!("≤ {limit} {}", row.unit),
         Asked::ShareOfPeer(share) => format!("ratio ≤ {share}"),
     }
@@ -100,6 +105,7 @@ mod tests {
             (row(5.0, Some(10.0), Asked::ShareOfPeer(0.5)), true),
             (row(6.0, Some(10.0), Asked::ShareOfPeer(0.5)), false),
             (row(1.0, None, Asked::ShareOfPeer(0.5)), false),
+            (row(1.0, None, Asked::Nothing), true),
         ] {
             assert_eq!(row.holds(), holds, "{row:?}");
         }

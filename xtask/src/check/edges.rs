@@ -17,7 +17,7 @@ const KIT: Allowed = These(&["neap-kit"]);
 const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial"];
 
 /// The binary composes all; `pocket` knows nobody; areas meet in Kubernetes objects, never in code.
-const ARROWS: [Row; 13] = [
+const ARROWS: [Row; 14] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -38,6 +38,7 @@ const ARROWS: [Row; 13] = [
     ("neap-store", These(&[]), &[]),
     ("neap-kit", These(&[]), IN_PROCESS),
     ("neap-pocket", These(&[]), &[]),
+    ("neap-load", These(&[]), &[]),
     ("xtask", These(&[]), &[]),
 ];
 

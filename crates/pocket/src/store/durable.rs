@@ -1,7 +1,10 @@
 //! Group commit: the one thread that makes sequenced writes durable and then visible.
 //!
 //! While a sync is under way, further writes are sequenced and wait together for the next one, so
-//! the cost of a sync is shared by everybody who waited for it.
+//! the cost of a sync is shared by everybody who waited for it. The same thread compacts the
+//! journal, a slice between two batches, so that nobody waits for a whole snapshot.
+
+mod compaction;
 
 use std::{mem, sync::Arc, thread};
 
@@ -14,6 +17,7 @@ use super::{
     journal::{self, Disk, Journal, Record, Recovered},
     state::State,
 };
+use compaction::Compacting;
 
 /// A sequenced write and who waits for it.
 type Queued = (Arc<Event>, oneshot::Sender<Result<(), Error>>);
@@ -26,6 +30,8 @@ pub(super) struct Queue {
     thread: Option<thread::JoinHandle<()>>,
 }
 
+/// A batch is cut off here, since it is held in memory once more as it is written.
+const BATCH_BYTES: usize = 64 << 20;
 /// Separates resource from path in a journal key; neither can contain it.
 const SEPARATOR: u8 = 0;
 
@@ -36,7 +42,16 @@ impl Store {
         retention: Retention,
         now: Timestamp,
     ) -> Result<Self, journal::Error> {
-        let (journal, recovered) = Journal::open(disk, journal::Settings::default())?;
+        Self::durable_with(disk, journal::Settings::default(), retention, now)
+    }
+
+    pub(super) fn durable_with(
+        disk: Box<dyn Disk>,
+        settings: journal::Settings,
+        retention: Retention,
+        now: Timestamp,
+    ) -> Result<Self, journal::Error> {
+        let (journal, recovered) = Journal::open(disk, settings)?;
         let store = Self::with(restore(recovered, now), retention, true);
         let shared = Arc::clone(&store.shared);
         let writer = thread::Builder::new().name("pocket-writer".into());
@@ -73,31 +88,73 @@ impl Shared {
     }
 
     fn run(&self, mut journal: Journal) {
-        while let Some(batch) = self.next_batch() {
-            let records: Vec<Record> = batch.iter().map(|(event, _)| record(event)).collect();
-            match journal.append(&records) {
-                Ok(()) => self.publish(batch),
-                Err(error) => self.break_down(batch, &error),
+        let mut compacting = None;
+        while let Some(batch) = self.next_batch(compacting.is_some()) {
+            if !batch.is_empty() {
+                self.commit(&mut journal, batch);
             }
-            if journal.wants_compaction() {
-                self.compact(&mut journal);
-            }
+            compacting = self.compact(&mut journal, compacting);
         }
+        drop(compacting);
         if let Err(error) = journal.close() {
             tracing::error!(error = %chain(&error), "the data folder could not be closed cleanly");
         }
         self.give_up(Vec::new(), "the server is stopping");
     }
 
-    fn next_batch(&self) -> Option<Vec<Queued>> {
+    /// Everything that waits, up to a bound; nothing if there is other work to do meanwhile.
+    /// `None` at the end.
+    fn next_batch(&self, busy: bool) -> Option<Vec<Queued>> {
         let mut queue = self.queue.lock();
         while queue.waiting.is_empty() {
             if queue.closed {
                 return None;
             }
+            if busy {
+                return Some(Vec::new());
+            }
             self.queued.wait(&mut queue);
         }
-        Some(mem::take(&mut queue.waiting))
+        let mut bytes = 0;
+        let most = queue.waiting.iter().position(|(event, _)| {
+            bytes += event.object.json().len();
+            bytes > BATCH_BYTES
+        });
+        // The first write goes through however large it is.
+        let behind = match most {
+            Some(most) => queue.waiting.split_off(most.max(1)),
+            None => Vec::new(),
+        };
+        Some(mem::replace(&mut queue.waiting, behind))
+    }
+
+    fn commit(&self, journal: &mut Journal, batch: Vec<Queued>) {
+        let records: Vec<Record> = batch.iter().map(|(event, _)| record(event)).collect();
+        match journal.append(&records) {
+            Ok(()) => self.publish(batch),
+            Err(error) => self.break_down(batch, &error),
+        }
+    }
+
+    /// One step of the compaction under way, or the first of one that is due.
+    ///
+    /// One that fails has changed nothing, and is tried again when the logs have grown further.
+    fn compact(&self, journal: &mut Journal, under_way: Option<Compacting>) -> Option<Compacting> {
+        let stepped = match under_way {
+            Some(compacting) => compacting.step(journal),
+            None if journal.wants_compaction() => {
+                let (revision, live) = {
+                    let state = self.state.read();
+                    (state.committed, state.live())
+                };
+                Compacting::begin(journal, revision, live).map(Some)
+            }
+            None => return None,
+        };
+        stepped.unwrap_or_else(|error| {
+            tracing::warn!(error = %chain(&error), "the data folder could not be compacted");
+            None
+        })
     }
 
     fn publish(&self, batch: Vec<Queued>) {
@@ -132,21 +189,6 @@ impl Shared {
         self.committed.send_modify(|_| {});
         for (_, done) in batch.into_iter().chain(behind) {
             let _ = done.send(Err(Error::Broken(cause.clone())));
-        }
-    }
-
-    fn compact(&self, journal: &mut Journal) {
-        let (revision, live) = {
-            let state = self.state.read();
-            (state.committed, state.live())
-        };
-        let mut records = live.into_iter().map(|(resource, path, object)| Record {
-            revision: object.revision(),
-            key: key(&resource, &path),
-            value: Some(object.json().clone()),
-        });
-        if let Err(error) = journal.compact(revision, &mut records) {
-            self.break_down(Vec::new(), &error);
         }
     }
 }

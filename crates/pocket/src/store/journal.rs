@@ -48,7 +48,7 @@ pub use self::{
     disk::{Disk, DiskFile},
     error::Error,
     folder::FolderDisk,
-    snapshot::{Compaction, Snapshot},
+    snapshot::{Compaction, Pieces, Snapshot},
 };
 use self::{frame::PAYLOAD_LIMIT, log::Log, record::record_len};
 
@@ -220,6 +220,8 @@ impl Journal {
         reason = "a snapshot takes effect once, and ends its compaction"
     )]
     pub fn finish_compaction(&mut self, snapshot: Snapshot) -> Result<(), Error> {
+        // While it is unknown what the newest log holds, nothing is removed.
+        self.check_health()?;
         let disk = &*self.disk;
         let (from, to) = (
             layout::new_snapshot(snapshot.revision),

@@ -1,3 +1,5 @@
+mod power_cut;
+
 use jiff::Timestamp;
 use serde_json::json;
 

@@ -43,30 +43,24 @@ impl Compaction {
 
     /// Writes all objects that exist at [`Compaction::revision`], in any order.
     pub fn write(self, live: &mut dyn Iterator<Item = Record>) -> Result<Snapshot, Error> {
-        let name = layout::new_snapshot(self.revision);
-        match self.try_write(&name, live) {
-            Ok(bytes) => Ok(Snapshot {
-                revision: self.revision,
-                bytes,
-                _running: self.running,
-            }),
-            Err(error) => {
-                // Gives the space back; failing at it, the next start does.
-                let _ = self.disk.remove(&name);
-                Err(error)
-            }
+        let mut pieces = self.start()?;
+        for record in live {
+            pieces.push(&record)?;
         }
+        pieces.finish()
     }
 
-    fn try_write(&self, name: &str, live: &mut dyn Iterator<Item = Record>) -> Result<u64, Error> {
-        let mut writer = Writer::create(&*self.disk, name, self.revision)?;
-        let mut count = 0;
-        for record in live.filter(|record| record.value.is_some()) {
-            self.check(&record)?;
-            writer.push(&record)?;
-            count += 1;
-        }
-        writer.finish(count)
+    /// The same bit by bit, for a writer that has batches to take in between.
+    pub fn start(self) -> Result<Pieces, Error> {
+        let writer = Writer::create(self.disk.clone(), self.revision)?;
+        let mut pieces = Pieces {
+            compaction: self,
+            writer,
+            count: 0,
+            finished: false,
+        };
+        pieces.writer.begin()?;
+        Ok(pieces)
     }
 
     fn check(&self, record: &Record) -> Result<(), Error> {
@@ -86,36 +80,87 @@ impl Compaction {
     }
 }
 
+/// A snapshot that is being written. One that is dropped unfinished gives its space back; failing
+/// at that, the next start does.
 #[derive(Debug)]
-struct Writer<'a> {
-    disk: &'a dyn Disk,
-    name: &'a str,
+pub struct Pieces {
+    compaction: Compaction,
+    writer: Writer,
+    count: u64,
+    finished: bool,
+}
+
+impl Pieces {
+    /// Adds an object; a deleted one leaves no trace.
+    pub fn push(&mut self, record: &Record) -> Result<(), Error> {
+        if record.value.is_some() {
+            self.compaction.check(record)?;
+            self.writer.push(record)?;
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Makes what was added so far durable, so that less is left to do at the end.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.writer.sync()
+    }
+
+    /// Makes the snapshot whole and durable.
+    pub fn finish(mut self) -> Result<Snapshot, Error> {
+        let bytes = self.writer.finish(self.count)?;
+        self.finished = true;
+        Ok(Snapshot {
+            revision: self.compaction.revision,
+            bytes,
+            _running: self.compaction.running.clone(),
+        })
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        if !self.finished {
+            let _ = self.compaction.disk.remove(&self.writer.name);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Writer {
+    disk: Arc<dyn Disk>,
+    name: String,
     file: Box<dyn DiskFile>,
     base: u64,
     end: u64,
     buffer: FrameBuffer,
 }
 
-impl<'a> Writer<'a> {
-    fn create(disk: &'a dyn Disk, name: &'a str, base: u64) -> Result<Self, Error> {
-        let file = disk.create(name).map_err(Error::io(disk, "create", name))?;
+impl Writer {
+    fn create(disk: Arc<dyn Disk>, base: u64) -> Result<Self, Error> {
+        let name = layout::new_snapshot(base);
+        let file = disk
+            .create(&name)
+            .map_err(Error::io(&*disk, "create", &name))?;
         let mut buffer = FrameBuffer::default();
         buffer.clear();
-        let mut writer = Self {
+        Ok(Self {
             disk,
             name,
             file,
             base,
             end: 0,
             buffer,
-        };
+        })
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
         let header = FileHeader {
             kind: FileKind::Snapshot,
             step: 0,
-            base,
+            base: self.base,
         };
-        writer.write(&header.encode())?;
-        Ok(writer)
+        self.write(&header.encode())
     }
 
     fn push(&mut self, record: &Record) -> Result<(), Error> {
@@ -126,13 +171,16 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn finish(mut self, count: u64) -> Result<u64, Error> {
+    fn finish(&mut self, count: u64) -> Result<u64, Error> {
         self.flush(FrameKind::Objects, 0)?;
         self.flush(FrameKind::End, count)?;
-        self.file
-            .sync()
-            .map_err(Error::io(self.disk, "sync", self.name))?;
+        self.sync()?;
         Ok(self.end)
+    }
+
+    fn sync(&mut self) -> Result<(), Error> {
+        let synced = self.file.sync();
+        synced.map_err(Error::io(&*self.disk, "sync", &self.name))
     }
 
     fn flush(&mut self, kind: FrameKind, after: u64) -> Result<(), Error> {
@@ -146,7 +194,7 @@ impl<'a> Writer<'a> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.file
             .write_at(self.end, bytes)
-            .map_err(Error::io(self.disk, "write", self.name))?;
+            .map_err(Error::io(&*self.disk, "write", &self.name))?;
         self.end += bytes.len() as u64;
         Ok(())
     }

@@ -1,0 +1,44 @@
+//! The data folder, watched from outside: compactions leave traces there.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+/// Names of snapshots that were seen.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    snapshots: BTreeSet<String>,
+}
+
+impl Folder {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            snapshots: BTreeSet::new(),
+        }
+    }
+
+    /// Looks once more. True while a snapshot is being written.
+    pub(super) fn look(&mut self) -> bool {
+        let Ok(entries) = fs::read_dir(&self.path) else {
+            return false;
+        };
+        let mut writing = false;
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !name.starts_with("snapshot-") {
+                continue;
+            }
+            if name.ends_with(".tmp") {
+                writing = true;
+            } else {
+                self.snapshots.insert(name);
+            }
+        }
+        writing
+    }
+
+    /// Compactions that came to an end.
+    pub(super) fn compactions(&self) -> usize {
+        self.snapshots.len()
+    }
+}

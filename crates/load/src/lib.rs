@@ -1,0 +1,15 @@
+//! A client that works a `neap up` hard, from outside, over TLS.
+//!
+//! It knows the server by its command line and its API alone, so whatever it finds a user could
+//! find. Shared by the crash run, the bounds test, the tests of hostile clients and the benches.
+
+pub mod client;
+pub mod crash;
+pub mod dice;
+mod kubeconfig;
+pub mod measure;
+pub mod objects;
+pub mod rush;
+pub mod server;
+pub mod skip;
+pub mod stopwatch;

@@ -1,0 +1,141 @@
+//! Works a `neap up` hard from a command line; run through `cargo xtask crash` and `bench`.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool speaks"
+)]
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand, ValueEnum};
+use neap_load::{crash, measure, stopwatch::Stopwatch};
+use serde_json::{Map, Value, json};
+
+/// Load, crashes and measurements against a `neap up`
+#[derive(Debug, Parser)]
+struct Cli {
+    /// The program to work
+    #[arg(long, value_name = "FILE")]
+    neap: PathBuf,
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Kill the server again and again, and hold it to its promises
+    Crash {
+        /// How often
+        #[arg(long, default_value_t = 500)]
+        kills: usize,
+        /// Decides moments and writes
+        #[arg(long)]
+        seed: u64,
+        /// How many clients write
+        #[arg(long, default_value_t = 16)]
+        writers: usize,
+    },
+    /// Measure, and print the figures as JSON
+    Measure {
+        /// What to measure
+        #[arg(value_enum)]
+        what: What,
+        /// How many objects
+        #[arg(long, default_value_t = 50_000)]
+        objects: usize,
+        /// How many writes before a restart
+        #[arg(long, default_value_t = 1_000_000)]
+        writes: usize,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum What {
+    /// Memory per object
+    Memory,
+    /// Creates and gets
+    Throughput,
+    /// The start after many writes
+    Restart,
+    /// From a definition to its resource
+    Definition,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = tokio::runtime::Runtime::new()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(run(&cli.neap, &cli.task)));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("✗ {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(neap: &Path, task: &Task) -> Result<()> {
+    match *task {
+        Task::Crash {
+            kills,
+            seed,
+            writers,
+        } => crash(neap, kills, seed, writers).await,
+        Task::Measure {
+            what,
+            objects,
+            writes,
+        } => {
+            let figures = match what {
+                What::Memory => measure::memory(neap, objects).await?,
+                What::Throughput => measure::throughput(neap, objects).await?,
+                What::Restart => measure::restart(neap, objects, writes).await?,
+                What::Definition => measure::definition(neap, 21).await?,
+            };
+            let figures: Map<String, Value> = figures
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), json!(value)))
+                .collect();
+            println!("{}", Value::Object(figures));
+            Ok(())
+        }
+    }
+}
+
+async fn crash(neap: &Path, kills: usize, seed: u64, writers: usize) -> Result<()> {
+    println!("seed {seed}, {kills} kills, {writers} writers");
+    let plan = crash::Plan {
+        neap: neap.to_owned(),
+        kills,
+        writers,
+        seed,
+    };
+    let watch = Stopwatch::start();
+    let tally = crash::run(&plan, |tally| progress(tally, kills)).await;
+    if io::stderr().is_terminal() {
+        eprintln!();
+    }
+    let seconds = watch.elapsed().as_secs();
+    println!("✓ {} in {seconds} s", tally?);
+    Ok(())
+}
+
+/// Written over on a terminal; elsewhere a line now and then.
+fn progress(tally: &crash::Tally, kills: usize) {
+    let mut stderr = io::stderr();
+    // Nothing depends on progress being seen.
+    let _ = if stderr.is_terminal() {
+        write!(stderr, "\r\x1b[2K{}/{kills}: {tally}", tally.kills)
+    } else if tally.kills.is_multiple_of(50) {
+        writeln!(stderr, "{}/{kills}: {tally}", tally.kills)
+    } else {
+        Ok(())
+    };
+}

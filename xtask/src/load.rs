@@ -1,0 +1,64 @@
+//! The program that works a server hard from outside, built and run for crash runs and benches.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::Result;
+
+use crate::process;
+
+/// The release builds of the server and of what works it.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) neap: PathBuf,
+    load: PathBuf,
+}
+
+impl Built {
+    /// Builds both.
+    pub(crate) fn new() -> Result<Self> {
+        let build = ["build", "--release", "--locked", "--quiet"];
+        let packages = ["--package", "neap", "--package", "neap-load"];
+        process::run(process::cargo().args(build).args(packages))?;
+        let release = process::root().join(Path::new("target/release"));
+        Ok(Self {
+            neap: release.join("neap"),
+            load: release.join("neap-load"),
+        })
+    }
+
+    /// What works the server, ready for its arguments.
+    pub(crate) fn load(&self) -> Command {
+        let mut command = Command::new(&self.load);
+        command.arg("--neap").arg(&self.neap);
+        command
+    }
+}
+
+/// `cargo xtask crash`; false if a promise was broken.
+pub(crate) fn crash(kills: usize, seed: Option<u64>) -> Result<bool> {
+    let built = Built::new()?;
+    let seed = seed.unwrap_or_else(any_seed).to_string();
+    let kills = kills.to_string();
+    let mut command = built.load();
+    let status = command
+        .args(["crash", "--kills", &kills, "--seed", &seed])
+        .status()?;
+    if !status.success() {
+        println!("again with: cargo xtask crash --kills {kills} --seed {seed}");
+    }
+    Ok(status.success())
+}
+
+/// Another one each time; it is printed, so that a run can be repeated.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "any number will do, and no product code sees it"
+)]
+fn any_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(1, |now| now.as_millis() as u64)
+}
