@@ -141,9 +141,14 @@ impl Chronicle {
         self.commits.iter()
     }
 
+    /// The resource under which objects of `resource` are stored.
+    pub(crate) fn stored<'a>(&'a self, resource: &'a str) -> &'a str {
+        self.aliases.get(resource).map_or(resource, String::as_str)
+    }
+
     fn indices(&self, resource: &str) -> &[usize] {
-        let stored = self.aliases.get(resource).map_or(resource, String::as_str);
-        self.resources.get(stored).map_or(&[], Vec::as_slice)
+        let indices = self.resources.get(self.stored(resource));
+        indices.map_or(&[], Vec::as_slice)
     }
 
     /// The commits of a resource after one revision and up to another.

@@ -131,7 +131,8 @@ impl Record {
         let mut judgement = Judgement::default();
         let commits = chronicle.map(by_key).unwrap_or_default();
         for (key, operations) in &self.operations {
-            let committed = commits.get(&(key.0.as_str(), key.1.as_str()));
+            let stored = chronicle.map_or(key.0.as_str(), |c| c.stored(&key.0));
+            let committed = commits.get(&(stored, key.1.as_str()));
             let committed = committed.map_or(&[][..], Vec::as_slice);
             judgement.violations.extend(contents(key, operations));
             if let Some(chronicle) = chronicle {
