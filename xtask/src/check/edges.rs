@@ -14,10 +14,10 @@ enum Allowed {
 use Allowed::{Everything, These};
 
 const KIT: Allowed = These(&["neap-kit"]);
-const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial"];
+const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracle"];
 
 /// The binary composes all; `pocket` knows nobody; areas meet in Kubernetes objects, never in code.
-const ARROWS: [Row; 14] = [
+const ARROWS: [Row; 15] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -34,11 +34,16 @@ const ARROWS: [Row; 14] = [
     ("neap-fleet", These(&["neap-kit", "neap-store"]), IN_PROCESS),
     ("neap-guest", KIT, IN_PROCESS),
     ("neap-idle", KIT, IN_PROCESS),
-    ("neap-trial", These(&["neap-pocket", "neap-kit"]), &[]),
+    (
+        "neap-trial",
+        These(&["neap-pocket", "neap-kit", "neap-oracle"]),
+        &[],
+    ),
     ("neap-store", These(&[]), &[]),
     ("neap-kit", These(&[]), IN_PROCESS),
-    ("neap-pocket", These(&[]), &[]),
     ("neap-load", These(&[]), &[]),
+    ("neap-pocket", These(&[]), &["neap-oracle"]),
+    ("neap-oracle", These(&[]), &[]),
     ("xtask", These(&[]), &[]),
 ];
 
@@ -96,6 +101,9 @@ mod tests {
             ("neap", "neap-pocket", false, true),
             ("neap-pocket", "neap-kit", false, false),
             ("neap-pocket", "neap", true, false),
+            ("neap-pocket", "neap-oracle", true, true),
+            ("neap-pocket", "neap-oracle", false, false),
+            ("neap-oracle", "neap-pocket", true, false),
             ("neap-fleet", "neap-store", false, true),
             ("neap-release", "neap-store", false, false),
             ("neap-release", "neap-farm", false, false),

@@ -1,0 +1,191 @@
+//! Random concurrent histories: clients that overlap, lose answers and streams, while history is
+//! compacted behind them. Everything they were told must be explained by what was committed.
+//!
+//! `NEAP_OPERATIONS` makes runs longer, `NEAP_SEED` repeats one.
+
+#[path = "support/chronicle.rs"]
+mod chronicle;
+#[path = "histories/client.rs"]
+mod client;
+#[path = "histories/draw.rs"]
+mod draw;
+#[path = "histories/kinds.rs"]
+mod kinds;
+#[path = "histories/trouble.rs"]
+mod trouble;
+#[path = "histories/watcher.rs"]
+mod watcher;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::Method;
+use neap_oracle::{Chronicle, Observer, Verdict, Watched};
+use neap_pocket::{Options, Pocket, Storage, environment::Environment};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use client::{Client, NAMESPACES};
+use draw::Draw;
+use trouble::Trouble;
+use watcher::Watcher;
+
+const CLIENTS: u64 = 8;
+
+struct Run {
+    seed: u64,
+    operations: usize,
+    storage: Storage,
+    /// The longest wait around an access.
+    wait: Duration,
+    /// The shortest time between compactions.
+    compaction: Duration,
+    /// A stream that was silent for so long has no more to say.
+    silence: Duration,
+}
+
+fn asked(name: &str, usual: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+impl Run {
+    async fn go(self) -> Verdict {
+        println!(
+            "NEAP_SEED={} NEAP_OPERATIONS={}",
+            self.seed, self.operations
+        );
+        let mut options = Options::new(Environment::rehearsal(self.seed));
+        options.storage = self.storage;
+        let pocket = Pocket::open(options).await.unwrap();
+        let observer = Observer::new();
+        furnish(&pocket).await;
+        let trouble = Trouble::new(self.seed ^ 1, self.wait);
+        let view = pocket.view(Some(Arc::new(trouble)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut watchers = JoinSet::new();
+        let mut clients = JoinSet::new();
+        for i in 0..CLIENTS {
+            let service = pocket.service_over(view.clone());
+            let service = Watched::new(service, &observer, &format!("client {i}"));
+            let mut watcher = Watcher {
+                service: service.clone(),
+                draw: Draw::new(self.seed ^ (i << 8) ^ 2),
+                patience: Duration::from_millis(1500),
+                expired: 0,
+                resumed: 0,
+                marks: 0,
+            };
+            let (stopped, silence) = (stop.clone(), self.silence);
+            watchers.spawn(async move {
+                let open = watcher.run(&stopped, silence).await;
+                (open, [watcher.expired, watcher.resumed, watcher.marks])
+            });
+            let (observer, operations) = (observer.clone(), self.operations);
+            let mut client = Client::new(service, self.seed ^ (i << 8) ^ 3);
+            clients.spawn(async move {
+                while observer.operations() < operations {
+                    client.step().await;
+                }
+                client.answers
+            });
+        }
+        let mut chronicle = Chronicle::after(0);
+        let mut draw = Draw::new(self.seed ^ 4);
+        let mut answers: BTreeMap<_, usize> = BTreeMap::new();
+        while !clients.is_empty() {
+            let until = self
+                .compaction
+                .mul_f64(1.0 + draw.below(100) as f64 / 100.0);
+            match tokio::time::timeout(until, clients.join_next()).await {
+                Ok(Some(done)) => {
+                    for (answer, count) in done.unwrap() {
+                        *answers.entry(answer).or_default() += count;
+                    }
+                }
+                _ => compact(&pocket, &mut chronicle, draw.below(40)),
+            }
+        }
+        stop.store(true, Ordering::SeqCst);
+        let watched = watchers.join_all().await;
+        let told: [usize; 3] =
+            std::array::from_fn(|i| watched.iter().map(|(_, told)| told[i]).sum());
+        chronicle::read_on(&mut chronicle, pocket.store());
+        chronicle.compacted(pocket.store().oldest());
+        observer.had_time_for(chronicle.last());
+        let verdict = observer.judge(&chronicle);
+        println!("{verdict}expired, resumed, bookmarks: {told:?}\n{answers:?}");
+        assert!(told.iter().all(|count| *count > 0), "void: {told:?}");
+        assert!(verdict.operations >= self.operations, "void: {verdict}");
+        for answer in [
+            ("put", 409),
+            ("create", 409),
+            ("get", 404),
+            ("delete", 409),
+            ("list", 410),
+        ] {
+            assert!(answers.contains_key(&answer), "void: no {answer:?}");
+        }
+        pocket.close();
+        assert_eq!(verdict.foreign, 0);
+        verdict.or_panic()
+    }
+}
+
+fn compact(pocket: &Pocket, chronicle: &mut Chronicle, kept: u64) {
+    chronicle::read_on(chronicle, pocket.store());
+    pocket
+        .store()
+        .compact(chronicle.last().saturating_sub(kept));
+    chronicle.compacted(pocket.store().oldest());
+}
+
+async fn furnish(pocket: &Pocket) {
+    let unseen = Observer::new();
+    let mut client = Client::new(Watched::new(pocket.service(), &unseen, "furnisher"), 0);
+    for namespace in NAMESPACES {
+        let object = json!({"metadata": {"name": namespace}});
+        let post = (Method::POST, "create");
+        let (status, _) = client.send(post, "/api/v1/namespaces", Some(object)).await;
+        assert!(status.is_success());
+    }
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let definition = Some(kinds::definition());
+    let (status, body) = client
+        .send((Method::POST, "create"), definitions, definition)
+        .await;
+    assert!(status.is_success(), "{body}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_clients_are_told_happened_in_memory() {
+    let run = Run {
+        seed: asked("NEAP_SEED", 7),
+        operations: asked("NEAP_OPERATIONS", 4000) as usize,
+        storage: Storage::Memory(0),
+        wait: Duration::from_millis(4),
+        compaction: Duration::from_millis(100),
+        silence: Duration::from_secs(5),
+    };
+    let _ = run.go().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_clients_are_told_happened_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run {
+        seed: asked("NEAP_SEED", 8),
+        operations: asked("NEAP_OPERATIONS", 4000) as usize,
+        storage: Storage::Folder(folder.path().into()),
+        wait: Duration::from_millis(1),
+        compaction: Duration::from_millis(20),
+        silence: Duration::from_millis(500),
+    };
+    let _ = run.go().await;
+}
