@@ -88,6 +88,7 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
+        check_home(&served, &request)?;
         let reply = if request.target.subresource.is_some() {
             self.subresource(&request, &served).await
         } else {
@@ -145,6 +146,20 @@ impl Machine {
         let bucket = &served.resource.bucket;
         let turn = self.turns.lock().entry(bucket.clone()).or_default().clone();
         Some(turn.lock_owned().await)
+    }
+}
+
+/// Without their namespace, objects that live in one can be listed and watched, and no more.
+fn check_home(served: &Served, request: &Request) -> Result<()> {
+    if !served.resource.namespaced || !request.target.namespace.is_empty() {
+        return Ok(());
+    }
+    match request.verb {
+        _ if !request.target.name.is_empty() => Err(registry::missing()),
+        Verb::List | Verb::Watch => Ok(()),
+        // A review that speaks of namespaces is not in one.
+        Verb::Create if served.is_review() => Ok(()),
+        _ => Err(ApiError::method_not_allowed()),
     }
 }
 

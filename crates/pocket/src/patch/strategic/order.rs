@@ -98,12 +98,11 @@ pub(super) fn arrange(
     list
 }
 
+/// What the client brings that was nowhere before comes first.
 fn stays_in_front(server: Option<usize>, client: Option<usize>) -> bool {
-    match (server, client) {
-        (Some(server), Some(client)) => server <= client,
-        (Some(_), None) => true,
-        (None, _) => false,
-    }
+    server
+        .zip(client)
+        .is_some_and(|(server, client)| server <= client)
 }
 
 /// Merges a list whose order the patch sets with `$setElementOrder`.

@@ -99,7 +99,7 @@ fn scalars_leave_a_list() {
     let patch = json!({"metadata": {
         "$deleteFromPrimitiveList/finalizers": ["a", "zz"], "finalizers": ["d"],
     }});
-    let expected = json!({"metadata": {"finalizers": ["b", "c", "d"]}});
+    let expected = json!({"metadata": {"finalizers": ["d", "b", "c"]}});
     assert_eq!(patched("core.v1.Pod", live, patch.clone()), expected);
     let none = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}});
     assert_eq!(
@@ -142,7 +142,7 @@ fn the_order_of_elements_may_be_set() {
             vec!["a", "b"],
             vec!["c"],
             vec!["c", "a"],
-            vec!["b", "c", "a"],
+            vec!["c", "a", "b"],
         ),
         (
             vec!["a", "s", "b"],
@@ -154,7 +154,7 @@ fn the_order_of_elements_may_be_set() {
             vec!["s", "a"],
             vec!["n"],
             vec!["n", "a"],
-            vec!["s", "n", "a"],
+            vec!["n", "s", "a"],
         ),
         (
             vec!["a", "s1", "b", "s2"],
@@ -182,7 +182,7 @@ fn the_order_of_scalars_may_be_set() {
         "$deleteFromPrimitiveList/finalizers": ["a"],
         "finalizers": ["c"],
     }});
-    let expected = json!({"metadata": {"finalizers": ["s", "c", "b"]}});
+    let expected = json!({"metadata": {"finalizers": ["c", "b", "s"]}});
     assert_eq!(patched("core.v1.Pod", live, patch), expected);
 }
 
