@@ -97,6 +97,7 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
+        check_home(&served, &request)?;
         let reply = if request.target.subresource.is_some() {
             self.subresource(&request, &served).await
         } else {
@@ -165,6 +166,17 @@ impl Machine {
 
 /// Held by the one who may write a resource.
 pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
+/// Without their namespace, objects that live in one can be listed and watched, and no more.
+fn check_home(served: &Served, request: &Request) -> Result<()> {
+    if !served.resource.namespaced || !request.target.namespace.is_empty() {
+        return Ok(());
+    }
+    match request.verb {
+        _ if !request.target.name.is_empty() => Err(registry::missing()),
+        Verb::List | Verb::Watch => Ok(()),
+        _ => Err(ApiError::method_not_allowed()),
+    }
+}
 
 impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

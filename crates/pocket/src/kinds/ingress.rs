@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Rules, Traits,
     field_rules::obeys,
-    fields::{is_set, list, number, set, text},
+    fields::{fill, is_set, list, number, set, text},
     names,
     path::Path,
 };
@@ -19,6 +19,11 @@ const FORBIDDEN_AT_END: [&str; 2] = ["/..", "/."];
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 pub(super) const RULES: Rules = Rules {
+    default: |object| {
+        if let Some(status) = object.get_mut("status") {
+            fill(status, "loadBalancer", json!({}));
+        }
+    },
     prepare_create: |object, _| set(object, "status", json!({"loadBalancer": {}})),
     validate,
     warnings: |_| {

@@ -40,6 +40,9 @@ pub(super) const RULES: Rules = Rules {
 };
 
 fn default(service: &mut Value) {
+    if let Some(status) = service.get_mut("status") {
+        fill(status, "loadBalancer", json!({}));
+    }
     let Some(spec) = filled(service, "spec") else {
         return;
     };

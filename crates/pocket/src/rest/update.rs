@@ -268,7 +268,9 @@ fn keep_for_status(served: &Served, new: &mut Value, old: &Value) {
     *new = Value::Null;
     let [status, metadata] = changed;
     if let Some(fields) = kept.as_object_mut() {
-        match status {
+        // A built-in kind has a status even when nothing is in it.
+        let none = (!served.is_custom()).then(|| Value::Object(serde_json::Map::new()));
+        match status.or(none) {
             Some(status) => fields.insert("status".into(), status),
             None => fields.remove("status"),
         };

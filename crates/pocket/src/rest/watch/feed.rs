@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use futures::{FutureExt, Stream, stream};
+use futures::{FutureExt, Stream, StreamExt, stream};
 
 use super::Lines;
 use crate::{
@@ -83,6 +83,7 @@ impl Feed {
             let chunk = feed.next().await?;
             Some((chunk, feed))
         })
+        .fuse()
     }
 
     async fn next(&mut self) -> Option<Bytes> {
@@ -97,8 +98,7 @@ impl Feed {
             }
             // A watch that always has something to say must end too.
             if (&mut self.end).now_or_never().is_some() {
-                self.ended = true;
-                self.mark(&mut chunk);
+                self.finish(&mut chunk);
             } else if !self.take(&mut chunk) && !self.ended {
                 self.wait(&mut chunk).await;
             }
@@ -159,15 +159,19 @@ impl Feed {
         tokio::select! {
             biased;
             () = self.cursor.changed() => {}
-            () = &mut self.end => {
-                self.ended = true;
-                self.mark(chunk);
-            }
+            () = &mut self.end => self.finish(chunk),
             () = &mut self.tick => {
                 self.tick = self.lines.clock().sleep(BOOKMARK_EVERY);
                 self.mark(chunk);
             }
         }
+    }
+
+    /// Queues what has happened until now as the last that is sent.
+    fn finish(&mut self, chunk: &mut BytesMut) {
+        self.ended = true;
+        self.take(chunk);
+        self.mark(chunk);
     }
 
     /// Tells how far the watch has come, if it has come any further. Changes of other resources
