@@ -65,7 +65,6 @@ impl Machine {
         let dropped = served.conform(&mut value)?;
         report(request.unknown_fields()?, &dropped, &duplicates, warnings)?;
         check_place(request, served, &mut value)?;
-        served.check_alias(&mut value)?;
         Ok(value)
     }
 }

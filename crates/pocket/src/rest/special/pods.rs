@@ -13,7 +13,7 @@ use crate::{
         create::Booking,
         delete::DeleteOptions,
         registry::missing,
-        update::{Part, Proposal},
+        update::{BINDING, Proposal},
     },
     runtime::LogOptions,
     status::{ApiError, Result},
@@ -43,7 +43,7 @@ impl Machine {
         self.modify(
             request,
             served,
-            Part::Other("binding"),
+            BINDING,
             &mut Vec::new(),
             change,
         )
