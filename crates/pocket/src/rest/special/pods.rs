@@ -40,14 +40,8 @@ impl Machine {
                 booking: Booking::Done,
             })
         };
-        self.modify(
-            request,
-            served,
-            BINDING,
-            &mut Vec::new(),
-            change,
-        )
-        .await?;
+        self.modify(request, served, BINDING, &mut Vec::new(), change)
+            .await?;
         Ok(Reply::value(StatusCode::CREATED, &success()))
     }
 
