@@ -98,14 +98,17 @@ impl Housekeeper {
         self.seen = revision;
         self.graph = Graph::default();
         let now = self.machine.environment.clock.now();
+        let known = self.expiry.known();
         for (resource, path, object) in objects {
             let place = (resource, path);
             let owned = self.graph.note(&place, Some(&object));
             if owned || duties(&place, &object) || self.is_homeless(&place) {
                 self.queue.insert(place.clone());
             }
-            self.expiry
-                .note(&self.machine, &place, object.revision(), now);
+            if !known.contains(&object.revision()) {
+                self.expiry
+                    .note(&self.machine, &place, object.revision(), now);
+            }
         }
     }
 

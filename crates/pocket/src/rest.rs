@@ -108,10 +108,6 @@ impl Machine {
 
     async fn main(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         served.check_verb(request.verb)?;
-        let everywhere = served.resource.namespaced && request.target.namespace.is_empty();
-        if everywhere && !matches!(request.verb, Verb::List | Verb::Watch) {
-            return Err(ApiError::method_not_allowed());
-        }
         match request.verb {
             Verb::Get => self.get(request, served).await,
             Verb::List => self.list(request, served).await,

@@ -1,6 +1,9 @@
 //! Objects with a lifetime: gone a while after their last write.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 
@@ -10,7 +13,7 @@ use crate::rest::Machine;
 /// Writes of resources whose objects expire, oldest first, by resource.
 #[derive(Debug, Default)]
 pub(super) struct Expiry {
-    writes: BTreeMap<std::sync::Arc<str>, VecDeque<(Timestamp, Place, u64)>>,
+    writes: BTreeMap<Arc<str>, VecDeque<(Timestamp, Place, u64)>>,
 }
 
 impl Expiry {
@@ -20,6 +23,12 @@ impl Expiry {
             let writes = self.writes.entry(place.0.clone()).or_default();
             writes.push_back((at, place.clone(), revision));
         }
+    }
+
+    /// The writes that are known, so that looking at everything again prolongs no life.
+    pub(super) fn known(&self) -> HashSet<u64> {
+        let writes = self.writes.values().flatten();
+        writes.map(|(_, _, revision)| *revision).collect()
     }
 
     /// Writes whose time is over. If the object is still at that revision, it goes.

@@ -124,6 +124,9 @@ fn check_texts(event: &Value, note: &str, problems: &mut Problems) {
 }
 
 fn validate_new_style(event: &Value, problems: &mut Problems) {
+    if is_empty(event.get("eventTime")) {
+        problems.required("eventTime", "");
+    }
     check_reporter(event, "reportingController", problems);
     check_texts(event, "note", problems);
     let kind = text(event, "type");

@@ -52,6 +52,7 @@ impl Machine {
         served.check_not_ending()?;
         self.stamp(served, request, &mut value)?;
         let generated = self.name(&mut value);
+        served.check_alias(&mut value)?;
         served.to_storage(&mut value);
         served.default(&mut value);
         served.drop_status(&mut value);

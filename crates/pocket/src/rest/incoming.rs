@@ -75,7 +75,6 @@ impl Machine {
             }
         });
         check_place(request, served, &mut value)?;
-        served.check_alias(&mut value)?;
         Ok(value)
     }
 }

@@ -26,6 +26,9 @@ pub(crate) enum Part {
     Other(&'static str),
 }
 
+/// The part of a pod that a binding changes.
+pub(crate) const BINDING: Part = Part::Other("binding");
+
 impl Part {
     /// The name under which managed fields of this endpoint are booked.
     pub(crate) fn subresource(self) -> Option<&'static str> {
@@ -172,11 +175,16 @@ impl Machine {
         new: &Value,
         old: &Value,
     ) -> Result<()> {
+        if part == BINDING {
+            // Everything else is fixed, and what may be bound was decided already.
+            return Ok(());
+        }
         let mut problems = Problems::new();
         if part == Part::Status {
             served.validate_status(new, old, &mut problems);
         } else {
             served.validate(new, Some(old), &mut problems);
+            served.check_alias_change(new, old, &mut problems);
         }
         served.refuse(name, &problems)
     }
@@ -198,7 +206,7 @@ fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
     if part == Part::Main {
         (served.rules().prepare_update)(new, old);
     }
-    let counts = served.traits().generation && part != Part::Status;
+    let counts = served.traits().generation && part != Part::Status && part != BINDING;
     if counts && metadata::wanted_state_differs(new, old, served.has_status()) {
         metadata::bump_generation(new);
     }

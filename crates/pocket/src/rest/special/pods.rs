@@ -13,7 +13,7 @@ use crate::{
         create::Booking,
         delete::DeleteOptions,
         registry::missing,
-        update::{Part, Proposal},
+        update::{BINDING, Proposal},
     },
     runtime::LogOptions,
     status::{ApiError, Result},
@@ -40,14 +40,8 @@ impl Machine {
                 booking: Booking::Done,
             })
         };
-        self.modify(
-            request,
-            served,
-            Part::Other("binding"),
-            &mut Vec::new(),
-            change,
-        )
-        .await?;
+        self.modify(request, served, BINDING, &mut Vec::new(), change)
+            .await?;
         Ok(Reply::value(StatusCode::CREATED, &success()))
     }
 

@@ -60,7 +60,18 @@ impl Served {
         }
     }
 
-    /// Rules on the form of an API that is stored as another.
+    /// Rules on a change in the form of an API that is stored as another. Both are as stored.
+    pub fn check_alias_change(&self, new: &Value, old: &Value, problems: &mut Problems) {
+        if let Shape::BuiltIn {
+            alias: Some(alias), ..
+        } = &self.shape
+        {
+            let shown = |value: &Value| (alias.show)(value.clone());
+            (alias.rules.validate_update)(&shown(new), &shown(old), problems);
+        }
+    }
+
+    /// Rules on a new object in the form of an API that is stored as another.
     pub fn check_alias(&self, value: &mut Value) -> Result<()> {
         let Shape::BuiltIn {
             alias: Some(alias), ..
