@@ -67,8 +67,10 @@ impl Cluster {
         })
     }
 
-    /// Writes a file that later commands know by its name.
+    /// Writes a YAML file that later commands know by its name.
     pub(crate) fn file(&self, name: &str, text: &str) {
+        // Older releases take what begins with a brace for JSON.
+        let text = format!("---\n{text}");
         fs::write(self.folder.path().join(name), text).unwrap();
     }
 
