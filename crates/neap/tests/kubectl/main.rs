@@ -1,0 +1,23 @@
+//! kubectl, as its users type it, against `neap up`.
+//!
+//! One server per test. Texts that differ between releases of kubectl are only matched where they
+//! agree. Nothing here runs pods or workloads: what needs that (`rollout status`, `rollout undo`,
+//! `logs`, `exec`) is only asked to fail in words that a person understands.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
+mod absent;
+mod apply;
+mod change;
+mod cluster;
+mod create;
+mod custom;
+mod delete;
+mod describe;
+mod manifests;
+mod read;
+mod watch;
