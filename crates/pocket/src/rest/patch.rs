@@ -107,6 +107,7 @@ impl Machine {
             .is_none_or(|head| head.object.is_none())
         {
             if part != Part::Main {
+                self.settle_head(served, &request.target.path()).await?;
                 return Err(served.not_found(&request.target.name));
             }
             if !metadata::text(&config, "uid").is_empty() {

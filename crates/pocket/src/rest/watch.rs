@@ -33,6 +33,8 @@ enum Start {
     StateThenMark,
     /// With the first change after this revision.
     After(u64),
+    /// With the next change.
+    Now,
 }
 
 impl Machine {
@@ -48,6 +50,7 @@ impl Machine {
         let mut initial = Vec::new();
         let revision = match start {
             Start::After(revision) => revision,
+            Start::Now => self.view.revision(),
             Start::State | Start::StateThenMark => {
                 let listed = self.snapshot(request, served, &selection).await?;
                 initial = listed.objects;
@@ -106,7 +109,7 @@ fn start(request: &Request) -> Result<Start> {
     }
     match request.revision("watch")? {
         Some(revision) => Ok(Start::After(revision)),
-        None if wants_state => Ok(Start::After(0)),
+        None if wants_state => Ok(Start::Now),
         None => Ok(Start::State),
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use futures::{Stream, stream};
+use futures::{FutureExt, Stream, stream};
 
 use super::Lines;
 use crate::{
@@ -93,6 +93,11 @@ impl Feed {
             if self.ended {
                 return None;
             }
+            // On a busy resource there is always a change, and what is due must not wait for a lull.
+            self.keep_time(&mut chunk);
+            if !chunk.is_empty() || self.ended {
+                continue;
+            }
             match self.cursor.take() {
                 Ok(events) if events.is_empty() => self.wait(&mut chunk).await,
                 Ok(events) => self.items.extend(events.into_iter().map(Item::Event)),
@@ -141,15 +146,28 @@ impl Feed {
         tokio::select! {
             biased;
             () = self.cursor.changed() => {}
-            () = &mut self.end => {
-                self.ended = true;
-                self.mark(chunk);
-            }
-            () = &mut self.tick => {
-                self.tick = self.lines.clock().sleep(BOOKMARK_EVERY);
-                self.mark(chunk);
-            }
+            () = &mut self.end => self.end(chunk),
+            () = &mut self.tick => self.tick(chunk),
         }
+    }
+
+    /// Does what is due, without waiting. Everything that was taken has been rendered.
+    fn keep_time(&mut self, chunk: &mut BytesMut) {
+        if (&mut self.end).now_or_never().is_some() {
+            self.end(chunk);
+        } else if (&mut self.tick).now_or_never().is_some() {
+            self.tick(chunk);
+        }
+    }
+
+    fn end(&mut self, chunk: &mut BytesMut) {
+        self.ended = true;
+        self.mark(chunk);
+    }
+
+    fn tick(&mut self, chunk: &mut BytesMut) {
+        self.tick = self.lines.clock().sleep(BOOKMARK_EVERY);
+        self.mark(chunk);
     }
 
     /// Tells how far the watch has come, if it has come any further.
