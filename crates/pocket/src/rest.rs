@@ -149,6 +149,15 @@ impl Machine {
             .map_err(|e| broken(&e))
     }
 
+    /// Waits until nobody can take back the newest state of an object any more: who is refused
+    /// because of it must find it when looking.
+    pub(crate) async fn settle_head(&self, served: &Served, path: &str) -> Result<()> {
+        match self.head(served, path) {
+            Some(head) => self.settled(head.revision).await,
+            None => Ok(()),
+        }
+    }
+
     /// Waits for this resource's turn, if its rules look at other objects.
     pub(crate) async fn turn(&self, served: &Served) -> Option<Turn> {
         if served.rules().admit.is_none() && !served.is_definition() {

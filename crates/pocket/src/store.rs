@@ -200,12 +200,27 @@ impl Store {
 
     /// Returns once everything up to `revision` is committed.
     pub async fn settled(&self, revision: u64) -> Result<(), Error> {
+        self.reached(|| self.revision() >= revision).await
+    }
+
+    /// Returns once a commit, or something else that readers are woken for, has made `is_there`
+    /// true.
+    ///
+    /// The state is looked at between wakes, never inside of one: a writer holds the state's lock
+    /// while it wakes readers, so a reader that held the wake and asked for the state would stop
+    /// both for ever.
+    pub(crate) async fn reached(&self, is_there: impl Fn() -> bool) -> Result<(), Error> {
         let mut committed = self.shared.committed.subscribe();
-        let seen = committed.wait_for(|&at| at >= revision || self.broken().is_some());
-        let _ = seen.await;
-        match self.broken() {
-            Some(cause) if self.revision() < revision => Err(Error::Broken(cause)),
-            _ => Ok(()),
+        loop {
+            committed.borrow_and_update();
+            if is_there() {
+                return Ok(());
+            }
+            if let Some(cause) = self.broken() {
+                return Err(Error::Broken(cause));
+            }
+            // The sender lives as long as the store.
+            let _ = committed.changed().await;
         }
     }
 

@@ -1,5 +1,8 @@
 //! A kube client with no socket, under a paused clock.
 
+#[path = "support/chronicle.rs"]
+mod chronicle;
+
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt};
@@ -8,15 +11,32 @@ use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
+use neap_oracle::{Observer, Watched};
 use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::json;
 
-async fn client() -> (Pocket, Client) {
+/// A server whose every answer is judged when the test ends.
+struct Judged {
+    pocket: Pocket,
+    observer: Observer,
+}
+
+impl Drop for Judged {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let verdict = self.observer.finish(&chronicle::chronicle(&self.pocket));
+            assert!(verdict.operations > 0, "nothing was judged");
+        }
+    }
+}
+
+async fn client() -> (Judged, Client) {
     let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
         .await
         .unwrap();
-    let client = Client::new(pocket.service(), "default");
-    (pocket, client)
+    let observer = Observer::new();
+    let client = Client::new(Watched::new(pocket.service(), &observer, "test"), "default");
+    (Judged { pocket, observer }, client)
 }
 
 fn map(name: &str, value: &str) -> ConfigMap {
@@ -25,7 +45,7 @@ fn map(name: &str, value: &str) -> ConfigMap {
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_created_read_changed_and_deleted() {
-    let (_pocket, client) = client().await;
+    let (_judged, client) = client().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let created = maps
         .create(&PostParams::default(), &map("x", "1"))
@@ -61,7 +81,7 @@ async fn objects_are_created_read_changed_and_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_sees_every_change_in_order() {
-    let (_pocket, client) = client().await;
+    let (_judged, client) = client().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let start = maps
         .list(&ListParams::default())
@@ -104,7 +124,7 @@ async fn a_watch_sees_every_change_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_is_furnished_and_ends_empty() {
-    let (_pocket, client) = client().await;
+    let (_judged, client) = client().await;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
     namespaces

@@ -109,8 +109,6 @@ pub(super) fn linearize(operations: &[Operation]) -> Result<(), Stuck> {
 
 struct Search<'a> {
     operations: &'a [Operation],
-    /// Results of writes whose answers arrived.
-    told: HashSet<u64>,
     timeline: Timeline,
     tried: HashSet<(u128, Model)>,
     /// The order so far: calls, each with the state before it.
@@ -125,12 +123,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(operations: &'a [Operation]) -> Self {
-        let told = operations.iter().filter_map(|o| match o.outcome {
-            Outcome::Created(revision) | Outcome::Written(revision) => Some(revision),
-            _ => None,
-        });
         Self {
-            told: told.collect(),
             timeline: Timeline::new(operations),
             tried: HashSet::new(),
             taken: Vec::new(),
@@ -164,8 +157,7 @@ impl<'a> Search<'a> {
     fn take(&mut self, call: usize) -> bool {
         let index = self.timeline.0[call].operation;
         let operation = &self.operations[index];
-        let told = |revision| self.told.contains(&revision);
-        let Some(next) = self.state.step(operation, told) else {
+        let Some(next) = self.state.step(operation) else {
             return false;
         };
         let grown = self.set ^ mark(index);

@@ -11,65 +11,64 @@ pub(super) enum Model {
     Present(u64),
     /// There, at a revision newer than this that nobody was told: a lost answer's write.
     Untold(u64),
+    /// One of `Absent` and `Untold`: a lost write or delete may remove an object, and may leave it
+    /// there because of a finalizer.
+    Either(u64),
 }
 
-use Model::{Absent, Present, Untold};
+use Model::{Absent, Either, Present, Untold};
 
 impl Model {
     /// The state after an operation, or nothing if it cannot happen now.
-    ///
-    /// `told` says whether a revision is the result of a write whose answer arrived, and so cannot
-    /// be that of a lost one.
-    pub(super) fn step(self, operation: &Operation, told: impl Fn(u64) -> bool) -> Option<Self> {
+    pub(super) fn step(self, operation: &Operation) -> Option<Self> {
+        if let Either(last) = self {
+            let (absent, untold) = (Absent(last).step(operation), Untold(last).step(operation));
+            return union(absent, untold);
+        }
+        let action = operation.action;
         match operation.outcome {
-            Outcome::Found(revision) => self.seen(revision, told),
+            Outcome::Found(revision) => self.seen(revision),
             Outcome::Created(revision) => match self {
                 Absent(last) if revision > last => Some(Present(revision)),
                 _ => None,
             },
-            Outcome::Written(revision) => self.written(operation.action, revision, told),
-            Outcome::Gone => self
-                .expected(operation.action, told)
-                .map(|now| Absent(now.newest())),
+            Outcome::Written(revision) => self.expected(action)?.written(revision),
+            Outcome::Gone => self.expected(action).map(|now| Absent(now.newest())),
             Outcome::NotFound => matches!(self, Absent(_)).then_some(self),
             Outcome::Exists => (!matches!(self, Absent(_))).then_some(self),
-            Outcome::Conflict => self.conflict(operation.action),
-            Outcome::Unknown => self.lost(operation.action, told),
+            Outcome::Conflict => self.conflict(action),
+            Outcome::Unknown => self.lost(action),
         }
     }
 
     fn newest(self) -> u64 {
         match self {
-            Absent(last) | Present(last) | Untold(last) => last,
+            Absent(last) | Present(last) | Untold(last) | Either(last) => last,
         }
     }
 
     /// The object is seen at a revision.
-    fn seen(self, revision: u64, told: impl Fn(u64) -> bool) -> Option<Self> {
+    fn seen(self, revision: u64) -> Option<Self> {
         match self {
             Present(now) if now == revision => Some(self),
-            Untold(last) if revision > last && !told(revision) => Some(Present(revision)),
+            Untold(last) if revision > last => Some(Present(revision)),
             _ => None,
         }
     }
 
     /// The object is there, at the revision that the action expects, if it expects one.
-    fn expected(self, action: Action, told: impl Fn(u64) -> bool) -> Option<Self> {
+    fn expected(self, action: Action) -> Option<Self> {
         match (action.expected(), self) {
             (_, Absent(_)) => None,
             (None, there) => Some(there),
-            (Some(expected), there) => there.seen(expected, told),
+            (Some(expected), there) => there.seen(expected),
         }
     }
 
-    fn written(self, action: Action, revision: u64, told: impl Fn(u64) -> bool) -> Option<Self> {
-        match self.expected(action, &told)? {
-            // Nothing needed to change.
-            Present(now) if now == revision => Some(Present(revision)),
-            Untold(last) if revision > last && !told(revision) => Some(Present(revision)),
-            there if revision > there.newest() => Some(Present(revision)),
-            _ => None,
-        }
+    /// An answer with the revision that was there says that nothing needed to change.
+    fn written(self, revision: u64) -> Option<Self> {
+        let same = self == Present(revision);
+        (same || revision > self.newest()).then_some(Present(revision))
     }
 
     fn conflict(self, action: Action) -> Option<Self> {
@@ -84,16 +83,24 @@ impl Model {
     }
 
     /// The effect of an operation whose answer was lost, had it happened.
-    fn lost(self, action: Action, told: impl Fn(u64) -> bool) -> Option<Self> {
+    fn lost(self, action: Action) -> Option<Self> {
         match (action, self) {
-            (Action::Get, _) => None,
             (Action::Create, Absent(last)) => Some(Untold(last)),
-            (Action::Create, _) => None,
             // An apply makes what is not there.
             (Action::Write { expected: None, .. }, Absent(last)) => Some(Untold(last)),
-            (Action::Write { .. }, there) => Some(Untold(there.expected(action, told)?.newest())),
-            (Action::Delete { .. }, there) => Some(Absent(there.expected(action, told)?.newest())),
+            (Action::Write { .. } | Action::Delete { .. }, there) => {
+                Some(Either(there.expected(action)?.newest()))
+            }
+            (Action::Get | Action::Create, _) => None,
         }
+    }
+}
+
+fn union(one: Option<Model>, other: Option<Model>) -> Option<Model> {
+    match (one, other) {
+        (None, only) | (only, None) => only,
+        (Some(one), Some(other)) if one == other => Some(one),
+        (Some(one), Some(other)) => Some(Either(one.newest().min(other.newest()))),
     }
 }
 

@@ -146,10 +146,12 @@ fn a_lost_answer_may_or_may_not_have_happened() {
         (WRITE, vec![Found(1), Found(5)], true),
         (WRITE, vec![Found(5), Found(1)], false),
         (WRITE, vec![Found(5), Found(6)], false),
-        (WRITE, vec![NotFound], false),
+        (WRITE, vec![NotFound, Found(5)], false),
+        (DELETE, vec![Found(5)], true),
         (DELETE, vec![Found(1), NotFound], true),
         (DELETE, vec![NotFound, Found(1)], false),
         (Create, vec![NotFound], false),
+        (Get, vec![NotFound], false),
     ] {
         let mut operations = vec![operation(0, 1, Create, Created(1)), lost(action)];
         operations.extend((0..).zip(&reads).map(|(i, read)| {
@@ -161,12 +163,13 @@ fn a_lost_answer_may_or_may_not_have_happened() {
 }
 
 #[test]
-fn a_lost_write_does_not_explain_what_another_wrote() {
+fn a_lost_write_does_not_explain_what_was_created_later() {
     assert!(!holds(&[
         operation(0, 1, Create, Created(1)),
         operation(2, u64::MAX, WRITE, Unknown),
         operation(3, 4, Get, Found(7)),
-        operation(5, 6, WRITE, Written(7)),
+        operation(5, 6, DELETE, Gone),
+        operation(7, 8, Create, Created(7)),
     ]));
 }
 

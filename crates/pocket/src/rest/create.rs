@@ -115,7 +115,7 @@ impl Machine {
             .head(served, &place)
             .is_some_and(|head| head.object.is_some())
         {
-            return Err(served.already_exists(metadata::text(value, "name")));
+            return self.taken(served, &place, value).await;
         }
         Ok(Arc::new(Object::unstored(value)))
     }
@@ -158,9 +158,7 @@ impl Machine {
 
     /// The name is taken; said only once whoever took it cannot lose it any more.
     async fn taken(&self, served: &Served, place: &str, value: &Value) -> Result<Arc<Object>> {
-        if let Some(head) = self.head(served, place) {
-            self.settled(head.revision).await?;
-        }
+        self.settle_head(served, place).await?;
         Err(served.already_exists(metadata::text(value, "name")))
     }
 

@@ -137,10 +137,10 @@ impl Machine {
             return Ok(());
         }
         let patience = self.environment.clock.sleep(PATIENCE);
-        let settled = self.settled(revision);
+        let shown = self.view.shows(revision);
         tokio::select! {
             biased;
-            result = settled => result,
+            result = shown => result.map_err(|error| super::broken(&error)),
             () = patience => Err(too_new(revision, self.view.revision())),
         }
     }

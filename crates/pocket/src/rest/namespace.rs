@@ -18,10 +18,12 @@ impl Machine {
         let namespace = &request.target.namespace;
         // The newest state counts, not a lagging view: a namespace that is going takes no more.
         let head = self.view.store().head(NAMESPACES, namespace);
+        if let Some(head) = &head {
+            self.settled(head.revision).await?;
+        }
         let Some(object) = head.and_then(|head| head.object) else {
             return Err(ApiError::not_found("", "namespaces", namespace));
         };
-        self.settled(object.revision()).await?;
         if object.metadata().deletion_timestamp.is_none() {
             return Ok(());
         }

@@ -112,8 +112,17 @@ impl View {
     pub fn set_lag(&self, events: usize) {
         self.lag.store(events, Ordering::Relaxed);
         // Whoever waits for a change must look again: there may be more to see now.
-        let state = self.store.shared.state.read();
-        state.wake_all();
+        self.store.shared.state.read().wake_all();
+        self.store.shared.committed.send_modify(|_| {});
+    }
+
+    pub(super) fn lags(&self) -> bool {
+        self.lag.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns once this view shows what happened up to `revision`.
+    pub async fn shows(&self, revision: u64) -> Result<(), Error> {
+        self.store.reached(|| self.revision() >= revision).await
     }
 
     /// The store behind the view.

@@ -17,12 +17,15 @@ pub struct Cursor {
     resource: Arc<str>,
     revision: u64,
     wake: wake::Receiver<u64>,
+    /// Commits of all resources.
+    committed: wake::Receiver<u64>,
 }
 
 impl Cursor {
     pub(super) fn new(view: View, resource: &str, revision: u64) -> Self {
         let wake = view.store().shared.state.write().subscribe(resource);
         Self {
+            committed: view.store().committed(),
             view,
             resource: resource.into(),
             revision,
@@ -39,6 +42,7 @@ impl Cursor {
     pub fn take(&mut self) -> Result<Vec<Arc<Event>>, Error> {
         // Seen before reading, so that a change in between wakes the next wait.
         self.wake.borrow_and_update();
+        self.committed.borrow_and_update();
         let state = self.view.store().shared.state.read();
         let until = self.view.revision_in(&state);
         let oldest = state.known_from(&self.resource);
@@ -59,9 +63,18 @@ impl Cursor {
         Ok(events)
     }
 
-    /// Resolves when the resource has changed since the last [`Self::take`].
+    /// Resolves when there may be more than at the last [`Self::take`].
     pub async fn changed(&mut self) {
-        // The sender lives as long as the store, which the view keeps alive.
-        let _ = self.wake.changed().await;
+        // The senders live as long as the store, which the view keeps alive.
+        if !self.view.lags() {
+            let _ = self.wake.changed().await;
+            return;
+        }
+        // What a view that lags shows moves with every commit, whatever its resource.
+        tokio::select! {
+            biased;
+            _ = self.wake.changed() => {}
+            _ = self.committed.changed() => {}
+        }
     }
 }

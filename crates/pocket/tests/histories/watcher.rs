@@ -39,7 +39,11 @@ impl Watcher {
         loop {
             let last = stop.load(Ordering::SeqCst);
             let uri = self.uri(&base, place, last);
-            let mut stream = open(&self.service, &uri).await.into_body();
+            let answer = open(&self.service, &uri).await;
+            if !answer.status().is_success() {
+                continue;
+            }
+            let mut stream = answer.into_body();
             let started = tokio::time::Instant::now();
             let patience = self.patience.mul_f64(self.draw.below(100) as f64 / 100.0);
             let ended = loop {

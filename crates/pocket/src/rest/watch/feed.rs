@@ -96,9 +96,11 @@ impl Feed {
             if self.ended {
                 return None;
             }
-            // A watch that always has something to say must end too.
+            // On a busy resource there is always a change: what is due must not wait for a lull.
             if (&mut self.end).now_or_never().is_some() {
                 self.finish(&mut chunk);
+            } else if (&mut self.tick).now_or_never().is_some() {
+                self.tick(&mut chunk);
             } else if !self.take(&mut chunk) && !self.ended {
                 self.wait(&mut chunk).await;
             }
@@ -160,11 +162,13 @@ impl Feed {
             biased;
             () = self.cursor.changed() => {}
             () = &mut self.end => self.finish(chunk),
-            () = &mut self.tick => {
-                self.tick = self.lines.clock().sleep(BOOKMARK_EVERY);
-                self.mark(chunk);
-            }
+            () = &mut self.tick => self.tick(chunk),
         }
+    }
+
+    fn tick(&mut self, chunk: &mut BytesMut) {
+        self.tick = self.lines.clock().sleep(BOOKMARK_EVERY);
+        self.mark(chunk);
     }
 
     /// Queues what has happened until now as the last that is sent.
