@@ -14,7 +14,7 @@ mod namespace;
 mod own;
 mod patch;
 pub mod registry;
-mod reply;
+pub(crate) mod reply;
 mod request;
 mod selection;
 mod special;
@@ -88,7 +88,6 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
-        check_home(&served, &request)?;
         let reply = if request.target.subresource.is_some() {
             self.subresource(&request, &served).await
         } else {
@@ -99,6 +98,10 @@ impl Machine {
 
     async fn main(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         served.check_verb(request.verb)?;
+        let everywhere = served.resource.namespaced && request.target.namespace.is_empty();
+        if everywhere && !matches!(request.verb, Verb::List | Verb::Watch) {
+            return Err(ApiError::method_not_allowed());
+        }
         match request.verb {
             Verb::Get => self.get(request, served).await,
             Verb::List => self.list(request, served).await,
@@ -146,20 +149,6 @@ impl Machine {
         let bucket = &served.resource.bucket;
         let turn = self.turns.lock().entry(bucket.clone()).or_default().clone();
         Some(turn.lock_owned().await)
-    }
-}
-
-/// Without their namespace, objects that live in one can be listed and watched, and no more.
-fn check_home(served: &Served, request: &Request) -> Result<()> {
-    if !served.resource.namespaced || !request.target.namespace.is_empty() {
-        return Ok(());
-    }
-    match request.verb {
-        _ if !request.target.name.is_empty() => Err(registry::missing()),
-        Verb::List | Verb::Watch => Ok(()),
-        // A review that speaks of namespaces is not in one.
-        Verb::Create if served.is_review() => Ok(()),
-        _ => Err(ApiError::method_not_allowed()),
     }
 }
 

@@ -63,7 +63,7 @@ impl Machine {
         // What the server adds from here on is nobody's.
         (served.rules().prepare_create)(&mut value, &self.moment());
         self.check_new(served, &value)?;
-        warnings.extend((served.rules().warnings)(&value));
+        warnings.extend(served.warnings(&value, None));
         let _turn = self.turn(served).await;
         self.admit(served, &mut value, None)?;
         self.accept(served, &mut value);
