@@ -123,6 +123,11 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
             )));
         }
     }
+    if config["apiVersion"] != served.api_version {
+        let given = config["apiVersion"].as_str().unwrap_or_default().to_owned();
+        let expected = served.api_version.clone();
+        return Err(apply::Error::Version { given, expected }.into());
+    }
     let entries = config["metadata"].get("managedFields");
     if entries.is_some_and(|entries| !entries.is_null()) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
