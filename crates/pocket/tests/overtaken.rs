@@ -77,7 +77,7 @@ async fn with_x() -> (Api<ConfigMap>, Api<ConfigMap>, ConfigMap) {
     (maps, slow, made)
 }
 
-fn data(map: ConfigMap) -> Value {
+fn data(map: &ConfigMap) -> Value {
     json!(map.data)
 }
 
@@ -101,7 +101,7 @@ async fn a_patch_is_applied_again_to_the_newer_state() {
         let (_, slow, _) = with_x().await;
         let patched = slow.patch("x", &PatchParams::default(), &patch).await;
         assert_eq!(
-            data(patched.expect("patched")),
+            data(&patched.expect("patched")),
             json!({"a": "1", "mine": "2", "theirs": "1"}),
             "{patch:?}"
         );
@@ -125,7 +125,7 @@ async fn an_update_that_names_no_state_wins_and_one_that_does_is_refused() {
     let (_, slow, _) = with_x().await;
     let wanted = map(&json!({"mine": "2"}));
     let written = slow.replace("x", &PostParams::default(), &wanted).await;
-    assert_eq!(data(written.expect("replaced")), json!({"mine": "2"}));
+    assert_eq!(data(&written.expect("replaced")), json!({"mine": "2"}));
 
     let (_, slow, made) = with_x().await;
     let written = slow.replace("x", &PostParams::default(), &made).await;
@@ -149,7 +149,7 @@ async fn an_apply_goes_on_over_what_was_created_meanwhile() {
     };
     let applied = slow.patch("x", &params, &config("1")).await;
     assert_eq!(
-        data(applied.expect("applied")),
+        data(&applied.expect("applied")),
         json!({"mine": "2", "theirs": "1"})
     );
     let conflict = maps

@@ -44,7 +44,6 @@ pub(super) const RULES: Rules = Rules {
         status_keeps: &["ownerReferences"],
         ..Traits::USUAL
     },
-    ..Rules::SHAPE_ONLY
 };
 
 fn default(pod: &mut Value) {
