@@ -2,12 +2,12 @@
 
 use std::{
     fmt,
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use futures::{StreamExt, stream::BoxStream};
 use http::StatusCode;
 use http_body::{Frame, SizeHint};
@@ -20,6 +20,9 @@ use crate::{
 
 /// The largest request body.
 pub const LARGEST: usize = 3 << 20;
+/// How much of a body that is too large is still taken in and thrown away: a client that is cut off
+/// while it sends never hears why.
+const DISCARDED: usize = 4 * LARGEST;
 /// How long a client may take to send a body.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -86,33 +89,49 @@ impl fmt::Debug for Body {
 }
 
 /// Reads a whole request body, within the limit and in time.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the one place that reads bodies, with a limit"
-)]
 pub(super) async fn read<B>(body: B, clock: &dyn Clock) -> Result<Bytes>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let size = body.size_hint();
-    if size.lower() > LARGEST as u64 {
-        return Err(too_large());
-    }
-    let collected = Limited::new(body, LARGEST).collect();
+    let body = pin!(body);
     tokio::select! {
         biased;
-        read = collected => match read {
-            Ok(collected) => Ok(collected.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-            Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
-        },
+        read = whole(body) => read,
         () = clock.sleep(PATIENCE) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "Timeout",
             format!("the body did not arrive within {} s", PATIENCE.as_secs()),
         )),
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads bodies, with a limit"
+)]
+async fn whole<B>(mut body: Pin<&mut B>) -> Result<Bytes>
+where
+    B: http_body::Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if body.size_hint().lower() <= LARGEST as u64 {
+        match Limited::new(body.as_mut(), LARGEST).collect().await {
+            Ok(collected) => return Ok(collected.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => {}
+            Err(error) => {
+                let message = format!("the body could not be read: {error}");
+                return Err(ApiError::bad_request(message));
+            }
+        }
+    }
+    let mut size = 0;
+    while size < DISCARDED
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        size += frame.data_ref().map_or(0, Buf::remaining);
+    }
+    Err(too_large())
 }
 
 fn too_large() -> ApiError {
