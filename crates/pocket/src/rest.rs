@@ -97,7 +97,6 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
-        check_home(&served, &request)?;
         let reply = if request.target.subresource.is_some() {
             self.subresource(&request, &served).await
         } else {

@@ -25,6 +25,12 @@ use crate::status::Problems;
 pub(super) const RULES: Rules = Rules {
     default,
     prepare_create,
+    // Tolerations are one value to whoever applies them: what was added is added again.
+    prepare_update: |new, _| {
+        if let Some(spec) = new.get_mut("spec") {
+            tolerate_silence(spec);
+        }
+    },
     validate,
     validate_update: update::validate,
     validate_status,
@@ -38,7 +44,6 @@ pub(super) const RULES: Rules = Rules {
         status_keeps: &["ownerReferences"],
         ..Traits::USUAL
     },
-    ..Rules::SHAPE_ONLY
 };
 
 fn default(pod: &mut Value) {

@@ -31,15 +31,14 @@ impl Machine {
         let created = self
             .apply_new(request, served, part, &config, &mut warnings)
             .await?;
-        let (status, object) = match created {
-            Some(object) => (StatusCode::CREATED, object),
-            None => {
-                let change = |old: &Value| self.apply_over(request, served, part, old, &config);
-                let object = self
-                    .modify(request, served, part, &mut warnings, change)
-                    .await?;
-                (StatusCode::OK, object)
-            }
+        let (status, object) = if let Some(object) = created {
+            (StatusCode::CREATED, object)
+        } else {
+            let change = |old: &Value| self.apply_over(request, served, part, old, &config);
+            let object = self
+                .modify(request, served, part, &mut warnings, change)
+                .await?;
+            (StatusCode::OK, object)
         };
         let reply = self.reply(request, served, status, &object)?;
         Ok(reply.with_warnings(warnings))
@@ -123,6 +122,11 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
                 "an applied configuration must have {field} set"
             )));
         }
+    }
+    if config["apiVersion"] != served.api_version {
+        let given = config["apiVersion"].as_str().unwrap_or_default().to_owned();
+        let expected = served.api_version.clone();
+        return Err(apply::Error::Version { given, expected }.into());
     }
     let entries = config["metadata"].get("managedFields");
     if entries.is_some_and(|entries| !entries.is_null()) {

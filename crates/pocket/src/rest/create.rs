@@ -6,7 +6,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    Machine, Reply, Request, Served, broken, incoming::Origin, metadata, request::path,
+    Machine, Reply, Request, Served, broken,
+    incoming::{Origin, shape},
+    metadata,
+    request::path,
     update::Part,
 };
 use crate::{
@@ -31,7 +34,7 @@ impl Machine {
     pub(super) async fn create(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let mut warnings = Vec::new();
         let payload = request.payload()?;
-        let value = self.shape(request, served, payload, Origin::Body, &mut warnings)?;
+        let value = shape(request, served, payload, Origin::Body, &mut warnings)?;
         let object = self
             .insert(request, served, value, Booking::Whole, &mut warnings)
             .await?;
@@ -61,14 +64,14 @@ impl Machine {
         }
         // What the server adds from here on is nobody's.
         (served.rules().prepare_create)(&mut value, &self.moment());
-        self.check_new(served, &value)?;
+        check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));
         let _turn = self.turn(served).await;
         self.admit(served, &mut value, None)?;
         self.accept(served, &mut value);
         served.fit(&mut value);
         if request.dry_run()? {
-            return self.pretend_create(request, served, &value).await;
+            return self.pretend_create(request, served, &value);
         }
         let object = self.store_new(request, served, value, generated).await?;
         self.after_write(served, &object);
@@ -98,13 +101,7 @@ impl Machine {
         true
     }
 
-    fn check_new(&self, served: &Served, value: &Value) -> Result<()> {
-        let mut problems = Problems::new();
-        served.validate(value, None, &mut problems);
-        served.refuse(metadata::text(value, "name"), &problems)
-    }
-
-    async fn pretend_create(
+    fn pretend_create(
         &self,
         request: &Request,
         served: &Served,
@@ -174,4 +171,10 @@ impl Machine {
             None => Ok(()),
         }
     }
+}
+
+fn check_new(served: &Served, value: &Value) -> Result<()> {
+    let mut problems = Problems::new();
+    served.validate(value, None, &mut problems);
+    served.refuse(metadata::text(value, "name"), &problems)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Machine, Request, Served, metadata, request::option_error};
+use super::{Request, Served, metadata, request::option_error};
 use crate::{
     schema::conform::FieldValidation,
     status::{ApiError, Problems, Result},
@@ -46,37 +46,34 @@ impl Request {
     }
 }
 
-impl Machine {
-    /// Checks that `value` is an object of this kind for this URL and brings it into shape.
-    /// Texts for `Warning` headers are added to `warnings`.
-    pub(crate) fn shape(
-        &self,
-        request: &Request,
-        served: &Served,
-        payload: Payload,
-        origin: Origin,
-        warnings: &mut Vec<String>,
-    ) -> Result<Value> {
-        let Payload {
-            mut value,
-            duplicates,
-        } = payload;
-        check_kind(served, &mut value)?;
-        let mode = request.field_validation()?;
-        warnings.extend(match origin {
-            Origin::Body => {
-                let unknown = served.conform(&mut value)?;
-                let (kind, api_version) = (&served.resource.kind, &served.api_version);
-                mode.judge(&unknown, &duplicates, kind, api_version)?
-            }
-            Origin::Patch => {
-                let unknown = served.conform_patched(&mut value)?;
-                mode.judge_patch(&unknown, &duplicates)?
-            }
-        });
-        check_place(request, served, &mut value)?;
-        Ok(value)
-    }
+/// Checks that `value` is an object of this kind for this URL and brings it into shape.
+/// Texts for `Warning` headers are added to `warnings`.
+pub(super) fn shape(
+    request: &Request,
+    served: &Served,
+    payload: Payload,
+    origin: Origin,
+    warnings: &mut Vec<String>,
+) -> Result<Value> {
+    let Payload {
+        mut value,
+        duplicates,
+    } = payload;
+    check_kind(served, &mut value)?;
+    let mode = request.field_validation()?;
+    warnings.extend(match origin {
+        Origin::Body => {
+            let unknown = served.conform(&mut value)?;
+            let (kind, api_version) = (&served.resource.kind, &served.api_version);
+            mode.judge(&unknown, &duplicates, kind, api_version)?
+        }
+        Origin::Patch => {
+            let unknown = served.conform_patched(&mut value)?;
+            mode.judge_patch(&unknown, &duplicates)?
+        }
+    });
+    check_place(request, served, &mut value)?;
+    Ok(value)
 }
 
 /// `apiVersion` and `kind` must be those of the URL; absent ones are filled in.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     Machine, Reply, Request, Served,
     create::Booking,
-    incoming::{Origin, Payload},
+    incoming::{Origin, Payload, shape},
     update::{Part, Proposal},
 };
 use crate::{
@@ -57,7 +57,7 @@ impl Machine {
         let object = self
             .modify(request, served, part, &mut warnings, |old| {
                 strict.clear();
-                let value = self.patched(request, served, language, old, &payload, &mut strict)?;
+                let value = patched(request, served, language, old, &payload, &mut strict)?;
                 Ok(Proposal {
                     value,
                     booking: Booking::Whole,
@@ -68,34 +68,33 @@ impl Machine {
         let reply = self.reply(request, served, StatusCode::OK, &object)?;
         Ok(reply.with_warnings(warnings))
     }
+}
 
-    /// The stored object with the patch applied, in shape and in the storage version again.
-    fn patched(
-        &self,
-        request: &Request,
-        served: &Served,
-        language: Language,
-        old: &Value,
-        payload: &Payload,
-        warnings: &mut Vec<String>,
-    ) -> Result<Value> {
-        let mut live = old.clone();
-        served.from_storage(&mut live);
-        let patch = &payload.value;
-        let value = match language {
-            Language::Json => json::apply(live, patch.clone())?,
-            Language::Merge => merge::apply(live, patch.clone())?,
-            Language::Strategic => strategic::apply(served.schema(), live, patch.clone())?,
-            Language::Apply => unreachable!("apply has a path of its own"),
-        };
-        let payload = Payload {
-            value,
-            duplicates: payload.duplicates.clone(),
-        };
-        let mut value = self.shape(request, served, payload, Origin::Patch, warnings)?;
-        served.to_storage(&mut value);
-        Ok(value)
-    }
+/// The stored object with the patch applied, in shape and in the storage version again.
+fn patched(
+    request: &Request,
+    served: &Served,
+    language: Language,
+    old: &Value,
+    payload: &Payload,
+    warnings: &mut Vec<String>,
+) -> Result<Value> {
+    let mut live = old.clone();
+    served.from_storage(&mut live);
+    let patch = &payload.value;
+    let value = match language {
+        Language::Json => json::apply(live, patch.clone())?,
+        Language::Merge => merge::apply(live, patch.clone())?,
+        Language::Strategic => strategic::apply(served.schema(), live, patch.clone())?,
+        Language::Apply => unreachable!("apply has a path of its own"),
+    };
+    let payload = Payload {
+        value,
+        duplicates: payload.duplicates.clone(),
+    };
+    let mut value = shape(request, served, payload, Origin::Patch, warnings)?;
+    served.to_storage(&mut value);
+    Ok(value)
 }
 
 fn language(request: &Request, served: &Served) -> Result<Language> {

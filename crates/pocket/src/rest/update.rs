@@ -5,7 +5,12 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Machine, Reply, Request, Served, create::Booking, incoming::Origin, metadata};
+use super::{
+    Machine, Reply, Request, Served,
+    create::Booking,
+    incoming::{Origin, shape},
+    metadata,
+};
 use crate::{
     patch::managed,
     status::{ApiError, Problems, Result},
@@ -62,7 +67,7 @@ impl Machine {
     ) -> Result<Reply> {
         let mut warnings = Vec::new();
         let payload = request.payload()?;
-        let value = self.shape(request, served, payload, Origin::Body, &mut warnings)?;
+        let value = shape(request, served, payload, Origin::Body, &mut warnings)?;
         let creates = part == Part::Main && served.traits().create_on_update;
         if creates
             && self
@@ -150,7 +155,7 @@ impl Machine {
             self.book(request, served, part, Some(&old), &mut new)?;
         }
         prepare(served, part, &mut new, &old);
-        self.check_change(served, part, name, &new, &old)?;
+        check_change(served, part, name, &new, &old)?;
         if part == Part::Main {
             self.admit(served, &mut new, Some(&old))?;
             self.accept(served, &mut new);
@@ -166,28 +171,21 @@ impl Machine {
         }
         self.put(served, &request.target.path(), live, &new).await
     }
+}
 
-    fn check_change(
-        &self,
-        served: &Served,
-        part: Part,
-        name: &str,
-        new: &Value,
-        old: &Value,
-    ) -> Result<()> {
-        if part == BINDING {
-            // Everything else is fixed, and what may be bound was decided already.
-            return Ok(());
-        }
-        let mut problems = Problems::new();
-        if part == Part::Status {
-            served.validate_status(new, old, &mut problems);
-        } else {
-            served.validate(new, Some(old), &mut problems);
-            served.check_alias_change(new, old, &mut problems);
-        }
-        served.refuse(name, &problems)
+fn check_change(served: &Served, part: Part, name: &str, new: &Value, old: &Value) -> Result<()> {
+    if part == BINDING {
+        // Everything else is fixed, and what may be bound was decided already.
+        return Ok(());
     }
+    let mut problems = Problems::new();
+    if part == Part::Status {
+        served.validate_status(new, old, &mut problems);
+    } else {
+        served.validate(new, Some(old), &mut problems);
+        served.check_alias_change(new, old, &mut problems);
+    }
+    served.refuse(name, &problems)
 }
 
 /// Keeps what this endpoint may not change and fills defaults.

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How often an idle watch is told how far it has come.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// Lines are gathered into chunks of about this size.
 const CHUNK: usize = 64 << 10;
 
@@ -116,7 +116,7 @@ impl Feed {
                 any
             }
             Err(error) => {
-                self.lines.expired(&error, chunk);
+                Lines::expired(&error, chunk);
                 self.ended = true;
                 false
             }

@@ -104,7 +104,7 @@ impl Lines {
     }
 
     /// The watch cannot go on: its place is no longer in the history.
-    pub(super) fn expired(&self, error: &Error, out: &mut BytesMut) {
+    pub(super) fn expired(error: &Error, out: &mut BytesMut) {
         let error = match error {
             Error::Compacted { asked, oldest } => {
                 ApiError::expired(format!("too old resource version: {asked} ({oldest})"))

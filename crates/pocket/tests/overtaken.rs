@@ -1,0 +1,177 @@
+//! Writes that somebody overtakes between their reading and their writing.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, Error,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+};
+use neap_pocket::{
+    Options, Pocket,
+    environment::Environment,
+    status::ApiError,
+    store::{Access, Hooks},
+};
+use serde_json::{Value, json};
+
+/// Once, before the first write to `x`, merges a patch into it; creates it if it is missing.
+struct Overtake {
+    maps: Api<ConfigMap>,
+    done: AtomicBool,
+}
+
+impl Hooks for Overtake {
+    fn before_write<'a>(
+        &'a self,
+        access: Access<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send + 'a>> {
+        Box::pin(async move {
+            if access.path != "default/x" || self.done.swap(true, Ordering::Relaxed) {
+                return Ok(());
+            }
+            let params = PatchParams::default();
+            let patch = Patch::Merge(json!({"data": {"theirs": "1"}}));
+            if self.maps.patch("x", &params, &patch).await.is_err() {
+                let map = map(&json!({"theirs": "1"}));
+                let created = self.maps.create(&PostParams::default(), &map).await;
+                assert!(created.is_ok(), "{created:?}");
+            }
+            Ok(())
+        })
+    }
+}
+
+fn map(data: &Value) -> ConfigMap {
+    let map = json!({"metadata": {"name": "x"}, "data": data});
+    serde_json::from_value(map).expect("a config map")
+}
+
+/// The maps as they are, and as a client sees them that is overtaken once.
+async fn maps() -> (Api<ConfigMap>, Api<ConfigMap>) {
+    let options = Options::new(Environment::rehearsal(3));
+    let pocket = Pocket::open(options).await.expect("a server in memory");
+    let maps: Api<ConfigMap> = Api::default_namespaced(Client::new(pocket.service(), "default"));
+    let hooks = Overtake {
+        maps: maps.clone(),
+        done: AtomicBool::new(false),
+    };
+    let view = pocket.view(Some(Arc::new(hooks)));
+    let slow = Client::new(pocket.service_over(view), "default");
+    (maps, Api::default_namespaced(slow))
+}
+
+async fn with_x() -> (Api<ConfigMap>, Api<ConfigMap>, ConfigMap) {
+    let (maps, slow) = maps().await;
+    let made = maps
+        .create(&PostParams::default(), &map(&json!({"a": "1"})))
+        .await
+        .expect("created");
+    (maps, slow, made)
+}
+
+fn data(map: &ConfigMap) -> Value {
+    json!(map.data)
+}
+
+fn code<T>(result: Result<T, Error>) -> u16 {
+    match result {
+        Err(Error::Api(status)) => status.code,
+        _ => 200,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_is_applied_again_to_the_newer_state() {
+    for patch in [
+        Patch::Merge(json!({"data": {"mine": "2"}})),
+        Patch::Strategic(json!({"data": {"mine": "2"}})),
+        Patch::Json::<Value>(
+            serde_json::from_value(json!([{"op": "add", "path": "/data/mine", "value": "2"}]))
+                .expect("a patch"),
+        ),
+    ] {
+        let (_, slow, _) = with_x().await;
+        let patched = slow.patch("x", &PatchParams::default(), &patch).await;
+        assert_eq!(
+            data(&patched.expect("patched")),
+            json!({"a": "1", "mine": "2", "theirs": "1"}),
+            "{patch:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_that_names_its_state_is_refused() {
+    let (_, slow, made) = with_x().await;
+    let revision = made.metadata.resource_version;
+    let patch =
+        Patch::Merge(json!({"metadata": {"resourceVersion": revision}, "data": {"mine": "2"}}));
+    assert_eq!(
+        code(slow.patch("x", &PatchParams::default(), &patch).await),
+        409
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_that_names_no_state_wins_and_one_that_does_is_refused() {
+    let (_, slow, _) = with_x().await;
+    let wanted = map(&json!({"mine": "2"}));
+    let written = slow.replace("x", &PostParams::default(), &wanted).await;
+    assert_eq!(data(&written.expect("replaced")), json!({"mine": "2"}));
+
+    let (_, slow, made) = with_x().await;
+    let written = slow.replace("x", &PostParams::default(), &made).await;
+    // It changes nothing of the state it names, so there is nothing to overtake.
+    assert_eq!(code(written), 200);
+    let mut changed = made;
+    changed.data.get_or_insert_default().clear();
+    let written = slow.replace("x", &PostParams::default(), &changed).await;
+    assert_eq!(code(written), 409);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_goes_on_over_what_was_created_meanwhile() {
+    let (maps, slow) = maps().await;
+    let params = PatchParams::apply("me");
+    let config = |value: &str| {
+        Patch::Apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"},
+            "data": {"mine": "2", "theirs": value},
+        }))
+    };
+    let applied = slow.patch("x", &params, &config("1")).await;
+    assert_eq!(
+        data(&applied.expect("applied")),
+        json!({"mine": "2", "theirs": "1"})
+    );
+    let conflict = maps
+        .patch("x", &PatchParams::apply("you"), &config("3"))
+        .await;
+    assert_eq!(code(conflict), 409);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_holds_for_the_newer_state_unless_it_names_one() {
+    let (maps, slow, made) = with_x().await;
+    let named = DeleteParams {
+        preconditions: Some(Preconditions {
+            resource_version: made.metadata.resource_version.clone(),
+            uid: None,
+        }),
+        ..DeleteParams::default()
+    };
+    assert_eq!(code(slow.delete("x", &named).await), 409);
+    assert!(maps.get_opt("x").await.expect("read").is_some());
+
+    let (maps, slow, _) = with_x().await;
+    assert_eq!(code(slow.delete("x", &DeleteParams::default()).await), 200);
+    assert!(maps.get_opt("x").await.expect("read").is_none());
+}
