@@ -10,7 +10,6 @@ pub mod compile;
 pub mod default;
 pub mod definition;
 pub mod path;
-mod place;
 pub mod prune;
 mod review;
 #[cfg(test)]

@@ -38,9 +38,9 @@ use self::{
     rule::{Ready, Site},
     value::Val,
 };
-use super::{place::Place, validate::correlate};
+use super::validate::correlate;
 use crate::{
-    schema::{ListType, NodeId, Schema},
+    schema::{ListType, NodeId, Place, Schema},
     status::{FieldError, FieldErrorKind, Problems},
 };
 
@@ -62,7 +62,7 @@ impl Rules {
             schema: root,
             correlatable: true,
         };
-        rules.gather(site, &Place::Start(at), problems);
+        rules.gather(site, &Place::At(at), problems);
         rules
     }
 
@@ -153,7 +153,7 @@ impl Rules {
             problems,
         };
         // Stopping early has already been reported.
-        let _stopped = walk.visit(root, new, old, &Place::ROOT);
+        let _stopped = walk.visit(root, new, old, &Place::Root);
     }
 }
 

@@ -9,7 +9,10 @@ use super::{
     resources::{check_amounts, quantity},
     volume::{check_access_modes, protect},
 };
-use crate::status::{ApiError, Problems};
+use crate::{
+    quantity::Quantity,
+    status::{ApiError, Problems},
+};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
@@ -58,7 +61,7 @@ fn validate_claim_spec(spec: &Value, problems: &mut Problems) {
     let storage = &resources["requests"]["storage"];
     if storage.is_null() {
         problems.required("spec.resources[storage]", "");
-    } else if quantity(storage) == Some(0) {
+    } else if quantity(storage).is_some_and(Quantity::is_zero) {
         let detail = "must be greater than zero";
         problems.invalid("spec.resources[storage]", storage.clone(), detail);
     }

@@ -9,7 +9,7 @@ use super::{
     pod_spec::default_volume_source,
     resources::{check_amounts, quantity},
 };
-use crate::{environment::rfc3339, status::Problems};
+use crate::{environment::rfc3339, quantity::Quantity, status::Problems};
 
 /// The rules of PersistentVolumes.
 pub(super) const RULES: Rules = Rules {
@@ -79,7 +79,7 @@ fn validate(volume: &Value, problems: &mut Problems) {
     for (name, amount) in entries(spec, "capacity") {
         if name != "storage" {
             problems.not_supported("spec.capacity", name.as_str(), &["storage"]);
-        } else if quantity(amount) == Some(0) {
+        } else if quantity(amount).is_some_and(Quantity::is_zero) {
             let path = "spec.capacity[storage]";
             problems.invalid(path, amount.clone(), "must be greater than zero");
         }
