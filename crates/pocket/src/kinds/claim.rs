@@ -6,6 +6,7 @@ use super::{
     Cluster, Moment, Rules, Traits,
     fields::{fill, filled, flag, is_empty, is_set, set, take, text},
     path::Path,
+    protection::CLAIM_FINALIZER,
     resources::{check_amounts, quantity},
     volume::{check_access_modes, protect},
 };
@@ -51,7 +52,7 @@ pub fn default_claim_spec(spec: &mut Value) {
 
 fn prepare_create(claim: &mut Value, _: &Moment) {
     set(claim, "status", json!({"phase": "Pending"}));
-    protect(claim, "kubernetes.io/pvc-protection");
+    protect(claim, CLAIM_FINALIZER);
 }
 
 fn validate_claim_spec(spec: &Value, problems: &mut Problems) {

@@ -7,6 +7,7 @@ use super::{
     fields::{append, entries, fill, filled, is_empty, list, set, text},
     path::Path,
     pod_spec::default_volume_source,
+    protection::VOLUME_FINALIZER,
     resources::{check_amounts, quantity},
 };
 use crate::{environment::rfc3339, quantity::Quantity, status::Problems};
@@ -49,7 +50,7 @@ fn default(volume: &mut Value) {
 fn prepare_create(volume: &mut Value, moment: &Moment) {
     let status = json!({"phase": "Pending", "lastPhaseTransitionTime": rfc3339(moment.now)});
     set(volume, "status", status);
-    protect(volume, "kubernetes.io/pv-protection");
+    protect(volume, VOLUME_FINALIZER);
 }
 
 /// Adds the finalizer that keeps an object while something uses it.
