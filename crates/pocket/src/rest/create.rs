@@ -61,7 +61,7 @@ impl Machine {
             self.book(request, served, Part::Main, None, &mut value)?;
         }
         self.check_new(served, &value)?;
-        warnings.extend((served.rules().warnings)(&value));
+        warnings.extend(served.warnings(&value, None));
         let _turn = self.turn(served).await;
         self.admit(served, &mut value, None)?;
         self.accept(served, &mut value);

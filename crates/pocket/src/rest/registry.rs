@@ -79,9 +79,7 @@ impl Registry {
     /// What a URL points at, or 404.
     pub fn find(&self, target: &Target) -> Result<Arc<Served>> {
         self.lookup(&target.group, &target.version, &target.plural)
-            .filter(|served| {
-                served.resource.namespaced || target.namespace.is_empty() || served.is_namespace()
-            })
+            .filter(|served| has_place(served, target))
             .ok_or_else(missing)
     }
 
@@ -144,6 +142,16 @@ impl Tables {
         }
         groups.retain(|_, plurals| !plurals.is_empty());
         self.stored.remove(&*format!("{group}/{plural}"));
+    }
+}
+
+/// Whether the path has a namespace where the kind needs one, and none where it has none. The
+/// collection of a namespaced kind over all namespaces is a place of its own.
+fn has_place(served: &Served, target: &Target) -> bool {
+    if served.resource.namespaced {
+        !target.namespace.is_empty() || target.name.is_empty()
+    } else {
+        target.namespace.is_empty() || served.is_namespace()
     }
 }
 

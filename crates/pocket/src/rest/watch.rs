@@ -63,7 +63,7 @@ impl Machine {
         Ok(Reply {
             status: StatusCode::OK,
             content_type: JSON,
-            warnings: served.deprecation().into_iter().collect(),
+            warnings: Vec::new(),
             body: ReplyBody::Stream(feed.into_stream().boxed()),
         })
     }

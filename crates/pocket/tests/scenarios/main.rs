@@ -23,6 +23,7 @@ fn main() -> ExitCode {
     let trials = files(&root)
         .into_iter()
         .map(|file| trial(&root, &file, place.clone()))
+        .chain(runner::own::trials())
         .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }

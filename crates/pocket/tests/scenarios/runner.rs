@@ -6,6 +6,7 @@
 
 mod exchange;
 mod observe;
+pub(crate) mod own;
 pub(crate) mod pattern;
 pub(crate) mod scenario;
 pub(crate) mod server;

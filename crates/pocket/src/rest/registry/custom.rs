@@ -6,7 +6,7 @@ use super::{Registry, Resource, Served, Shape};
 use crate::{
     crd::{Definition, Scope},
     discovery::{Subresource, group_version},
-    kinds::{Role, Rules, Traits},
+    kinds::{Role, Rules, Traits, metadata},
 };
 
 const VERBS: [&str; 8] = [
@@ -83,6 +83,7 @@ fn served(definition: &Arc<Definition>, index: usize) -> Served {
                 status: version.has_status,
                 ..Traits::USUAL
             },
+            warnings: metadata::finalizer_warnings,
             ..Rules::SHAPE_ONLY
         },
         role: Role::Ordinary,

@@ -26,6 +26,7 @@ pub(crate) struct Stream {
     body: Body,
     partial: Vec<u8>,
     lines: VecDeque<String>,
+    ended: bool,
 }
 
 /// What a stream said next.
@@ -62,6 +63,7 @@ impl Stream {
             body: response.into_body(),
             partial: Vec::new(),
             lines: VecDeque::new(),
+            ended: false,
         })
     }
 
@@ -103,9 +105,12 @@ impl Stream {
                 observe_stream_line(&self.name, &line)?;
                 return Ok(Some(line));
             }
+            if self.ended {
+                return Ok(None);
+            }
             match self.body.frame().await.transpose().map_err(wrong)? {
                 Some(frame) => self.take(frame.data_ref().map_or(&[][..], |data| data)),
-                None if self.partial.is_empty() => return Ok(None),
+                None if self.partial.is_empty() => self.ended = true,
                 None => return Err(Failure::new(format!("{} ended within a line", self.name))),
             }
         }

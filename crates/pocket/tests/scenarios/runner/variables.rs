@@ -70,8 +70,10 @@ impl Variables {
     }
 }
 
-/// The names of all variables mentioned in `text`.
+/// The names of all variables mentioned in `text`, as the groups of regular expressions too.
 pub(crate) fn mentioned(text: &str) -> Vec<String> {
+    let groups = text.split("(?<").skip(1);
+    let groups = groups.filter_map(|rest| Some(rest.split_once('>')?.0.to_owned()));
     let found = REFERENCE
         .as_ref()
         .map(|pattern| pattern.captures_iter(text));
@@ -80,6 +82,7 @@ pub(crate) fn mentioned(text: &str) -> Vec<String> {
         .flatten()
         .map(|found| named(&found).to_owned());
     names
+        .chain(groups)
         .filter(|name| !FOREIGN.contains(&name.as_str()) && name != "repeat")
         .collect()
 }

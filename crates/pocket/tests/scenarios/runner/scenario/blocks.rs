@@ -27,7 +27,7 @@ pub(super) fn fences(markdown: &str) -> Result<Vec<Fence>, (usize, Failure)> {
                     text: String::new(),
                 });
             }
-            (None, None) if line.starts_with('#') => heading = line.to_owned(),
+            (None, None) if line.starts_with('#') => line.clone_into(&mut heading),
             (None, None) => {}
             (Some(_), Some("")) => found.extend(open.take()),
             (Some(fence), _) => {
