@@ -51,3 +51,59 @@ pub fn may_hold_claims(bucket: &str, json: &[u8]) -> bool {
     let says = |word: &[u8]| memchr::memmem::find(json, word).is_some();
     bucket == PODS && (says(b"\"persistentVolumeClaim\"") || says(b"\"ephemeral\""))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::Settings;
+
+    struct Pods(Vec<Value>, Settings);
+
+    impl Cluster for Pods {
+        fn get(&self, _: &str, _: &str, _: &str, _: &str) -> Option<Value> {
+            None
+        }
+
+        fn list(&self, _: &str, plural: &str, _: &str) -> Vec<Value> {
+            assert_eq!(plural, "pods");
+            self.0.clone()
+        }
+
+        fn settings(&self) -> &Settings {
+            &self.1
+        }
+    }
+
+    #[test]
+    fn a_claim_is_held_by_pods_that_have_not_ended() {
+        let claim = json!({"metadata": {"name": "p-v", "finalizers": [CLAIM_FINALIZER]}});
+        let named = json!([{"name": "x", "persistentVolumeClaim": {"claimName": "p-v"}}]);
+        let own = json!([{"name": "v", "ephemeral": {}}]);
+        let other = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "p"}}]);
+        for (phase, volumes, held) in [
+            ("Running", &named, true),
+            ("Pending", &own, true),
+            ("Succeeded", &named, false),
+            ("Running", &other, false),
+        ] {
+            let pod = json!({"metadata": {"name": "p"}, "spec": {"volumes": volumes}, "status": {"phase": phase}});
+            let cluster = Pods(vec![pod], Settings::default());
+            let released = released(CLAIMS, &claim, &cluster);
+            assert_eq!(released.is_none(), held, "{phase} {volumes}");
+        }
+    }
+
+    #[test]
+    fn a_volume_is_held_while_it_is_bound() {
+        let cluster = Pods(Vec::new(), Settings::default());
+        let volume = |phase: &str| json!({"metadata": {"finalizers": [VOLUME_FINALIZER]}, "status": {"phase": phase}});
+        assert_eq!(released(VOLUMES, &volume("Bound"), &cluster), None);
+        assert_eq!(
+            released(VOLUMES, &volume("Released"), &cluster),
+            Some(VOLUME_FINALIZER)
+        );
+        assert_eq!(released("/pods", &volume("Released"), &cluster), None);
+    }
+}
