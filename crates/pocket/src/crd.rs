@@ -11,7 +11,6 @@ pub mod default;
 pub mod definition;
 pub mod path;
 mod pattern;
-mod place;
 pub mod prune;
 mod review;
 #[cfg(test)]

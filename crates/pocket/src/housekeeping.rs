@@ -1,5 +1,5 @@
 //! What the server does on its own: garbage collection, namespaces and definitions that end,
-//! objects that expire.
+//! storage that is released, objects that expire.
 //!
 //! One task follows every change of the store. Each duty is told of the change and names the
 //! objects to look at again; looking again reads the newest state and does one small thing about
@@ -9,6 +9,7 @@ mod definitions;
 mod expiry;
 mod garbage;
 mod namespaces;
+mod protection;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -133,6 +134,7 @@ impl Housekeeper {
         self.queue.extend(concerned);
         let owned = self.graph.note(&place, event.present());
         self.queue.extend(self.home_that_goes(&place));
+        self.queue.extend(self.perhaps_released(event));
         if event.present().is_none() {
             self.graph.bury(&event.object.metadata().uid);
             self.queue.extend(definitions::of(&event.resource));
@@ -184,6 +186,9 @@ impl Housekeeper {
         }
         if &*place.0 == definitions::BUCKET {
             self.tend_definition(&served, place, &object).await?;
+        }
+        if self.release(&served, place, &object).await? {
+            return Ok(());
         }
         self.collect(&served, place, &object).await
     }

@@ -44,6 +44,7 @@ mod pod_controller;
 mod pod_disruption_budget;
 pub mod pod_spec;
 mod priority_class;
+mod protection;
 mod rbac;
 mod replica_set;
 mod replication_controller;
@@ -77,6 +78,7 @@ pub use life::{
     furniture, namespace_remains, own_service,
 };
 pub use pod_actions::{Budget, bind, eviction_budget};
+pub use protection::{CLAIMS, may_hold_claims, released};
 pub use table::{Alias, alias, rules};
 
 /// What a kind does differently from the generic machine.

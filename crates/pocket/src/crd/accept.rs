@@ -30,7 +30,7 @@ pub fn begin_removal(object: &mut Value, now: &str) {
 
 /// Sets accepted names, stored versions and conditions. `conflict` says why the names cannot be
 /// had; `now` is the time of conditions that change. A definition that was established stays so.
-pub fn accept(object: &mut Value, now: &str, conflict: Option<NameConflict>) {
+pub fn accept(object: &mut Value, now: &str, conflict: Option<&NameConflict>) {
     let names = object["spec"]["names"].clone();
     let storage = storage_version(&object["spec"]["versions"]);
     let Some(fields) = object.as_object_mut() else {
@@ -55,7 +55,7 @@ pub fn accept(object: &mut Value, now: &str, conflict: Option<NameConflict>) {
         status,
         match conflict {
             None => ["NamesAccepted", "True", "NoConflicts", "no conflicts found"],
-            Some(ref conflict) => ["NamesAccepted", "False", conflict.reason, &conflict.message],
+            Some(conflict) => ["NamesAccepted", "False", conflict.reason, &conflict.message],
         },
         now,
     );
@@ -173,7 +173,7 @@ mod tests {
             })
         };
         let mut fresh = object();
-        accept(&mut fresh, "2024-01-01T00:00:00Z", conflict());
+        accept(&mut fresh, "2024-01-01T00:00:00Z", conflict().as_ref());
         assert_eq!(fresh["status"]["conditions"][1]["status"], "False");
         assert_eq!(
             fresh["status"]["conditions"][0]["message"],
@@ -181,7 +181,7 @@ mod tests {
         );
         let mut old = object();
         accept(&mut old, "2024-01-01T00:00:00Z", None);
-        accept(&mut old, "2024-01-02T00:00:00Z", conflict());
+        accept(&mut old, "2024-01-02T00:00:00Z", conflict().as_ref());
         assert_eq!(old["status"]["conditions"][0]["status"], "False");
         assert_eq!(old["status"]["conditions"][1]["status"], "True");
     }

@@ -41,9 +41,9 @@ use self::{
     rule::{Ready, Site},
     value::Val,
 };
-use super::{place::Place, validate::Old};
+use super::validate::Old;
 use crate::{
-    schema::{ListType, NodeId, Schema},
+    schema::{ListType, NodeId, Place, Schema},
     status::{FieldError, FieldErrorKind, Problems},
 };
 
@@ -65,7 +65,7 @@ impl Rules {
             schema: root,
             correlatable: true,
         };
-        rules.gather(site, &Place::Start(at), problems);
+        rules.gather(site, &Place::At(at), problems);
         rules
     }
 
@@ -156,7 +156,7 @@ impl Rules {
             problems,
         };
         // Stopping early has already been reported.
-        let _stopped = walk.visit(root, new, old, &Place::ROOT);
+        let _stopped = walk.visit(root, new, old, &Place::Root);
     }
 }
 

@@ -5,13 +5,12 @@
 
 use serde_json::Value;
 
-use super::place::Place;
-use crate::schema::{Schema, Type};
+use crate::schema::{Place, Schema, Type};
 
 /// Removes unknown fields from `value` and returns their paths, in the order of the object.
 pub fn prune(schema: Schema<'_>, value: &mut Value) -> Vec<String> {
     let mut dropped = Vec::new();
-    walk(schema, value, &Place::ROOT, &mut dropped);
+    walk(schema, value, &Place::Root, &mut dropped);
     dropped
 }
 

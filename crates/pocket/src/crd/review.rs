@@ -14,8 +14,7 @@ mod words;
 
 use serde_json::{Value, json};
 
-use super::place::Place;
-use crate::status::Problems;
+use crate::{schema::Place, status::Problems};
 
 /// The groups that belong to Kubernetes itself.
 const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
@@ -62,7 +61,7 @@ fn fill(object: &mut Value, name: &str, value: impl FnOnce() -> Value) {
 /// The rules on a definition alone.
 pub fn validate(object: &Value, problems: &mut Problems) {
     let spec = &object["spec"];
-    let at = Place::Start("spec");
+    let at = Place::At("spec");
     let group = spec["group"].as_str().unwrap_or_default();
     let plural = spec["names"]["plural"].as_str().unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default();

@@ -14,9 +14,8 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use super::place::Place;
 use crate::{
-    schema::{Limits, Schema, Type},
+    schema::{Limits, Place, Schema, Type},
     status::{FieldError, FieldErrorKind, Problems},
 };
 
@@ -26,7 +25,7 @@ pub(crate) use list::Old;
 /// Reports what in `new` breaks `schema`; `old` is the stored object on update.
 pub fn validate(schema: Schema<'_>, new: &Value, old: Option<&Value>, problems: &mut Problems) {
     let mut findings = Findings::default();
-    let at = Place::ROOT;
+    let at = Place::Root;
     walk(schema, new, old, &at, Whole::Root, &mut findings);
     for error in findings.0 {
         problems.push(error);
@@ -36,7 +35,7 @@ pub fn validate(schema: Schema<'_>, new: &Value, old: Option<&Value>, problems: 
 /// As [`validate`], for a value that is not a whole object, such as a default.
 pub(crate) fn validate_part(schema: Schema<'_>, value: &Value, problems: &mut Problems) {
     let mut findings = Findings::default();
-    walk(schema, value, None, &Place::ROOT, Whole::No, &mut findings);
+    walk(schema, value, None, &Place::Root, Whole::No, &mut findings);
     for error in findings.0 {
         problems.push(error);
     }

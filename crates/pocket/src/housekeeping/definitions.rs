@@ -47,7 +47,7 @@ impl Housekeeper {
         // The same name must not be defined anew before it is taken from what is served.
         let _turn = self.machine.turn(served).await;
         self.amend(served, place, object, |value| {
-            drop_finalizer(value, finalizer)
+            drop_finalizer(value, finalizer);
         })
         .await
     }

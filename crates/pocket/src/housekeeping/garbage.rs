@@ -203,7 +203,7 @@ impl Housekeeper {
                 .collect();
             return self
                 .amend(served, place, object, |value| {
-                    keep_owners(value, |uid| kept.contains(uid))
+                    keep_owners(value, |uid| kept.contains(uid));
                 })
                 .await;
         }
@@ -285,7 +285,7 @@ impl Housekeeper {
             return Ok(());
         }
         self.amend(served, place, owner, |value| {
-            drop_finalizer(value, FOREGROUND)
+            drop_finalizer(value, FOREGROUND);
         })
         .await
     }

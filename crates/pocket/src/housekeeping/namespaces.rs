@@ -57,7 +57,7 @@ impl Housekeeper {
         if remaining.is_empty() {
             return self
                 .amend(served, place, object, |value| {
-                    kinds::end_namespace(value, &now)
+                    kinds::end_namespace(value, &now);
                 })
                 .await;
         }

@@ -6,10 +6,14 @@ use super::{
     Cluster, Moment, Rules, Traits,
     fields::{fill, filled, flag, is_empty, is_set, set, take, text},
     path::Path,
+    protection::CLAIM_FINALIZER,
     resources::{check_amounts, quantity},
     volume::{check_access_modes, protect},
 };
-use crate::status::{ApiError, Problems};
+use crate::{
+    quantity::Quantity,
+    status::{ApiError, Problems},
+};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
@@ -48,7 +52,7 @@ pub fn default_claim_spec(spec: &mut Value) {
 
 fn prepare_create(claim: &mut Value, _: &Moment) {
     set(claim, "status", json!({"phase": "Pending"}));
-    protect(claim, "kubernetes.io/pvc-protection");
+    protect(claim, CLAIM_FINALIZER);
 }
 
 fn validate_claim_spec(spec: &Value, problems: &mut Problems) {
@@ -58,7 +62,7 @@ fn validate_claim_spec(spec: &Value, problems: &mut Problems) {
     let storage = &resources["requests"]["storage"];
     if storage.is_null() {
         problems.required("spec.resources[storage]", "");
-    } else if quantity(storage) == Some(0) {
+    } else if quantity(storage).is_some_and(Quantity::is_zero) {
         let detail = "must be greater than zero";
         problems.invalid("spec.resources[storage]", storage.clone(), detail);
     }

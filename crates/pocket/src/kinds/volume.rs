@@ -7,9 +7,10 @@ use super::{
     fields::{append, entries, fill, filled, is_empty, list, set, text},
     path::Path,
     pod_spec::default_volume_source,
+    protection::VOLUME_FINALIZER,
     resources::{check_amounts, quantity},
 };
-use crate::{environment::rfc3339, status::Problems};
+use crate::{environment::rfc3339, quantity::Quantity, status::Problems};
 
 /// The rules of PersistentVolumes.
 pub(super) const RULES: Rules = Rules {
@@ -49,7 +50,7 @@ fn default(volume: &mut Value) {
 fn prepare_create(volume: &mut Value, moment: &Moment) {
     let status = json!({"phase": "Pending", "lastPhaseTransitionTime": rfc3339(moment.now)});
     set(volume, "status", status);
-    protect(volume, "kubernetes.io/pv-protection");
+    protect(volume, VOLUME_FINALIZER);
 }
 
 /// Adds the finalizer that keeps an object while something uses it.
@@ -79,7 +80,7 @@ fn validate(volume: &Value, problems: &mut Problems) {
     for (name, amount) in entries(spec, "capacity") {
         if name != "storage" {
             problems.not_supported("spec.capacity", name.as_str(), &["storage"]);
-        } else if quantity(amount) == Some(0) {
+        } else if quantity(amount).is_some_and(Quantity::is_zero) {
             let path = "spec.capacity[storage]";
             problems.invalid(path, amount.clone(), "must be greater than zero");
         }

@@ -101,9 +101,10 @@ impl Machine {
     ) -> Result<Deleted> {
         let place = path(namespace, name);
         // What is served must follow the order of the writes of its definition.
-        let _turn = match served.is_definition() {
-            true => self.turn(served).await,
-            false => None,
+        let _turn = if served.is_definition() {
+            self.turn(served).await
+        } else {
+            None
         };
         for _ in 0..ATTEMPTS {
             let head = self

@@ -157,7 +157,7 @@ impl Machine {
             return;
         }
         let conflict = self.name_conflict(value);
-        crd::accept(value, &self.environment.timestamp(), conflict);
+        crd::accept(value, &self.environment.timestamp(), conflict.as_ref());
     }
 
     /// A name of a definition that another resource of its group has.

@@ -156,7 +156,7 @@ impl Walker<'_> {
         };
         for (i, item) in items.iter_mut().enumerate() {
             fill_null(element.node(), item);
-            self.value(element, item, Place::Item(&at, i))?;
+            self.value(element, item, Place::Index(&at, i))?;
         }
         Ok(())
     }

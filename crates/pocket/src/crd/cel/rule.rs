@@ -7,8 +7,8 @@ use super::{
     term::Program,
 };
 use crate::{
-    crd::{path::Path, place::Place},
-    schema::{Rule, Schema},
+    crd::path::Path,
+    schema::{Place, Rule, Schema},
     status::{FieldErrorKind, Problems},
 };
 

@@ -79,7 +79,7 @@ fn try_all(schema: Schema<'_>, ids: &[NodeId], value: &Value, at: &Place<'_>) ->
 }
 
 fn no_field(findings: &mut Findings, at: &Place<'_>, words: &str) {
-    let nowhere = Place::Start("<nil>");
+    let nowhere = Place::At("<nil>");
     let detail = format!("\"{at}\" {words}");
     findings.add(FieldErrorKind::Invalid, &nowhere, Some("".into()), detail);
 }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::kinds::{fields::list, resources::quantity};
+use crate::{
+    kinds::{fields::list, resources::quantity},
+    quantity::Quantity,
+};
 
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
@@ -37,8 +40,8 @@ fn class_of<'a>(all: impl Iterator<Item = &'a Value>) -> &'static str {
     }
 }
 
-fn amount(value: &Value) -> Option<i128> {
-    quantity(value).filter(|&amount| amount > 0)
+fn amount(value: &Value) -> Option<Quantity> {
+    quantity(value).filter(|amount| !amount.is_zero() && !amount.is_negative())
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         loop {
-            let place = Place::Item(self.place, items.len());
+            let place = Place::Index(self.place, items.len());
             let node = Node {
                 place: &place,
                 ..self
