@@ -79,10 +79,10 @@ fn keyed_lists_inside_keyed_lists_merge() {
 }
 
 #[test]
-fn new_elements_come_after_those_of_the_server() {
+fn new_elements_come_before_those_of_the_server() {
     let live = pod(&json!([{"name": "b"}, {"name": "a"}]));
     let patch = pod(&json!([{"name": "z"}, {"name": "y", "image": null}]));
-    let expected = pod(&json!([{"name": "b"}, {"name": "a"}, {"name": "z"}, {"name": "y"}]));
+    let expected = pod(&json!([{"name": "z"}, {"name": "y"}, {"name": "b"}, {"name": "a"}]));
     assert_eq!(patched("core.v1.Pod", live, patch), expected);
 }
 

@@ -99,7 +99,7 @@ fn scalars_leave_a_list() {
     let patch = json!({"metadata": {
         "$deleteFromPrimitiveList/finalizers": ["a", "zz"], "finalizers": ["d"],
     }});
-    let expected = json!({"metadata": {"finalizers": ["b", "c", "d"]}});
+    let expected = json!({"metadata": {"finalizers": ["d", "b", "c"]}});
     assert_eq!(patched("core.v1.Pod", live, patch.clone()), expected);
     let none = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}});
     assert_eq!(
