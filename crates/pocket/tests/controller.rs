@@ -2,6 +2,12 @@
 //! apply, status and events. It acts on every look at the world; what it says twice changes
 //! nothing, so at rest there is not one write.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -33,9 +39,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 const FINALIZER: &str = "garden.example/clear";
-const LOOK_AGAIN: Duration = Duration::from_secs(600);
-const MINUTE: Duration = Duration::from_secs(60);
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const LOOK_AGAIN: Duration = Duration::from_mins(10);
+const MINUTE: Duration = Duration::from_mins(1);
+const DAY: Duration = Duration::from_hours(24);
 
 /// A bed of some rows; each row is a map.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]

@@ -17,7 +17,8 @@ fn labels_and_annotations_come_and_go() {
         ("label cm x app=b --overwrite", "configmap/x labeled\n"),
         ("annotate cm x note='two words'", "configmap/x annotated\n"),
         ("annotate cm x note-", "configmap/x annotated\n"),
-        ("label cm x other=1 app-", "configmap/x labeled\n"),
+        ("label cm x other=1", "configmap/x labeled\n"),
+        ("label cm x app-", "configmap/x unlabeled\n"),
     ] {
         assert_eq!(cluster.ok(line), said, "{line}");
     }

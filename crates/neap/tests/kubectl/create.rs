@@ -129,8 +129,8 @@ fn deployment_is_autoscaled() {
     };
     cluster.ok("create deployment web --image=nginx");
     let line = "autoscale deployment web --max=5 --cpu-percent=80";
-    let client = cluster.json("version --client")["clientVersion"]["minor"].clone();
-    let minor = client.as_str().unwrap().trim_end_matches('+');
+    let client = cluster.json("version --client")["clientVersion"]["gitVersion"].clone();
+    let minor = client.as_str().unwrap().split('.').nth(1).unwrap();
     // Up to 1.32 kubectl knows only autoscaling/v1 here, and only v2 is served.
     if minor.parse::<u32>().unwrap() < 33 {
         let refused = cluster.refused(line);
