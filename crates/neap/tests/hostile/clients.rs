@@ -3,7 +3,7 @@
 use http::Method;
 use neap_load::{
     client::Client,
-    objects::{Resource, revision},
+    objects::{Resource, create, revision},
     rush::{Shot, rush},
     server::Server,
 };
@@ -17,9 +17,8 @@ const MAPS: Resource = Resource::ConfigMaps;
 /// Others are served as if nothing were.
 async fn others_are_served(client: &Client, name: &str) {
     let mut connection = client.connect().await.unwrap();
-    let object = MAPS.object(name, 1, 10).to_string();
-    let created = connection.send(Method::POST, &MAPS.collection(), object);
-    assert_eq!(created.await.unwrap().status, 201);
+    let created = create(&mut connection, MAPS, &MAPS.object(name, 1, 10)).await;
+    assert_eq!(created.unwrap().status, 201);
     let read = connection.send(Method::GET, &MAPS.path(name), "").await;
     assert_eq!(read.unwrap().status, 200);
 }
@@ -117,9 +116,9 @@ async fn a_watcher_that_never_reads_costs_little_and_is_told_that_its_place_expi
         let connection = client.connect().await.unwrap();
         stuck.push(connection.watch(&path).await.unwrap());
     }
-    let create = MAPS.object("large", 0, 100_000).to_string();
-    let created = connection.send(Method::POST, &MAPS.collection(), create);
-    assert_eq!(created.await.unwrap().status, 201);
+    let large = MAPS.object("large", 0, 100_000);
+    let created = create(&mut connection, MAPS, &large).await;
+    assert_eq!(created.unwrap().status, 201);
     let before = server.resident_bytes().unwrap();
     // Twice the history that a server keeps.
     let updates = rush(&client, 4, 700, |number| Shot {

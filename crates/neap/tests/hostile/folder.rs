@@ -7,7 +7,10 @@ use std::{
 };
 
 use http::Method;
-use neap_load::{objects::Resource, server::Server};
+use neap_load::{
+    objects::{Resource, create, prepare},
+    server::Server,
+};
 
 use crate::{neap, up};
 
@@ -19,9 +22,9 @@ async fn written() -> (tempfile::TempDir, PathBuf) {
     let (server, client) = up(Some(data.path())).await;
     let mut connection = client.connect().await.unwrap();
     for number in 0..20 {
-        let object = MAPS.object(&format!("o{number}"), number, 1000).to_string();
-        let created = connection.send(Method::POST, &MAPS.collection(), object);
-        assert_eq!(created.await.unwrap().status, 201);
+        let object = MAPS.object(&format!("o{number}"), number, 1000);
+        let created = create(&mut connection, MAPS, &object).await;
+        assert_eq!(created.unwrap().status, 201);
     }
     drop(connection);
     server.stop().unwrap();
@@ -101,13 +104,12 @@ async fn a_full_disk_refuses_writes_and_loses_none_that_was_acknowledged() {
     let mut server = server.ready().unwrap();
     let client = server.client().unwrap();
     let mut connection = client.connect().await.unwrap();
-    neap_load::objects::prepare(&mut connection).await.unwrap();
+    prepare(&mut connection).await.unwrap();
     let mut acknowledged = Vec::new();
     let refused = loop {
         let name = format!("o{}", acknowledged.len());
-        let object = MAPS.object(&name, 7, 20_000).to_string();
-        let sent = connection.send(Method::POST, &MAPS.collection(), object);
-        let answer = sent.await.unwrap();
+        let object = MAPS.object(&name, 7, 20_000);
+        let answer = create(&mut connection, MAPS, &object).await.unwrap();
         if answer.status != 201 {
             break answer;
         }
@@ -128,9 +130,8 @@ async fn a_full_disk_refuses_writes_and_loses_none_that_was_acknowledged() {
         let read = connection.send(Method::GET, &MAPS.path(name), "").await;
         assert_eq!(read.unwrap().status, 200, "{name}");
     }
-    let object = MAPS.object("later", 7, 10).to_string();
-    let later = connection.send(Method::POST, &MAPS.collection(), object);
-    assert!(later.await.unwrap().status >= 500);
+    let later = create(&mut connection, MAPS, &MAPS.object("later", 7, 10)).await;
+    assert!(later.unwrap().status >= 500);
     drop(connection);
     server.kill().unwrap();
 
@@ -140,7 +141,6 @@ async fn a_full_disk_refuses_writes_and_loses_none_that_was_acknowledged() {
         let read = connection.send(Method::GET, &MAPS.path(name), "").await;
         assert_eq!(read.unwrap().status, 200, "{name}");
     }
-    let object = MAPS.object("later", 7, 10).to_string();
-    let later = connection.send(Method::POST, &MAPS.collection(), object);
-    assert_eq!(later.await.unwrap().status, 201);
+    let later = create(&mut connection, MAPS, &MAPS.object("later", 7, 10)).await;
+    assert_eq!(later.unwrap().status, 201);
 }

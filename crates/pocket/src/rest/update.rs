@@ -143,7 +143,7 @@ impl Machine {
             booking,
         } = propose(&old)?;
         let name = &request.target.name;
-        let conditional = check_preconditions(served, name, &new, &old, live)?;
+        check_preconditions(served, name, &new, &old, live)?;
         self.settle_fields(request, served, part, &mut new, &old)?;
         if booking == Booking::Whole {
             self.book(request, served, part, Some(&old), &mut new)?;
@@ -160,11 +160,8 @@ impl Machine {
         if request.dry_run()? {
             return Ok(Some(Arc::new(Object::pretended(&new, live.revision()))));
         }
-        let written = self.put(served, &request.target.path(), live, &new).await?;
-        if written.is_none() && conditional {
-            return Err(served.stale(name));
-        }
-        Ok(written)
+        // A state that was named is found stale in the next try.
+        self.put(served, &request.target.path(), live, &new).await
     }
 
     /// Keeps what this endpoint may not change, fills defaults and counts the generation.
@@ -212,14 +209,14 @@ impl Machine {
     }
 }
 
-/// Refuses a change of another object or of an older state. True if a state was named.
+/// Refuses a change of another object or of an older state.
 fn check_preconditions(
     served: &Served,
     name: &str,
     new: &Value,
     old: &Value,
     live: &Object,
-) -> Result<bool> {
+) -> Result<()> {
     let uid = metadata::text(new, "uid");
     let stored = metadata::text(old, "uid");
     if !uid.is_empty() && uid != stored {
@@ -234,7 +231,7 @@ fn check_preconditions(
         ));
     }
     let revision = match &new["metadata"]["resourceVersion"] {
-        Value::String(text) if text.is_empty() || text == "0" => return Ok(false),
+        Value::String(text) if text.is_empty() || text == "0" => return Ok(()),
         Value::String(text) => text.parse::<u64>().map_err(|_| {
             let mut problems = Problems::new();
             problems.invalid(
@@ -249,10 +246,10 @@ fn check_preconditions(
                 &problems,
             )
         })?,
-        _ => return Ok(false),
+        _ => return Ok(()),
     };
     if revision == live.revision() {
-        return Ok(true);
+        return Ok(());
     }
     Err(served.stale(name))
 }
