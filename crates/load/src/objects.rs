@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::Connection;
+use crate::client::{Answer, Connection};
 
 /// The namespace of all load.
 pub const NAMESPACE: &str = "load";
@@ -107,6 +107,18 @@ pub fn definition(plural: &str, kind: &str) -> Value {
             }],
         },
     })
+}
+
+/// Creates an object, and returns the answer whatever it is.
+pub async fn create(
+    connection: &mut Connection,
+    resource: Resource,
+    object: &Value,
+) -> Result<Answer> {
+    let path = resource.collection();
+    connection
+        .send(Method::POST, &path, object.to_string())
+        .await
 }
 
 /// Makes the namespace and the custom resource.

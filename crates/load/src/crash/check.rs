@@ -51,10 +51,10 @@ impl Run {
             (Resource::ConfigMaps, MARKER),
             (Resource::Widgets, MARKER),
         ] {
-            let body = resource.object(name, 0, 0).to_string();
-            let path = resource.collection();
-            let answer = connection.send(Method::POST, &path, body).await?;
-            answer.success()?;
+            let object = resource.object(name, 0, 0);
+            objects::create(&mut connection, resource, &object)
+                .await?
+                .success()?;
         }
         rush(&client, 8, BALLAST, ballast).await?;
         for resource in RESOURCES {

@@ -153,6 +153,10 @@ fn remedy(kind: io::ErrorKind) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free space on this disk, then start again; no acknowledged write is lost"
         }
+        io::ErrorKind::FileTooLarge => {
+            "let this process write larger files (ulimit -f), then start again; no acknowledged \
+             write is lost"
+        }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "make the folder writable for the user of this process, then start again"
         }
