@@ -36,6 +36,7 @@ pub(crate) async fn send(
 }
 
 /// Begins a watch.
+#[allow(dead_code, reason = "not every test watches")]
 pub(crate) async fn open(service: &Watched<Service>, uri: &str) -> Tapped<Body> {
     let request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
     let answer = service.clone().oneshot(request).await.unwrap();
@@ -44,6 +45,7 @@ pub(crate) async fn open(service: &Watched<Service>, uri: &str) -> Tapped<Body> 
 }
 
 /// What a watch has to say now: everything until it is silent, on a clock that does not wait.
+#[allow(dead_code, reason = "not every test watches")]
 pub(crate) async fn lines(stream: &mut Tapped<Body>) -> Vec<Value> {
     let mut lines = Vec::new();
     let silence = Duration::from_secs(1);
