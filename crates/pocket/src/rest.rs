@@ -13,7 +13,7 @@ mod namespace;
 mod own;
 mod patch;
 pub mod registry;
-mod reply;
+pub(crate) mod reply;
 mod request;
 mod selection;
 mod special;
@@ -91,6 +91,10 @@ impl Machine {
             return self.subresource(&request, &served).await;
         }
         served.check_verb(request.verb)?;
+        let everywhere = served.resource.namespaced && request.target.namespace.is_empty();
+        if everywhere && !matches!(request.verb, Verb::List | Verb::Watch) {
+            return Err(ApiError::method_not_allowed());
+        }
         match request.verb {
             Verb::Get => self.get(&request, &served).await,
             Verb::List => self.list(&request, &served).await,

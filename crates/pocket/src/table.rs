@@ -78,7 +78,11 @@ impl Printer {
     /// if it declares none.
     pub fn custom(columns: Vec<Column>) -> Self {
         if columns.is_empty() {
-            return Self::builtin("", "", "");
+            let mut plain = Self::builtin("", "", "");
+            if let Some(age) = plain.columns.last_mut() {
+                age.kind = "date".into();
+            }
+            return plain;
         }
         let declared = columns.iter().map(|column| column.definition.clone());
         Self {
@@ -109,7 +113,7 @@ impl Printer {
     pub fn row(&self, object: &Value, now: Timestamp, include: Include) -> Value {
         let cells = ("cells", Value::Array(self.cells(object, now)));
         match include {
-            Include::None => object_of([cells]),
+            Include::None => object_of([cells, ("object", Value::Null)]),
             Include::Metadata => object_of([cells, ("object", partial(object))]),
             Include::Object => object_of([cells, ("object", object.clone())]),
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     Rules,
     enums::check_enums,
-    metadata::{validate_metadata, validate_metadata_update},
+    metadata::{validate_finalizer_domains, validate_metadata, validate_metadata_update},
     required::check_required,
 };
 use crate::{schema::Schema, status::Problems};
@@ -22,6 +22,7 @@ pub fn validate_object(
     problems: &mut Problems,
 ) {
     validate_metadata(object, rules.traits.name, namespaced, problems);
+    validate_finalizer_domains(object, problems);
     check_required(object, schema, problems);
     check_enums(object, schema, problems);
     (rules.validate)(object, problems);

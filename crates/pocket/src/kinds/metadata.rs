@@ -135,14 +135,8 @@ fn check_finalizers(metadata: &Value, problems: &mut Problems) {
     const PATH: &str = "metadata.finalizers";
     let finalizers = list(metadata, "finalizers");
     for finalizer in finalizers.iter().filter_map(Value::as_str) {
-        let complaints = names::qualified(finalizer);
-        let qualified = complaints.is_empty();
-        for complaint in complaints {
+        for complaint in names::qualified(finalizer) {
             problems.invalid(PATH, finalizer, complaint);
-        }
-        if qualified && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            problems.invalid(PATH, finalizer, detail);
         }
     }
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
@@ -150,6 +144,34 @@ fn check_finalizers(metadata: &Value, problems: &mut Problems) {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
         problems.invalid(PATH, Value::from(finalizers), detail);
     }
+}
+
+/// The stricter rule of built-in kinds: a finalizer that is not the server's own names its domain.
+pub fn validate_finalizer_domains(object: &Value, problems: &mut Problems) {
+    for (index, finalizer) in undomained(object) {
+        let path = format!("metadata.finalizers[{index}]");
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        problems.invalid(path, finalizer, detail);
+    }
+}
+
+/// What a custom kind is only warned of.
+pub fn finalizer_warnings(object: &Value) -> Vec<String> {
+    let warn = |(_, finalizer): (usize, &str)| {
+        format!(
+            "metadata.finalizers: \"{finalizer}\": prefer a domain-qualified finalizer name including \
+             a path (/) to avoid accidental conflicts with other finalizer writers"
+        )
+    };
+    undomained(object).map(warn).collect()
+}
+
+fn undomained(object: &Value) -> impl Iterator<Item = (usize, &str)> {
+    let finalizers = list(&object["metadata"], "finalizers").iter().enumerate();
+    finalizers
+        .filter_map(|(index, finalizer)| Some((index, finalizer.as_str()?)))
+        .filter(|(_, finalizer)| !finalizer.contains('/'))
+        .filter(|(_, finalizer)| !STANDARD_FINALIZERS.contains(finalizer))
 }
 
 /// Rules on a change of metadata.

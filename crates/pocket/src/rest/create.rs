@@ -59,7 +59,7 @@ impl Machine {
             self.book(request, served, Part::Main, None, &mut value)?;
         }
         self.check_new(served, &value)?;
-        warnings.extend((served.rules().warnings)(&value));
+        warnings.extend(served.warnings(&value, None));
         warnings.extend(served.deprecation());
         let _turn = self.turn(served).await;
         self.admit(served, &mut value, None)?;

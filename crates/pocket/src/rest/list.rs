@@ -215,16 +215,16 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
     let matching = request.parameter("resourceVersionMatch");
     let mut problems = Problems::new();
     if let Some(token) = token {
-        if given.is_some_and(|rv| rv != "0") {
-            let message = "specifying resource version is not allowed when using continue";
-            return Err(ApiError::bad_request(message));
-        }
         if matching.is_some() {
             problems.forbidden(
                 "resourceVersionMatch",
                 "resourceVersionMatch is forbidden when continue is provided",
             );
             return Err(option_error("list", &problems));
+        }
+        if given.is_some_and(|rv| rv != "0") {
+            let message = "specifying resource version is not allowed when using continue";
+            return Err(ApiError::bad_request(message));
         }
         return Ok(At::Exactly(token.rv));
     }

@@ -68,9 +68,7 @@ impl Registry {
     /// What a URL points at, or 404.
     pub fn find(&self, target: &Target) -> Result<Arc<Served>> {
         self.lookup(&target.group, &target.version, &target.plural)
-            .filter(|served| {
-                served.resource.namespaced || target.namespace.is_empty() || served.is_namespace()
-            })
+            .filter(|served| has_place(served, target))
             .ok_or_else(missing)
     }
 
@@ -123,6 +121,16 @@ fn insert(groups: &mut Groups, served: Arc<Served>) {
     let key = (served.resource.group.clone(), served.version.clone());
     let plural = served.resource.plural.clone();
     groups.entry(key).or_default().insert(plural, served);
+}
+
+/// Whether the path has a namespace where the kind needs one, and none where it has none. The
+/// collection of a namespaced kind over all namespaces is a place of its own.
+fn has_place(served: &Served, target: &Target) -> bool {
+    if served.resource.namespaced {
+        !target.namespace.is_empty() || target.name.is_empty()
+    } else {
+        target.namespace.is_empty() || served.is_namespace()
+    }
 }
 
 /// 404 for a resource that is not there at all.

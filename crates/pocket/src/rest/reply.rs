@@ -8,7 +8,11 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Machine, Request, Served};
-use crate::{status::Result, store::Object, table::Include};
+use crate::{
+    status::{ApiError, Problems, Result},
+    store::Object,
+    table::Include,
+};
 
 /// How objects are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -143,12 +147,16 @@ pub(crate) fn finish(request: &Request, status: StatusCode, body: Bytes) -> Resu
     }
     if let ReplyBody::Full(bytes) = &reply.body {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
-        let text = serde_saphyr::to_string(&value)
-            .map_err(|error| crate::status::ApiError::internal(error.to_string()))?;
+        let text = yaml(&value).map_err(ApiError::internal)?;
         reply.body = ReplyBody::Full(text.into());
         reply.content_type = YAML;
     }
     Ok(reply)
+}
+
+/// A value in YAML, or why it has no such form.
+pub(crate) fn yaml(value: &Value) -> Result<String, String> {
+    serde_saphyr::to_string(value).map_err(|error| error.to_string())
 }
 
 /// The object with nothing but its metadata.
@@ -167,14 +175,10 @@ pub(crate) fn include_object(request: &Request) -> Result<Include> {
         Some("Object") => Ok(Include::Object),
         Some("None") => Ok(Include::None),
         Some(other) => {
-            let mut problems = crate::status::Problems::new();
+            let mut problems = Problems::new();
             problems.not_supported("includeObject", other, &["Metadata", "None", "Object"]);
-            Err(crate::status::ApiError::invalid(
-                "meta.k8s.io",
-                "TableOptions",
-                "",
-                &problems,
-            ))
+            let message = format!("Unable to convert to Table as requested: {problems}");
+            Err(ApiError::bad_request(message))
         }
     }
 }

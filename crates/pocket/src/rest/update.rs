@@ -70,19 +70,15 @@ impl Machine {
             let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
             return Ok(reply.with_warnings(warnings));
         }
-        let unconditional = served.traits().unconditional_update;
-        if !unconditional && metadata::text(&value, "resourceVersion").is_empty() {
-            let mut problems = Problems::new();
-            problems.invalid(
-                "metadata.resourceVersion",
-                0,
-                "must be specified for an update",
-            );
-            served.refuse(&request.target.name, &problems)?;
-        }
+        let named = !matches!(metadata::text(&value, "resourceVersion"), "" | "0");
+        let allowed = named || served.traits().unconditional_update;
         let mut value = value;
         served.to_storage(&mut value);
+        // Asked of the object that is there: of one that is not, it is said that it is not.
         let change = |_: &Value| {
+            if !allowed {
+                return Err(served.unversioned(&request.target.name));
+            }
             Ok(Proposal {
                 value: value.clone(),
                 booking: Booking::Whole,
@@ -152,7 +148,7 @@ impl Machine {
         if part == Part::Main {
             self.admit(served, &mut new, Some(&old))?;
             self.accept(served, &mut new);
-            *warnings = merge(warnings, (served.rules().warnings)(&new));
+            *warnings = merge(warnings, served.warnings(&new, Some(&old)));
         }
         if same(&new, &old) {
             return Ok(Some(live.clone()));

@@ -14,20 +14,23 @@ pub(super) struct Range<'a> {
     pub(super) group: &'a str,
     pub(super) version: &'a str,
     pub(super) shown: &'a str,
+    /// How much less than the most wanted this is wanted, in thousandths.
+    reluctance: u16,
 }
 
-/// The entries of `Accept`, most wanted first; the order stands for the weight, as clients of this
-/// API write it.
+/// The entries of `Accept`, most wanted first: by weight, and in their order where weights are equal.
 pub(super) fn accepted(headers: &HeaderMap) -> Vec<Range<'_>> {
     let values = headers
         .get_all(ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok());
     let entries = values.flat_map(|value| value.split(','));
-    entries
+    let mut ranges: Vec<Range<'_>> = entries
         .map(|entry| range(entry.trim()))
         .filter(|range| !range.media.is_empty())
-        .collect()
+        .collect();
+    ranges.sort_by_key(|range| range.reluctance);
+    ranges
 }
 
 fn range(entry: &str) -> Range<'_> {
@@ -41,19 +44,29 @@ fn range(entry: &str) -> Range<'_> {
             Some(("g", group)) => range.group = group,
             Some(("v", version)) => range.version = version,
             Some(("as", shown)) => range.shown = shown,
+            Some(("q", weight)) => range.reluctance = reluctance(weight),
             _ => {}
         }
     }
     range
 }
 
-/// The form in which objects are answered. Nothing acceptable is a 406.
-pub(super) fn presentation(headers: &HeaderMap) -> Result<Presentation> {
+/// A weight that cannot be read counts as full.
+fn reluctance(weight: &str) -> u16 {
+    let weight = weight.parse().unwrap_or(1.0_f32).clamp(0.0, 1.0);
+    1000 - (weight * 1000.0) as u16
+}
+
+/// The form in which objects are answered. Nothing acceptable is a 406; a stream has no YAML form.
+pub(super) fn presentation(headers: &HeaderMap, stream: bool) -> Result<Presentation> {
     let accepted = accepted(headers);
     if accepted.is_empty() {
         return Ok(Presentation::default());
     }
-    accepted.iter().find_map(form).ok_or_else(not_acceptable)
+    let mut forms = accepted.iter().filter_map(form);
+    forms
+        .find(|form| !(stream && form.yaml))
+        .ok_or_else(not_acceptable)
 }
 
 fn form(range: &Range<'_>) -> Option<Presentation> {
@@ -89,7 +102,7 @@ mod tests {
     fn of(accept: &str) -> Result<Presentation> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        presentation(&headers)
+        presentation(&headers, false)
     }
 
     #[test]
@@ -113,9 +126,29 @@ mod tests {
     }
 
     #[test]
+    fn weight_counts_before_order() {
+        assert!(!of("application/yaml;q=0.5, application/json").unwrap().yaml);
+        assert!(
+            of("application/json;q=0.1, application/yaml;q=0.2")
+                .unwrap()
+                .yaml
+        );
+        assert!(of("application/yaml;q=odd, application/json").unwrap().yaml);
+    }
+
+    #[test]
+    fn a_stream_passes_yaml_over() {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, "application/yaml, */*".parse().unwrap());
+        assert!(!presentation(&headers, true).unwrap().yaml);
+        headers.insert(ACCEPT, "application/yaml".parse().unwrap());
+        assert_eq!(presentation(&headers, true).unwrap_err().code, 406);
+    }
+
+    #[test]
     fn absent_accept_means_json() {
         assert_eq!(
-            presentation(&HeaderMap::new()).unwrap(),
+            presentation(&HeaderMap::new(), false).unwrap(),
             Presentation::default()
         );
     }

@@ -96,8 +96,9 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
 pub(super) fn verb(method: &Method, target: &Target, watch: bool) -> Result<Verb> {
     let named = !target.name.is_empty();
     match (method.as_str(), named) {
-        ("GET" | "HEAD", _) if watch && target.subresource.is_none() => Ok(Verb::Watch),
+        // One object is watched by a field selector on its collection.
         ("GET" | "HEAD", true) => Ok(Verb::Get),
+        ("GET" | "HEAD", false) if watch => Ok(Verb::Watch),
         ("GET" | "HEAD", false) => Ok(Verb::List),
         ("POST", false) => Ok(Verb::Create),
         ("POST", true) if target.subresource.is_some() => Ok(Verb::Create),

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     environment::BoxFuture,
-    rest::{Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb},
+    rest::{Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, reply},
     status::{ApiError, Result},
 };
 
@@ -111,9 +111,10 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let head = *request.method() == Method::HEAD;
+        let yaml = negotiate::presentation(request.headers(), false).is_ok_and(|form| form.yaml);
         let mut response = match self.dispatch(request).await {
             Ok(response) => response,
-            Err(error) => refusal(&error),
+            Err(error) => refusal(&error, yaml),
         };
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -172,7 +173,7 @@ impl Service {
             .iter()
             .any(|(key, value)| key == "watch" && value != "false" && value != "0");
         let verb = verb(request.method(), &target, watching)?;
-        let presentation = negotiate::presentation(request.headers())?;
+        let presentation = negotiate::presentation(request.headers(), verb == Verb::Watch)?;
         let (parts, incoming) = request.into_parts();
         let content_type = media_type(&parts.headers);
         let bytes = match verb {
@@ -302,11 +303,16 @@ pub(super) fn text(status: StatusCode, body: &'static str) -> Response<Body> {
     response
 }
 
-fn refusal(error: &ApiError) -> Response<Body> {
-    let mut response = Response::new(Body::full(error.to_value().to_string()));
+fn refusal(error: &ApiError, yaml: bool) -> Response<Body> {
+    let status = error.to_value();
+    let (kind, body) = match reply::yaml(&status) {
+        Ok(text) if yaml => (reply::YAML, text),
+        _ => (reply::JSON, status.to_string()),
+    };
+    let mut response = Response::new(Body::full(body));
     *response.status_mut() = error.code;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     if let Some(seconds) = error.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

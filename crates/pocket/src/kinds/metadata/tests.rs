@@ -92,20 +92,31 @@ fn annotations_hold_anything_up_to_256_kib() {
 }
 
 #[test]
-fn finalizers_are_standard_or_qualified() {
-    for (finalizer, good) in [
-        ("example.com/hold", true),
-        ("kubernetes", true),
-        ("orphan", true),
-        ("foregroundDeletion", true),
-        ("hold", false),
-        ("a b/c", false),
-    ] {
+fn finalizers_have_qualified_names() {
+    for (finalizer, good) in [("example.com/hold", true), ("hold", true), ("a b/c", false)] {
         let told = told_of_named(json!({"finalizers": [finalizer]}));
         assert_eq!(told.is_empty(), good, "{finalizer}: {told:?}");
     }
     let both = told_of_named(json!({"finalizers": ["orphan", "foregroundDeletion"]}));
     assert!(both[0].contains("cannot be both set"), "{both:?}");
+}
+
+#[test]
+fn a_finalizer_without_a_domain_is_refused_or_warned_of() {
+    let standard = json!({"metadata": {"finalizers": ["kubernetes", "orphan", "a.com/b"]}});
+    let mine = json!({"metadata": {"finalizers": ["orphan", "hold"]}});
+    let mut problems = Problems::new();
+    validate_finalizer_domains(&standard, &mut problems);
+    assert!(problems.is_empty(), "{problems}");
+    validate_finalizer_domains(&mine, &mut problems);
+    assert!(
+        problems
+            .to_string()
+            .starts_with("metadata.finalizers[1]: Invalid value: \"hold\""),
+        "{problems}"
+    );
+    assert!(finalizer_warnings(&standard).is_empty());
+    assert_eq!(finalizer_warnings(&mine).len(), 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Groups, Registry, Resource, Served, Shape, insert};
 use crate::{
     crd::{Definition, Scope},
     discovery::{Subresource, group_version},
-    kinds::{Role, Rules, Traits},
+    kinds::{Role, Rules, Traits, metadata},
 };
 
 const VERBS: [&str; 8] = [
@@ -88,6 +88,7 @@ fn served(definition: &Arc<Definition>, index: usize) -> Served {
                 status: version.has_status,
                 ..Traits::USUAL
             },
+            warnings: metadata::finalizer_warnings,
             ..Rules::SHAPE_ONLY
         },
         role: Role::Ordinary,

@@ -19,6 +19,15 @@ impl Served {
         ApiError::stale(&self.resource.group, &self.resource.plural, name)
     }
 
+    /// 422 for an update that must say which state it builds on. Other servers name the plural here,
+    /// and not the kind as in every other refusal of this reason.
+    pub fn unversioned(&self, name: &str) -> ApiError {
+        let mut problems = Problems::new();
+        let detail = "must be specified for an update";
+        problems.invalid("metadata.resourceVersion", 0, detail);
+        ApiError::invalid(&self.resource.group, &self.resource.plural, name, &problems)
+    }
+
     /// 422 if there is any problem.
     pub fn refuse(&self, name: &str, problems: &Problems) -> Result<()> {
         if problems.is_empty() {

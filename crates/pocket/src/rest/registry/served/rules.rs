@@ -85,6 +85,16 @@ impl Served {
         }
     }
 
+    /// What the writer is told beside the answer. Of a custom object, only what this write brought.
+    pub fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut told = (self.rules.warnings)(new);
+        if let Some(old) = old.filter(|_| !told.is_empty() && self.is_custom()) {
+            let known = (self.rules.warnings)(old);
+            told.retain(|text| !known.contains(text));
+        }
+        told
+    }
+
     /// Rules on a change of status alone.
     pub fn validate_status(&self, new: &Value, old: &Value, problems: &mut Problems) {
         match &self.shape {
