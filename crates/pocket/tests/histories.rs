@@ -3,6 +3,12 @@
 //!
 //! `NEAP_OPERATIONS` makes runs longer, `NEAP_SEED` repeats one.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test ends where it is surprised, and says its seed"
+)]
+
 #[path = "support/chronicle.rs"]
 mod chronicle;
 #[path = "histories/client.rs"]
@@ -96,7 +102,7 @@ impl Run {
                 client.answers
             });
         }
-        let mut chronicle = Chronicle::after(0);
+        let mut chronicle = chronicle::chronicle(&pocket);
         let mut draw = Draw::new(self.seed ^ 4);
         let mut answers: BTreeMap<_, usize> = BTreeMap::new();
         while !clients.is_empty() {

@@ -1,5 +1,7 @@
 //! Writes that lose a race between reading and storing.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
+
 #[path = "support/chronicle.rs"]
 mod chronicle;
 #[path = "support/raw.rs"]

@@ -1,9 +1,13 @@
 //! Watches on a busy server: what is due comes in time.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
+
 #[path = "support/chronicle.rs"]
 mod chronicle;
 #[path = "support/raw.rs"]
 mod raw;
+#[path = "support/stream.rs"]
+mod stream;
 
 use std::time::Duration;
 
@@ -13,7 +17,8 @@ use neap_pocket::{Options, Pocket, environment::Environment, wire::Service};
 use serde_json::{Value, json};
 
 use chronicle::chronicle;
-use raw::{lines, map, open, send};
+use raw::{map, send};
+use stream::{lines, open};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
