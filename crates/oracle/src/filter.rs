@@ -1,5 +1,7 @@
 //! Which objects a request is about, read from its URL by a reader of its own.
 
+use serde_json::Value;
+
 use crate::State;
 
 /// What a list or watch selects.
@@ -70,17 +72,27 @@ impl Filter {
                 "metadata.namespace" => test.holds(Some(namespace)),
                 field => {
                     let whole = whole.get_or_insert_with(|| state.value());
-                    let found = whole.pointer(&format!("/{}", field.replace('.', "/")));
-                    let text = match found {
-                        Some(serde_json::Value::String(text)) => text.clone(),
-                        Some(other) => other.to_string(),
-                        // A field that is not there is as good as empty.
-                        None => String::new(),
-                    };
+                    let text = text(whole, field);
                     test.holds(Some(&text))
                 }
             })
     }
+}
+
+/// What a field says to a selector. One that is not there says what its type says of nothing.
+fn text(object: &Value, field: &str) -> String {
+    let at = |field: &str| match object.pointer(&format!("/{}", field.replace('.', "/"))) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(other) => Some(other.to_string()),
+    };
+    match field {
+        "source" => at("source.component").or_else(|| at("reportingComponent")),
+        "spec.hostNetwork" | "spec.unschedulable" => at(field).or_else(|| Some("false".into())),
+        "status.successful" | "status.replicas" => at(field).or_else(|| Some("0".into())),
+        _ => at(field),
+    }
+    .unwrap_or_default()
 }
 
 impl Test {
@@ -159,6 +171,7 @@ mod tests {
             ("", "spec.nodeName=n1", true),
             ("", "spec.other=", true),
             ("", "spec.nodeName=", false),
+            ("", "spec.hostNetwork=false,status.successful=0", true),
         ] {
             let filter = Filter::default().labels(labels).fields(fields);
             assert_eq!(

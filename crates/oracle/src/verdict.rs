@@ -37,7 +37,6 @@ pub struct Verdict {
 
 impl Verdict {
     /// Ends the test if anything is wrong.
-    #[expect(clippy::panic, reason = "this is how a test is told")]
     pub fn or_panic(self) -> Self {
         assert!(self.violations.is_empty(), "{self}");
         self

@@ -1,5 +1,7 @@
 //! A kube client with no socket, under a paused clock.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
+
 #[path = "support/chronicle.rs"]
 mod chronicle;
 

@@ -1,9 +1,13 @@
 //! Views that lag and hooks that interfere: what their clients see is still some past.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
+
 #[path = "support/chronicle.rs"]
 mod chronicle;
 #[path = "support/raw.rs"]
 mod raw;
+#[path = "support/stream.rs"]
+mod stream;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -15,10 +19,11 @@ use neap_pocket::{
     store::{Event, Flow, Hooks, View},
     wire::Service,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use chronicle::chronicle;
-use raw::{lines, map, names, open, send};
+use raw::{map, send};
+use stream::{lines, open};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -59,6 +64,14 @@ impl World {
             assert!(status.is_success(), "{body}");
         }
     }
+}
+
+/// The names on a list, in its order.
+fn names(list: &Value) -> Vec<String> {
+    let items = list["items"].as_array().unwrap().iter();
+    items
+        .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]

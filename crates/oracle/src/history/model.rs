@@ -85,9 +85,10 @@ impl Model {
     /// The effect of an operation whose answer was lost, had it happened.
     fn lost(self, action: Action) -> Option<Self> {
         match (action, self) {
-            (Action::Create, Absent(last)) => Some(Untold(last)),
             // An apply makes what is not there.
-            (Action::Write { expected: None, .. }, Absent(last)) => Some(Untold(last)),
+            (Action::Create | Action::Write { expected: None, .. }, Absent(last)) => {
+                Some(Untold(last))
+            }
             (Action::Write { .. } | Action::Delete { .. }, there) => {
                 Some(Either(there.expected(action)?.newest()))
             }

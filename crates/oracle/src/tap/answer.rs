@@ -37,7 +37,7 @@ impl Pending {
         })
     }
 
-    pub(super) fn answered(mut self: Box<Self>, status: StatusCode, body: &[u8]) {
+    pub(super) fn answered(mut self, status: StatusCode, body: &[u8]) {
         self.open = false;
         let Ok(answer) = serde_json::from_slice::<Value>(body) else {
             // Not read to its end: what it would have said is not known.
@@ -127,7 +127,7 @@ impl Pending {
             (404, "NotFound", _) if self.is_about_the_object(answer) => Some(Outcome::NotFound),
             (409, "AlreadyExists", _) => Some(Outcome::Exists),
             (409, "Conflict", _) => Some(Outcome::Conflict),
-            (500.., ..) | (408, ..) => Some(Outcome::Unknown),
+            (500.. | 408, ..) => Some(Outcome::Unknown),
             _ => None,
         }
     }

@@ -158,8 +158,8 @@ fn right_streams_hold() {
 #[test]
 fn wrong_streams_are_caught() {
     use Guarantee::{Atomic, Bookmarkable, Faithful, Ordered, Reliable, Resumable, Unique};
-    let chronicle = usual();
     type Break = fn(&mut Vec<Value>);
+    let chronicle = usual();
     let breaks: [(&str, Break, Guarantee); 12] = [
         ("a lost event", |l| drop(l.remove(2)), Reliable),
         ("a gap after the resume", |l| drop(l.remove(0)), Resumable),

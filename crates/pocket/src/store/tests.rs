@@ -296,3 +296,36 @@ async fn concurrent_durable_writers_all_commit_and_conflict_correctly() {
     assert_eq!(store.count(MAPS), 65);
     store.close();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_for_a_commit_never_stops_the_writer() {
+    const WRITES: u64 = 5000;
+    let store = Store::in_memory(0, Retention::default());
+    let waiting = store.clone();
+    let mut waiter = tokio::task::JoinSet::new();
+    waiter.spawn(async move {
+        for revision in 1..=WRITES {
+            waiting.settled(revision).await.unwrap();
+        }
+    });
+    for value in 0..WRITES {
+        put(&store, "a", value).await;
+        tokio::task::yield_now().await;
+    }
+    waiter.join_all().await;
+}
+
+#[tokio::test]
+async fn a_view_shows_a_revision_once_it_no_longer_lags_behind_it() {
+    let store = Store::in_memory(0, Retention::default());
+    let view = View::of(store.clone());
+    view.set_lag(1);
+    put(&store, "a", 1).await;
+    let catch_up = async {
+        tokio::task::yield_now().await;
+        assert_eq!(view.revision(), 0);
+        view.set_lag(0);
+    };
+    let (shown, ()) = tokio::join!(view.shows(1), catch_up);
+    shown.unwrap();
+}

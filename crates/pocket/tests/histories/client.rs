@@ -171,19 +171,20 @@ impl Client {
         };
         let mut query = format!("?limit={}", self.draw.one_of(&[1, 2, 500]));
         if self.draw.once_in(3) {
-            query += &format!("&labelSelector=color%3D{}", self.draw.one_of(&COLORS));
+            let color = self.draw.one_of(&COLORS);
+            query = format!("{query}&labelSelector=color%3D{color}");
         }
         let mut first = query.clone();
         if self.draw.once_in(4) && self.newest > 0 {
             let past = self.newest.saturating_sub(self.draw.below(30)).max(1);
-            first += &format!("&resourceVersion={past}");
+            first = format!("{first}&resourceVersion={past}");
             first += self.draw.one_of(&[
                 "&resourceVersionMatch=Exact",
                 "&resourceVersionMatch=NotOlderThan",
             ]);
         }
         let mut uri = format!("{base}{first}");
-        for _ in 0..self.draw.below(12) + 1 {
+        for _ in 0..=self.draw.below(12) {
             let (_, list) = self.send((Method::GET, "list"), &uri, None).await;
             let Some(token) = list["metadata"]["continue"].as_str() else {
                 return;

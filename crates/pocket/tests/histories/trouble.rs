@@ -70,9 +70,10 @@ impl Hooks for Trouble {
             if self.draw(|draw| draw.once_in(8)) {
                 self.pause().await;
             }
-            match self.draw(|draw| draw.once_in(2000)) {
-                true => Flow::Cut,
-                false => Flow::Deliver,
+            if self.draw(|draw| draw.once_in(2000)) {
+                Flow::Cut
+            } else {
+                Flow::Deliver
             }
         })
     }

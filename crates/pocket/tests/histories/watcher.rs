@@ -27,6 +27,17 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
+    pub(crate) fn new(service: Watched<Service>, seed: u64) -> Self {
+        Self {
+            service,
+            draw: Draw::new(seed),
+            patience: Duration::from_millis(1500),
+            expired: 0,
+            resumed: 0,
+            marks: 0,
+        }
+    }
+
     /// Watches until told to stop, then reads a last stream until nothing more comes, and gives
     /// it back still open.
     pub(crate) async fn run(
@@ -47,9 +58,10 @@ impl Watcher {
             let started = tokio::time::Instant::now();
             let patience = self.patience.mul_f64(self.draw.below(100) as f64 / 100.0);
             let ended = loop {
-                let wait = match last {
-                    true => silence,
-                    false => patience.saturating_sub(started.elapsed()),
+                let wait = if last {
+                    silence
+                } else {
+                    patience.saturating_sub(started.elapsed())
                 };
                 match tokio::time::timeout(wait, stream.frame()).await {
                     Ok(Some(frame)) => {
@@ -109,10 +121,10 @@ impl Watcher {
             uri += "&allowWatchBookmarks=true";
         }
         if !last {
-            uri += &format!("&timeoutSeconds={}", 1 + self.draw.below(2));
+            uri = format!("{uri}&timeoutSeconds={}", 1 + self.draw.below(2));
         }
         match place {
-            Some(place) => uri += &format!("&resourceVersion={place}"),
+            Some(place) => uri = format!("{uri}&resourceVersion={place}"),
             None if self.draw.once_in(2) => {
                 uri += "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
             }

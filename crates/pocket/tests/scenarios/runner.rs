@@ -1,9 +1,11 @@
 //! Runs scenario files.
 //!
 //! May use the public face of `neap_pocket` and `kube` as a transport, nothing else: what a scenario
-//! sees is what any client sees. A scenario ends at its first failure, because later blocks build on
+//! sees is what any client sees. At the end of each, the oracles judge everything that was answered. A scenario ends at its first failure, because later blocks build on
 //! earlier ones.
 
+#[path = "../support/chronicle.rs"]
+mod chronicle;
 mod exchange;
 mod observe;
 pub(crate) mod own;
@@ -65,7 +67,7 @@ pub(crate) fn run(scenario: &Scenario, place: &Place) -> Result<(), Failure> {
         let mut play = Play::new(&server);
         let outcome = play.all(scenario).await;
         server.tidy().await;
-        outcome
+        outcome.and_then(|()| server.judge())
     })
 }
 

@@ -7,7 +7,6 @@ use neap_pocket::{
 };
 
 /// Everything that is in the history now. Complete only if nothing was compacted before.
-#[allow(dead_code, reason = "one of the tests reads on instead")]
 pub(crate) fn chronicle(pocket: &Pocket) -> Chronicle {
     let store = pocket.store();
     let mut chronicle = Chronicle::after(store.oldest());

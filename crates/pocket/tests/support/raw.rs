@@ -1,12 +1,10 @@
-//! Requests and answers as they are, under a paused clock.
-
-use std::time::Duration;
+//! Requests and answers as they are.
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt, Full};
-use neap_oracle::{Tapped, Watched};
-use neap_pocket::wire::{Body, Service};
+use neap_oracle::Watched;
+use neap_pocket::wire::Service;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -33,36 +31,6 @@ pub(crate) async fn send(
     let status = answer.status();
     let body = answer.into_body().collect().await.unwrap().to_bytes();
     (status, serde_json::from_slice(&body).unwrap())
-}
-
-/// Begins a watch.
-pub(crate) async fn open(service: &Watched<Service>, uri: &str) -> Tapped<Body> {
-    let request = Request::get(uri).body(Full::<Bytes>::default()).unwrap();
-    let answer = service.clone().oneshot(request).await.unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
-    answer.into_body()
-}
-
-/// What a watch has to say now: everything until it is silent, on a clock that does not wait.
-pub(crate) async fn lines(stream: &mut Tapped<Body>) -> Vec<Value> {
-    let mut lines = Vec::new();
-    let silence = Duration::from_secs(1);
-    while let Ok(Some(frame)) = tokio::time::timeout(silence, stream.frame()).await {
-        let data = frame.unwrap().into_data().unwrap();
-        let parts = data.split(|&byte| byte == b'\n');
-        let parts = parts.filter(|line| !line.is_empty());
-        lines.extend(parts.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
-    }
-    lines
-}
-
-/// The names on a list, in its order.
-#[allow(dead_code, reason = "not every test lists")]
-pub(crate) fn names(list: &Value) -> Vec<String> {
-    let items = list["items"].as_array().unwrap().iter();
-    items
-        .map(|item| item["metadata"]["name"].as_str().unwrap().to_owned())
-        .collect()
 }
 
 /// Something with a name, for any kind that needs no more.

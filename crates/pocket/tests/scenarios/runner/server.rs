@@ -17,11 +17,12 @@ use kube::{
     client::Body,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use neap_oracle::{Observer, Watched};
 use neap_pocket::{Options, Pocket, environment::Environment};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{Failure, variables::Variables};
+use super::{Failure, chronicle::chronicle, variables::Variables};
 
 /// More than any answer of a scenario.
 const LARGEST: usize = 64 << 20;
@@ -56,20 +57,19 @@ pub(crate) struct Server {
     id: String,
     /// What to delete afterwards on a server that outlives us.
     made: Option<Mutex<Vec<String>>>,
+    /// Our own server, whose history can be asked for, and what it told its clients.
+    judged: Option<(Pocket, Observer)>,
 }
 
 impl Server {
     pub(crate) async fn start(place: &Place, name: &str) -> Result<Self, Failure> {
         let server = match place {
-            Place::InProcess => Self {
-                client: in_process(name).await?,
-                id: "s1".into(),
-                made: None,
-            },
+            Place::InProcess => in_process(name).await?,
             Place::Kubeconfig { path, run, count } => Self {
                 client: remote(path).await?,
                 id: format!("{run}-{}", count.fetch_add(1, Ordering::Relaxed)),
                 made: Some(Mutex::default()),
+                judged: None,
             },
         };
         server.furnish().await?;
@@ -133,6 +133,18 @@ impl Server {
         }
     }
 
+    /// Holds every answer, list and stream of the scenario against what really happened.
+    pub(crate) fn judge(&self) -> Result<(), Failure> {
+        let Some((pocket, observer)) = &self.judged else {
+            return Ok(());
+        };
+        let verdict = observer.judge(&chronicle(pocket));
+        if verdict.violations.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::new(verdict.to_string()))
+    }
+
     /// Leaves a server that outlives us as it was found.
     pub(crate) async fn tidy(&self) {
         let Some(made) = &self.made else { return };
@@ -153,12 +165,20 @@ pub(crate) async fn read(body: Body) -> Result<Bytes, Failure> {
     Ok(collected.map_err(wrong)?.to_bytes())
 }
 
-async fn in_process(name: &str) -> Result<Client, Failure> {
+async fn in_process(name: &str) -> Result<Server, Failure> {
     let seed = name.bytes().fold(7_u64, |seed, byte| {
         seed.wrapping_mul(31).wrapping_add(byte.into())
     });
     let pocket = Pocket::open(Options::new(Environment::rehearsal(seed))).await;
-    Ok(Client::new(pocket.map_err(wrong)?.service(), "default"))
+    let pocket = pocket.map_err(wrong)?;
+    let observer = Observer::new();
+    let service = Watched::new(pocket.service(), &observer, name);
+    Ok(Server {
+        client: Client::new(service, "default"),
+        id: "s1".into(),
+        made: None,
+        judged: Some((pocket, observer)),
+    })
 }
 
 async fn remote(path: &PathBuf) -> Result<Client, Failure> {
