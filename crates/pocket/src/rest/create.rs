@@ -71,7 +71,7 @@ impl Machine {
         self.accept(served, &mut value);
         served.fit(&mut value);
         if request.dry_run()? {
-            return self.pretend_create(request, served, &value);
+            return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;
         self.after_write(served, &object);
@@ -101,7 +101,7 @@ impl Machine {
         true
     }
 
-    fn pretend_create(
+    async fn pretend_create(
         &self,
         request: &Request,
         served: &Served,
