@@ -25,13 +25,12 @@ impl Folder {
         let mut writing = false;
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if !name.starts_with("snapshot-") {
-                continue;
-            }
-            if name.ends_with(".tmp") {
-                writing = true;
-            } else {
-                self.snapshots.insert(name);
+            match name.rsplit_once('.') {
+                Some((stem, "tmp")) if stem.starts_with("snapshot-") => writing = true,
+                Some((stem, "seg")) if stem.starts_with("snapshot-") => {
+                    self.snapshots.insert(name);
+                }
+                _ => {}
             }
         }
         writing
