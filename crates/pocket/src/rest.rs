@@ -97,6 +97,7 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
+        check_home(&served, &request)?;
         let reply = if request.target.subresource.is_some() {
             self.subresource(&request, &served).await
         } else {
@@ -170,6 +171,7 @@ impl Machine {
 
 /// Held by the one who may write a resource.
 pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
+
 /// Without their namespace, objects that live in one can be listed and watched, and no more.
 fn check_home(served: &Served, request: &Request) -> Result<()> {
     if !served.resource.namespaced || !request.target.namespace.is_empty() {
