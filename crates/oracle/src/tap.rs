@@ -128,6 +128,14 @@ impl Observer {
         oracle
     }
 
+    /// Takes in that the definition called `plural.group` was changed.
+    fn redefined(&self, definition: &str) {
+        if let Some((plural, group)) = definition.split_once('.') {
+            let resource = format!("{group}/{plural}");
+            self.seen.record.lock().redefined(resource);
+        }
+    }
+
     fn record(&self, key: history::Key, operation: Operation) {
         if !self.streams_only {
             self.seen.record.lock().push(key, operation);

@@ -51,7 +51,7 @@ pub struct Machine {
     /// The certificate authority, in PEM, that every namespace is told of.
     root_ca: Option<Arc<str>>,
     /// One writer at a time for resources whose rules look at other objects.
-    turns: Arc<Mutex<HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>>,
+    turns: Arc<Mutex<Turns>>,
 }
 
 impl Machine {
@@ -168,6 +168,9 @@ impl Machine {
         Some(turn.lock_owned().await)
     }
 }
+
+/// Whose turn it is, by resource.
+type Turns = HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>;
 
 /// Held by the one who may write a resource.
 pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;

@@ -51,7 +51,7 @@ impl Default for Retention {
     fn default() -> Self {
         Self {
             bytes: 32 << 20,
-            age: Duration::from_secs(300),
+            age: Duration::from_mins(5),
         }
     }
 }
@@ -263,7 +263,7 @@ impl Store {
     }
 
     /// All committed objects at one revision: resource, path, object.
-    pub fn everything(&self) -> (u64, Vec<(Arc<str>, Arc<str>, Arc<Object>)>) {
+    pub fn everything(&self) -> (u64, Vec<Placed>) {
         let state = self.shared.state.read();
         (state.committed, state.live())
     }
@@ -295,6 +295,9 @@ impl Store {
         Self::with(state, self.shared.retention, false)
     }
 }
+
+/// An object with its resource and its path there.
+pub type Placed = (Arc<str>, Arc<str>, Arc<Object>);
 
 type Waiter = oneshot::Receiver<Result<(), Error>>;
 

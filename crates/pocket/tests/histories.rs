@@ -62,12 +62,16 @@ fn asked(name: &str, usual: u64) -> u64 {
 }
 
 impl Run {
-    async fn go(self) -> Verdict {
-        let pocket = open(self.seed, self.storage).await;
+    fn announce(&self) {
         println!(
             "NEAP_SEED={} NEAP_OPERATIONS={}",
             self.seed, self.operations
         );
+    }
+
+    async fn go(self) -> Verdict {
+        self.announce();
+        let pocket = open(self.seed, self.storage).await;
         let observer = Observer::new();
         let trouble = Trouble::new(self.seed ^ 1, self.wait);
         let view = pocket.view(Some(Arc::new(trouble)));

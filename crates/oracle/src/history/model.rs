@@ -73,6 +73,8 @@ impl Model {
 
     fn conflict(self, action: Action) -> Option<Self> {
         match (action, self) {
+            // An apply that names a uid refuses to make what is not there.
+            (Action::Write { picky: true, .. }, Absent(_)) => Some(self),
             (_, Absent(_)) => None,
             (Action::Write { picky: true, .. } | Action::Delete { picky: true, .. }, there) => {
                 Some(there)

@@ -13,6 +13,9 @@ use crate::{
     watch,
 };
 
+/// Where definitions are.
+const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
 /// A request on its way. One that is dropped without an answer has an unknown outcome.
 pub(super) struct Pending {
     observer: Observer,
@@ -55,6 +58,10 @@ impl Pending {
 
     fn note(&self, answer: &Value, outcome: Option<Outcome>, content: Option<(u64, u64)>) {
         let request: Value = serde_json::from_slice(&self.copy.lock()).unwrap_or_default();
+        // A delete may say in its body that nothing is meant.
+        if request.get("dryRun").is_some() {
+            return;
+        }
         let (Some(outcome), Some(name)) = (outcome, self.name(&request, answer)) else {
             return;
         };
@@ -62,6 +69,11 @@ impl Pending {
             "" => name,
             namespace => format!("{namespace}/{name}"),
         };
+        if self.asked.resource == DEFINITIONS
+            && matches!(self.asked.verb, Verb::Update | Verb::Patch)
+        {
+            self.observer.redefined(&path);
+        }
         let answered = match outcome {
             Outcome::Unknown => u64::MAX,
             _ => self.observer.tick(),
@@ -94,6 +106,11 @@ impl Pending {
         };
         match self.asked.verb {
             Verb::Create => Action::Create,
+            // What it wrote is not told, and so explains whatever is seen next.
+            Verb::Aside => Action::Write {
+                expected: None,
+                picky: true,
+            },
             Verb::Update | Verb::Patch => {
                 let (expected, other) = named(&request["metadata"]);
                 // A JSON patch says in its own way what it expects; an apply conflicts over fields.
@@ -120,6 +137,8 @@ impl Pending {
     ) -> Option<Outcome> {
         let reason = answer["reason"].as_str().unwrap_or_default();
         match (status.as_u16(), reason, self.asked.verb) {
+            (200..300, _, Verb::Aside) => Some(Outcome::Unknown),
+            (_, _, Verb::Aside) => None,
             (200, _, Verb::Get) => revision.map(Outcome::Found),
             (201, ..) => revision.map(Outcome::Created),
             (200 | 202, _, _) if ended(answer, self.asked.verb) => Some(Outcome::Gone),

@@ -12,6 +12,8 @@ pub(super) enum Verb {
     Update,
     Patch,
     Delete,
+    /// A change through a subresource whose answers show something else than the object.
+    Aside,
 }
 
 /// A request for a resource.
@@ -41,10 +43,10 @@ impl Asked {
             ["namespaces", namespace, inside @ ..] if !inside.is_empty() => (*namespace, inside),
             _ => ("", rest),
         };
-        let (plural, name) = match rest {
-            [plural] => (*plural, ""),
-            [plural, name] | [plural, name, "status"] => (*plural, *name),
-            // Other subresources show something else than the object.
+        let (plural, name, aside) = match rest {
+            [plural] => (*plural, "", false),
+            [plural, name] | [plural, name, "status"] => (*plural, *name, false),
+            [plural, name, _] if method != "GET" => (*plural, *name, true),
             _ => return None,
         };
         let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
@@ -56,7 +58,11 @@ impl Asked {
             query: pairs.into_owned().collect(),
             text: format!("{method} {path}?{}", query.unwrap_or_default()),
         };
-        asked.verb = asked.verb_of(method)?;
+        asked.verb = if aside {
+            Verb::Aside
+        } else {
+            asked.verb_of(method)?
+        };
         Some(asked)
     }
 
@@ -148,7 +154,7 @@ mod tests {
             (
                 "PUT",
                 "/apis/apps/v1/namespaces/d/deployments/x/scale",
-                None,
+                Some((Verb::Aside, "apps/deployments", "d", "x")),
             ),
             ("DELETE", "/api/v1/namespaces/d/configmaps", None),
             ("GET", "/version", None),

@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(one.uuid(), two.uuid());
         assert_ne!(one.uuid(), Environment::rehearsal(8).uuid());
         assert_eq!(one.timestamp(), "2026-01-01T00:00:00Z");
-        one.clock.sleep(Duration::from_secs(3600)).await;
+        one.clock.sleep(Duration::from_hours(1)).await;
         assert_eq!(one.timestamp(), "2026-01-01T01:00:00Z");
     }
 }

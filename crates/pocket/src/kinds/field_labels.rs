@@ -66,7 +66,6 @@ pub fn field_value(plural: &str, object: &Value, path: &str) -> String {
         ("events", "source") => text(&object["source"]["component"], "")
             .filter(|component| !component.is_empty())
             .unwrap_or_else(|| plain(object, "reportingComponent")),
-        ("events", "reportingComponent") => plain(object, path),
         ("jobs", "status.successful") => {
             text(&object["status"]["succeeded"], "0").unwrap_or_default()
         }

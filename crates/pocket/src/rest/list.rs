@@ -243,7 +243,7 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
         (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
         (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
         (Some(other), _) => {
-            problems.not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan"])
+            problems.not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan"]);
         }
     }
     Err(option_error("list", &problems))

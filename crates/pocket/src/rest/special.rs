@@ -29,7 +29,6 @@ impl Machine {
             ("status", Verb::Patch) => self.patch_part(request, served, Part::Status).await,
             ("scale", _) => self.scale(request, served).await,
             ("finalize", _) => self.replace(request, served, Part::Other("finalize")).await,
-            ("ephemeralcontainers", Verb::Get) => self.get(request, served).await,
             ("binding", _) => self.bind(request, served).await,
             ("eviction", _) => self.evict(request, served).await,
             ("log", _) => self.log(request, served).await,

@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::watch as wake;
 
-use super::{Change, Error, Event, Expect, Object, Put, Retention, encode};
+use super::{Change, Error, Event, Expect, Object, Placed, Put, Retention, encode};
 
 type Objects = BTreeMap<Arc<str>, Arc<Object>>;
 
@@ -370,7 +370,7 @@ impl State {
     }
 
     /// All committed objects, for a snapshot on disk.
-    pub(super) fn live(&self) -> Vec<(Arc<str>, Arc<str>, Arc<Object>)> {
+    pub(super) fn live(&self) -> Vec<Placed> {
         let buckets = self.buckets.iter();
         buckets
             .flat_map(|(name, bucket)| {

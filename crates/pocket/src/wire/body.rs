@@ -24,7 +24,7 @@ pub(super) const LARGEST: usize = 3 << 20;
 /// while it sends never hears why.
 const DISCARDED: usize = 4 * LARGEST;
 /// How long a client may take to send a body.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The body of an answer.
 pub struct Body(Inner);

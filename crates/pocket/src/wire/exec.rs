@@ -54,10 +54,10 @@ impl Service {
                 Ok(connection) => {
                     runtime
                         .exec(pod, options, Box::new(TokioIo::new(connection)))
-                        .await
+                        .await;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the client left before the connection was taken over")
+                    tracing::debug!(%error, "the client left before the connection was taken over");
                 }
             }
         };
@@ -76,7 +76,7 @@ fn options(query: &[(String, String)]) -> Result<ExecOptions> {
     let flag = |name: &'static str| all(name).any(|value| value != "false" && value != "0");
     let tty = flag("tty");
     let options = ExecOptions {
-        container: all("container").last().unwrap_or_default(),
+        container: all("container").next_back().unwrap_or_default(),
         command: all("command").collect(),
         stdin: flag("stdin"),
         stdout: flag("stdout"),

@@ -76,6 +76,10 @@ impl Watcher {
                 return Some(stream);
             }
             self.resumed += usize::from(place.is_some());
+            if self.draw.once_in(4) && !last {
+                // Away for long enough that the history may have moved on.
+                tokio::time::sleep(self.patience / 5).await;
+            }
             if self.draw.once_in(6) {
                 place = None;
                 base = self.collection();

@@ -23,7 +23,7 @@ impl Machine {
         let paths = served.scale().ok_or_else(crate::rest::registry::missing)?;
         if request.verb == Verb::Get {
             let object = self.read(request, served).await?;
-            return self.show_scale(request, served, &paths, &object);
+            return show_scale(request, served, &paths, &object);
         }
         let payload = request.payload()?;
         let change = |old: &Value| {
@@ -63,19 +63,18 @@ impl Machine {
                 change,
             )
             .await?;
-        self.show_scale(request, served, &paths, &object)
+        show_scale(request, served, &paths, &object)
     }
+}
 
-    fn show_scale(
-        &self,
-        request: &Request,
-        served: &Served,
-        paths: &Paths<'_>,
-        object: &Arc<Object>,
-    ) -> Result<Reply> {
-        let scale = scale::read(&served.value(object), paths);
-        finish(request, StatusCode::OK, scale.to_string().into())
-    }
+fn show_scale(
+    request: &Request,
+    served: &Served,
+    paths: &Paths<'_>,
+    object: &Arc<Object>,
+) -> Result<Reply> {
+    let scale = scale::read(&served.value(object), paths);
+    finish(request, StatusCode::OK, scale.to_string().into())
 }
 
 /// A scale that names a state of the object means that state.
