@@ -24,8 +24,9 @@ async fn a_million_updates_of_a_hundred_objects_leave_little_behind() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(&neap, Some(data.path())).unwrap();
     let client = server.client().unwrap();
-    let mut connection = client.connect().await.unwrap();
-    objects::prepare(&mut connection).await.unwrap();
+    objects::prepare(&mut client.connect().await.unwrap())
+        .await
+        .unwrap();
     rush(&client, CONNECTIONS, OBJECTS, create).await.unwrap();
 
     let updates = rush(&client, CONNECTIONS, UPDATES, |number| {
@@ -50,6 +51,7 @@ async fn a_million_updates_of_a_hundred_objects_leave_little_behind() {
     assert!(memory <= MEMORY, "{memory} bytes of memory");
     assert!(folder <= FOLDER, "{folder} bytes of data folder");
 
+    let mut connection = client.connect().await.unwrap();
     let path = Resource::ConfigMaps.path("object-99");
     let answer = connection.send(http::Method::GET, &path, "").await.unwrap();
     let number = Resource::ConfigMaps.number(&answer.success().unwrap());
