@@ -30,6 +30,13 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
     println!("set up");
     let kubectl = tools::kubectl();
     announce(&kubectl);
+    let testdata = tools::api_testdata();
+    match &testdata {
+        Ok(_) => println!(" ✓ API test data        of the Go module k8s.io/api"),
+        Err(error) => {
+            println!(" ! API test data        none, the test that needs it is skipped: {error:#}");
+        }
+    }
     process::run(process::cargo().args(["build", "--release", "--locked", "--package", "neap"]))?;
     println!(" ✓ neap                 target/release/neap");
 
@@ -37,7 +44,12 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
     let skips = process::root().join("target/skipped-tests");
     fs::write(&skips, "").context("cannot write target/skipped-tests")?;
     let kubectl = kubectl.ok();
-    let (mut tally, built) = cargo_test(kubectl.as_ref(), &skips, arguments)?;
+    let (mut tally, built) = cargo_test(
+        kubectl.as_ref(),
+        testdata.ok().as_deref(),
+        &skips,
+        arguments,
+    )?;
     tally.add_skips(&fs::read_to_string(&skips)?);
     if !checked {
         println!(" ✗ a check failed: see the top");
@@ -68,6 +80,7 @@ fn in_ci() -> bool {
 /// Runs `cargo test`, shows what it prints, and counts. False if it failed.
 fn cargo_test(
     kubectl: Option<&Kubectl>,
+    testdata: Option<&Path>,
     skips: &Path,
     arguments: &[String],
 ) -> Result<(Tally, bool)> {
@@ -81,6 +94,10 @@ fn cargo_test(
     match kubectl {
         Some(kubectl) => command.env("NEAP_KUBECTL", &kubectl.path),
         None => command.env_remove("NEAP_KUBECTL"),
+    };
+    match testdata {
+        Some(folder) => command.env("NEAP_API_TESTDATA", folder),
+        None => command.env_remove("NEAP_API_TESTDATA"),
     };
     let mut child = command.spawn().context("cannot run cargo test")?;
     let stdout = child.stdout.take().context("cargo test has no output")?;

@@ -37,6 +37,18 @@ pub(crate) fn kubectl() -> Result<Kubectl> {
         .map_or_else(built, Ok)
 }
 
+/// Objects with every field set, in JSON and in protobuf, that the Go module of the API carries.
+pub(crate) fn api_testdata() -> Result<PathBuf> {
+    let root = process::root();
+    let module = root.join("tests/reference/protobuf-fixtures");
+    let folder = go::download(&root.join("target/tools"), &module, "k8s.io/api")?;
+    let folder = folder.join("testdata/HEAD");
+    if !folder.is_dir() {
+        bail!("{} is not there", folder.display());
+    }
+    Ok(folder)
+}
+
 /// The program itself if it will do; if it only picks another by the server's version, the
 /// newest of those beside it.
 fn usable(path: &Path) -> Option<Kubectl> {

@@ -28,6 +28,21 @@ pub(super) fn build(tools: &Path, source: &Path, output: &Path, version: &str) -
     process::run(&mut command)
 }
 
+/// Fetches a module that `source` requires, and says where its files are.
+pub(super) fn download(tools: &Path, source: &Path, module: &str) -> Result<PathBuf> {
+    let go = find(tools)?;
+    let mut command = Command::new(go);
+    command
+        .args(["mod", "download", "-json", module])
+        .current_dir(source);
+    let text = process::output(&mut command)?;
+    let answer: serde_json::Value = serde_json::from_str(&text)?;
+    let folder = answer["Dir"]
+        .as_str()
+        .context("go does not say where the module is")?;
+    Ok(folder.into())
+}
+
 fn find(tools: &Path) -> Result<PathBuf> {
     if process::output(Command::new("go").arg("version")).is_ok() {
         return Ok("go".into());

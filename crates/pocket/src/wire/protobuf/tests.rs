@@ -1,6 +1,8 @@
 //! Against bodies that the Go client wrote (`tests/reference/protobuf-fixtures`), and against
 //! bytes that nobody wrote.
 
+use std::io::Write as _;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -378,10 +380,13 @@ proptest! {
 }
 
 /// Objects with every field set, as the `k8s.io/api` module carries them for its own tests.
+/// `cargo xtask test` fetches them; without them the test says that it was skipped.
 #[test]
-#[ignore = "needs KUBERNETES_API_TESTDATA, the testdata/HEAD folder of the k8s.io/api module"]
 fn fully_populated_objects_decode_exactly() {
-    let folder = std::env::var("KUBERNETES_API_TESTDATA").unwrap();
+    let Ok(folder) = std::env::var("NEAP_API_TESTDATA") else {
+        skipped("fully_populated_objects_decode_exactly: NEAP_API_TESTDATA names no folder");
+        return;
+    };
     let mut compared = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -400,4 +405,16 @@ fn fully_populated_objects_decode_exactly() {
         }
     }
     assert!(compared > 45, "{compared}");
+}
+
+/// Says in the file that `NEAP_SKIPS` names that a test did not run, so that nobody counts it.
+fn skipped(line: &str) {
+    if let Some(path) = std::env::var_os("NEAP_SKIPS") {
+        let mut file = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap();
+        writeln!(file, "SKIPPED {line}").unwrap();
+    }
 }
