@@ -10,7 +10,7 @@ use crate::{
     runtime::PodRuntime,
     status::ApiError,
     store::{
-        Hooks, Retention, Store, View,
+        Hooks, Object, Retention, Store, View,
         journal::{self, Disk, FolderDisk},
     },
     wire::Service,
@@ -96,12 +96,13 @@ impl Pocket {
             Storage::Store(store) => store,
         };
         let registry = Arc::new(Registry::built_in(options.runtime.is_some()));
+        let served = registry.clone();
+        // With the commit and not after the request: whoever asked may be gone by then.
+        let follower = move |change, definition: &Object| served.follow(change, definition);
+        store.follow(DEFINITIONS, Box::new(follower));
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
             .with_runtime(options.runtime)
             .with_root_ca(options.root_ca.map(Into::into));
-        for (_, object) in machine.view.store().objects(DEFINITIONS, "") {
-            machine.define(&object.value());
-        }
         machine
             .bootstrap(options.port)
             .await

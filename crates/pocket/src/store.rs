@@ -38,6 +38,9 @@ pub use watch::Cursor;
 
 use state::State;
 
+/// See [`Store::follow`].
+pub type Follower = Box<dyn Fn(Change, &Object) + Send + Sync>;
+
 /// How much history is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
@@ -226,6 +229,16 @@ impl Store {
 
     fn broken(&self) -> Option<Arc<str>> {
         self.shared.state.read().broken.clone()
+    }
+
+    /// Shows `follower` every object of a resource as if it were added now, and then each change as
+    /// it is committed: before anybody can read, watch or be told of it, and whether or not the one
+    /// who asked for it still waits.
+    ///
+    /// Called with the state locked, so a follower must not use the store, nor wait for a lock that
+    /// somebody holds while using it.
+    pub fn follow(&self, resource: &str, follower: Follower) {
+        self.shared.state.write().follow(resource, follower);
     }
 
     /// Drops history older than the retention allows; called now and then so that an idle store

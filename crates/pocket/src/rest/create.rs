@@ -74,7 +74,6 @@ impl Machine {
             return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;
-        self.after_write(served, &object);
         if served.is_namespace() {
             self.move_in(&object.metadata().name).await;
         }

@@ -161,10 +161,7 @@ impl Machine {
             .write(&served.resource.bucket, place, expect, Put::Gone(last), now)
             .await?
         {
-            Ok(object) => {
-                self.after_removal(served, &object);
-                Ok(Some(Deleted::Gone(object)))
-            }
+            Ok(object) => Ok(Some(Deleted::Gone(object))),
             Err(store::Error::Conflict) => Ok(None),
             Err(error) => Err(broken(&error)),
         }

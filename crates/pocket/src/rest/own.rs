@@ -11,7 +11,7 @@ use super::{
 use crate::{
     crd,
     environment::BoxFuture,
-    kinds::{self, Cluster, Role, Settings},
+    kinds::{self, Cluster, DEFINITIONS, Role, Settings},
     status::Result,
     store::{self, Expect, Object, Put},
 };
@@ -108,46 +108,10 @@ impl Machine {
             .write(&served.resource.bucket, place, expect, put, now)
             .await?
         {
-            Ok(object) if ends => {
-                self.after_removal(served, &object);
-                Ok(Some(Arc::new(Object::pretended(new, seen.revision()))))
-            }
-            Ok(object) => {
-                self.after_write(served, &object);
-                Ok(Some(object))
-            }
+            Ok(_) if ends => Ok(Some(Arc::new(Object::pretended(new, seen.revision())))),
+            Ok(object) => Ok(Some(object)),
             Err(store::Error::Conflict) => Ok(None),
             Err(error) => Err(broken(&error)),
-        }
-    }
-
-    /// What follows a stored object before anybody is told of it: a definition is served.
-    pub(crate) fn after_write(&self, served: &Served, object: &Object) {
-        if served.role == Role::Definition {
-            self.define(&object.value());
-        }
-    }
-
-    /// Serves what a stored definition defines, once its names were accepted.
-    pub(crate) fn define(&self, value: &Value) {
-        let conditions = value["status"]["conditions"].as_array();
-        let mut conditions = conditions.into_iter().flatten();
-        if conditions
-            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-        {
-            self.registry.define(crd::Definition::read(value));
-        }
-    }
-
-    /// What follows a removal: a definition is no longer served.
-    pub(crate) fn after_removal(&self, served: &Served, object: &Object) {
-        if served.role == Role::Definition {
-            let value = object.value();
-            let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
-            self.registry.undefine(
-                &text(&value["spec"]["group"]),
-                &text(&value["spec"]["names"]["plural"]),
-            );
         }
     }
 

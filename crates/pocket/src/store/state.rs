@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::watch as wake;
 
-use super::{Change, Error, Event, Expect, Object, Placed, Put, Retention, encode};
+use super::{Change, Error, Event, Expect, Follower, Object, Placed, Put, Retention, encode};
 
 type Objects = BTreeMap<Arc<str>, Arc<Object>>;
 
@@ -42,6 +42,8 @@ struct Bucket {
     /// The newest change of this resource that is no longer in the log.
     forgotten: u64,
     wake: wake::Sender<u64>,
+    /// Told of each commit before anybody can see it.
+    followers: Vec<Follower>,
 }
 
 /// The newest state of an object, for a write to build on.
@@ -79,6 +81,7 @@ impl Bucket {
             log: VecDeque::new(),
             forgotten,
             wake: wake::Sender::new(revision),
+            followers: Vec::new(),
         }
     }
 
@@ -190,7 +193,8 @@ impl State {
         bucket.pending.insert(event.path.clone(), event.clone());
     }
 
-    /// Makes a sequenced change visible and wakes those who watch the resource.
+    /// Makes a sequenced change visible, tells the followers of the resource and wakes those who
+    /// watch it.
     pub(super) fn commit(&mut self, event: Arc<Event>, retention: Retention) {
         let revision = event.revision();
         self.committed = revision;
@@ -208,11 +212,23 @@ impl State {
         {
             bucket.pending.remove(&event.path);
         }
+        for follower in &bucket.followers {
+            follower(event.change, &event.object);
+        }
         bucket.log.push_back(event);
         bucket.wake.send_replace(revision);
         while self.weight > retention.bytes && self.log.len() > 1 {
             self.forget_oldest();
         }
+    }
+
+    /// Shows `follower` what is there, and every change from now on.
+    pub(super) fn follow(&mut self, resource: &str, follower: Follower) {
+        let bucket = self.bucket(resource);
+        for object in bucket.objects.values() {
+            follower(Change::Added, object);
+        }
+        bucket.followers.push(follower);
     }
 
     /// Takes in a change that was committed before the state was restored.
