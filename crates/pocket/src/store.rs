@@ -291,6 +291,17 @@ impl Store {
         state.page(resource, &range, state.committed).objects
     }
 
+    /// The newest states of a resource's objects, committed or not, in key order and in one
+    /// namespace if it is not empty. As with [`Self::head`], what is answered from them must wait.
+    pub fn heads(&self, resource: &str, namespace: &str) -> Vec<Arc<Object>> {
+        self.shared.state.read().heads(resource, namespace)
+    }
+
+    /// The objects of a resource of which the newest state is sequenced and not yet committed.
+    pub fn pending(&self, resource: &str) -> Vec<Arc<Object>> {
+        self.shared.state.read().pending(resource)
+    }
+
     /// How many objects a resource has.
     pub fn count(&self, resource: &str) -> usize {
         self.shared.state.read().count(resource)

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     Machine, Presentation, Request, Served, Target, User, Verb, broken, create::Booking, metadata,
+    registry::is_established,
 };
 use crate::{
     crd,
@@ -124,17 +125,32 @@ impl Machine {
         crd::accept(value, &self.environment.timestamp(), conflict.as_ref());
     }
 
+    /// The names that the resources of a group have, or will have once they are committed.
+    fn names_in(&self, group: &str) -> Vec<crd::Names> {
+        let stored = self.registry.stored();
+        let served = stored.iter().map(|served| &served.resource);
+        let mut names: Vec<_> = served
+            .filter(|resource| resource.group == group)
+            .map(|resource| resource.names())
+            .collect();
+        // Whoever asked for these may have gone, and with them their turn.
+        let coming = self.view.store().pending(DEFINITIONS);
+        let coming = coming.iter().map(|object| object.value());
+        names.extend(
+            coming
+                .filter(|value| value["spec"]["group"] == group && is_established(value))
+                .map(|value| crd::Definition::read(&value).names),
+        );
+        names
+    }
+
     /// A name of a definition that another resource of its group has.
     fn name_conflict(&self, value: &Value) -> Option<crd::NameConflict> {
         let spec = &value["spec"]["names"];
         let group = value["spec"]["group"].as_str().unwrap_or_default();
         let plural = spec["plural"].as_str().unwrap_or_default();
-        let stored = self.registry.stored();
-        let others: Vec<_> = stored
-            .iter()
-            .map(|served| &served.resource)
-            .filter(|other| other.group == group && other.plural != plural)
-            .collect();
+        let mut others = self.names_in(group);
+        others.retain(|other| other.plural != plural);
         let resource = |name: &str| {
             let mut all = others.iter();
             all.any(|o| {
@@ -185,11 +201,11 @@ impl Cluster for Machine {
     }
 
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
-        let objects = self
+        let heads = self
             .view
             .store()
-            .objects(&format!("{group}/{plural}"), namespace);
-        objects.iter().map(|(_, object)| object.value()).collect()
+            .heads(&format!("{group}/{plural}"), namespace);
+        heads.iter().map(|object| object.value()).collect()
     }
 
     fn settings(&self) -> &Settings {

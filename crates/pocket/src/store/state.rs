@@ -303,6 +303,38 @@ impl State {
         })
     }
 
+    pub(super) fn heads(&self, resource: &str, namespace: &str) -> Vec<Arc<Object>> {
+        let Some(bucket) = self.buckets.get(resource) else {
+            return Vec::new();
+        };
+        let range = Range {
+            namespace,
+            after: None,
+        };
+        let committed =
+            scan(&bucket.objects, &range).filter(|(path, _)| !bucket.pending.contains_key(*path));
+        let prefix = prefix(&range);
+        let pending = bucket.pending.iter();
+        let pending = pending
+            .filter(|(path, _)| path.starts_with(&prefix))
+            .filter_map(|(path, event)| Some((path, event.present()?)));
+        let mut heads: Vec<_> = committed.chain(pending).collect();
+        // Costs next to nothing when nothing is pending.
+        heads.sort_by_key(|(path, _)| *path);
+        heads
+            .into_iter()
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
+    pub(super) fn pending(&self, resource: &str) -> Vec<Arc<Object>> {
+        let bucket = self.buckets.get(resource).into_iter();
+        bucket
+            .flat_map(|bucket| bucket.pending.values())
+            .filter_map(|event| event.present().cloned())
+            .collect()
+    }
+
     /// Whether the state at `revision` can be read.
     pub(super) fn check(&self, revision: u64) -> Result<(), Error> {
         if revision > self.committed {
