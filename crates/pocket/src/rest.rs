@@ -50,7 +50,7 @@ pub struct Machine {
     pub(crate) runtime: Option<Arc<dyn crate::runtime::PodRuntime>>,
     /// The certificate authority, in PEM, that every namespace is told of.
     root_ca: Option<Arc<str>>,
-    /// One writer at a time for resources whose rules look at other objects.
+    /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
 }
 
@@ -158,9 +158,9 @@ impl Machine {
         }
     }
 
-    /// Waits for this resource's turn, if its rules look at other objects.
+    /// Waits for this resource's turn, if its objects are written one at a time.
     pub(crate) async fn turn(&self, served: &Served) -> Option<Turn> {
-        if served.rules().admit.is_none() && !served.is_definition() {
+        if !served.traits().exclusive {
             return None;
         }
         let bucket = &served.resource.bucket;

@@ -100,12 +100,6 @@ impl Machine {
         options: &DeleteOptions,
     ) -> Result<Deleted> {
         let place = path(namespace, name);
-        // What is served must follow the order of the writes of its definition.
-        let _turn = if served.is_definition() {
-            self.turn(served).await
-        } else {
-            None
-        };
         for _ in 0..ATTEMPTS {
             let head = self
                 .head(served, &place)

@@ -112,7 +112,10 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         let place = request.target.path();
         let name = &request.target.name;
-        let _turn = self.turn(served).await;
+        let _turn = match part {
+            Part::Main => self.turn(served).await,
+            Part::Status | Part::Other(_) => None,
+        };
         for _ in 0..ATTEMPTS {
             let Some(head) = self.head(served, &place) else {
                 return Err(served.not_found(name));
