@@ -59,6 +59,10 @@ impl Default for Retention {
     }
 }
 
+/// The most bytes an object may take, encoded. One object must fit the journal and every answer
+/// and watch event that shows it.
+pub const LARGEST_OBJECT: usize = 3 << 20;
+
 /// What a write expects to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
@@ -98,6 +102,16 @@ pub enum Error {
         asked: u64,
         /// The newest revision.
         newest: u64,
+    },
+    /// The object is larger than any may be.
+    #[error(
+        "the object takes {bytes} bytes as it is stored, more than the {limit} that are allowed"
+    )]
+    TooLarge {
+        /// What it takes, encoded.
+        bytes: usize,
+        /// What it may take.
+        limit: usize,
     },
     /// The data folder can no longer be written.
     #[error("nothing more can be written: {0}")]
@@ -199,6 +213,11 @@ impl Store {
     /// answered from it must wait for [`Self::settled`] first.
     pub fn head(&self, resource: &str, path: &str) -> Option<Head> {
         self.shared.state.read().head(resource, path)
+    }
+
+    /// The newest revision that was given, whether it is committed or not.
+    pub fn sequenced(&self) -> u64 {
+        self.shared.state.read().sequenced
     }
 
     /// Returns once everything up to `revision` is committed.

@@ -18,7 +18,7 @@ type Objects = BTreeMap<Arc<str>, Arc<Object>>;
 #[derive(Default)]
 pub(crate) struct State {
     /// The newest sequenced revision.
-    sequenced: u64,
+    pub(super) sequenced: u64,
     /// The newest committed revision.
     pub(super) committed: u64,
     /// Changes up to here are forgotten; states from here on can be read.
@@ -160,13 +160,18 @@ impl State {
             Put::Object(value) => (Change::Modified, value),
             Put::Gone(value) => (Change::Deleted, value),
         };
-        self.sequenced += 1;
+        let revision = self.sequenced + 1;
+        let object = Object::new(revision, encode(value, revision));
+        if change != Change::Deleted {
+            object.check_size()?;
+        }
+        self.sequenced = revision;
         let (resource, path) = self.names(resource, path);
         Ok(Arc::new(Event {
             change,
             resource,
             path,
-            object: Arc::new(Object::new(self.sequenced, encode(value, self.sequenced))),
+            object: Arc::new(object),
             previous,
             at,
         }))

@@ -381,3 +381,24 @@ async fn a_follower_is_shown_what_is_there_and_then_every_commit() {
     ];
     assert_eq!(*seen.lock(), expected);
 }
+
+#[tokio::test]
+async fn an_object_that_is_too_large_is_refused_and_takes_no_revision() {
+    let store = Store::in_memory(0, Retention::default());
+    let mut large = object("large", 1);
+    large["data"]["v"] = json!("x".repeat(LARGEST_OBJECT - 200));
+    let write = async |expect, value: &Value| {
+        store
+            .write(MAPS, "d/large", expect, Put::Object(value), now())
+            .await
+    };
+    let mut larger = large.clone();
+    larger["data"]["w"] = json!("x".repeat(200));
+    let refused = write(Expect::Absent, &larger).await.unwrap_err();
+    assert!(matches!(refused, Error::TooLarge { .. }), "{refused}");
+    assert_eq!(store.sequenced(), 0);
+    write(Expect::Absent, &large).await.unwrap();
+    // What marks a removal finds room.
+    larger["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    write(Expect::Revision(1), &larger).await.unwrap();
+}
