@@ -100,7 +100,8 @@ pub struct Rules {
     /// Texts for `Warning` headers: what is stored but not enforced, what is deprecated.
     pub warnings: fn(&Value) -> Vec<String>,
     /// Needs a look at other objects, and may change this one (allocation of addresses, checks of
-    /// references). Runs alone among the writes of its resource. Arguments: new, old, cluster.
+    /// references). Runs alone among the writes of its resource if that is [`Traits::exclusive`].
+    /// Arguments: new, old, cluster.
     pub admit: Option<Admit>,
     /// How the generic machine treats the kind.
     pub traits: Traits,
@@ -172,6 +173,9 @@ pub struct Traits {
     /// The main resource's writes keep the stored status and the status subresource's writes keep
     /// everything else.
     pub status: bool,
+    /// One write of the whole object at a time: whoever hands something out, or must be the only
+    /// one of its sort, may not do so twice at once.
+    pub exclusive: bool,
     /// What of `metadata` the status subresource may not change.
     pub status_keeps: &'static [&'static str],
 }
@@ -204,6 +208,7 @@ impl Traits {
         name: NameRule::Subdomain,
         ttl: None,
         status: true,
+        exclusive: false,
         status_keeps: &[],
     };
 }

@@ -10,7 +10,7 @@ use crate::{
     runtime::PodRuntime,
     status::ApiError,
     store::{
-        Hooks, Retention, Store, View,
+        Hooks, Object, Retention, Store, View,
         journal::{self, Disk, FolderDisk},
     },
     wire::Service,
@@ -84,6 +84,7 @@ impl Pocket {
     /// Opens the storage, makes what every cluster has and starts housekeeping.
     pub async fn open(options: Options) -> Result<Self, Error> {
         let environment = options.environment;
+        let lent = matches!(options.storage, Storage::Store(_));
         let store = match options.storage {
             Storage::Memory(revision) => Store::in_memory(revision, options.retention),
             Storage::Folder(folder) => {
@@ -95,17 +96,20 @@ impl Pocket {
             }
             Storage::Store(store) => store,
         };
+        let mut opening = Opening((!lent).then(|| store.clone()));
         let registry = Arc::new(Registry::built_in(options.runtime.is_some()));
+        let served = registry.clone();
+        // With the commit and not after the request: whoever asked may be gone by then.
+        let follower = move |change, definition: &Object| served.follow(change, definition);
+        store.follow(DEFINITIONS, Box::new(follower));
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
             .with_runtime(options.runtime)
             .with_root_ca(options.root_ca.map(Into::into));
-        for (_, object) in machine.view.store().objects(DEFINITIONS, "") {
-            machine.define(&object.value());
-        }
         machine
             .bootstrap(options.port)
             .await
             .map_err(Error::Bootstrap)?;
+        opening.0 = None;
         let keeper = Housekeeper::new(machine.clone());
         let spawner = machine.environment.spawner.clone();
         spawner.spawn("housekeeping", Box::pin(keeper.run()));
@@ -139,6 +143,17 @@ impl Pocket {
     }
 }
 
+/// A store that is closed unless the server comes up, so that its folder can be opened again.
+struct Opening(Option<Store>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if let Some(store) = &self.0 {
+            store.close();
+        }
+    }
+}
+
 impl fmt::Debug for Pocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pocket")
@@ -152,5 +167,22 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("storage", &self.storage)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_cannot_start_lets_go_of_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = Options::new(Environment::rehearsal(1));
+        options.storage = Storage::Folder(folder.path().into());
+        // No address is left for the server's own service.
+        options.settings.service_range.1 = 32;
+        let failed = Pocket::open(options).await;
+        assert!(matches!(failed, Err(Error::Bootstrap(_))), "{failed:?}");
+        FolderDisk::open(folder.path()).unwrap();
     }
 }

@@ -50,7 +50,7 @@ pub struct Machine {
     pub(crate) runtime: Option<Arc<dyn crate::runtime::PodRuntime>>,
     /// The certificate authority, in PEM, that every namespace is told of.
     root_ca: Option<Arc<str>>,
-    /// One writer at a time for resources whose rules look at other objects.
+    /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
 }
 
@@ -158,9 +158,15 @@ impl Machine {
         }
     }
 
-    /// Waits for this resource's turn, if its rules look at other objects.
+    /// Waits until nobody can take back anything that was written so far: who is refused because
+    /// of other objects must find them when looking.
+    pub(crate) async fn settle_all(&self) -> Result<()> {
+        self.settled(self.view.store().sequenced()).await
+    }
+
+    /// Waits for this resource's turn, if its objects are written one at a time.
     pub(crate) async fn turn(&self, served: &Served) -> Option<Turn> {
-        if served.rules().admit.is_none() && !served.is_definition() {
+        if !served.traits().exclusive {
             return None;
         }
         let bucket = &served.resource.bucket;
@@ -175,16 +181,14 @@ type Turns = HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>;
 /// Held by the one who may write a resource.
 pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
 
-/// Without their namespace, objects that live in one can be listed and watched, and no more.
+/// Over all namespaces, objects that live in one can be listed and watched, and no more. Single
+/// objects have no place there at all, which the registry has seen to.
 fn check_home(served: &Served, request: &Request) -> Result<()> {
-    if !served.resource.namespaced || !request.target.namespace.is_empty() {
+    let at_home = !served.resource.namespaced || !request.target.namespace.is_empty();
+    if at_home || matches!(request.verb, Verb::List | Verb::Watch) {
         return Ok(());
     }
-    match request.verb {
-        _ if !request.target.name.is_empty() => Err(registry::missing()),
-        Verb::List | Verb::Watch => Ok(()),
-        _ => Err(ApiError::method_not_allowed()),
-    }
+    Err(ApiError::method_not_allowed())
 }
 
 impl fmt::Debug for Machine {
@@ -197,5 +201,12 @@ impl fmt::Debug for Machine {
 
 /// The refusal for a store that cannot take the write.
 pub(crate) fn broken(error: &store::Error) -> ApiError {
-    ApiError::internal(error.to_string())
+    match error {
+        store::Error::TooLarge { .. } => ApiError::new(
+            http::StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            error.to_string(),
+        ),
+        _ => ApiError::internal(error.to_string()),
+    }
 }

@@ -38,6 +38,9 @@ pub use watch::Cursor;
 
 use state::State;
 
+/// See [`Store::follow`].
+pub type Follower = Box<dyn Fn(Change, &Object) + Send + Sync>;
+
 /// How much history is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
@@ -55,6 +58,10 @@ impl Default for Retention {
         }
     }
 }
+
+/// The most bytes an object may take, encoded. One object must fit the journal and every answer
+/// and watch event that shows it.
+pub const LARGEST_OBJECT: usize = 3 << 20;
 
 /// What a write expects to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +102,16 @@ pub enum Error {
         asked: u64,
         /// The newest revision.
         newest: u64,
+    },
+    /// The object is larger than any may be.
+    #[error(
+        "the object takes {bytes} bytes as it is stored, more than the {limit} that are allowed"
+    )]
+    TooLarge {
+        /// What it takes, encoded.
+        bytes: usize,
+        /// What it may take.
+        limit: usize,
     },
     /// The data folder can no longer be written.
     #[error("nothing more can be written: {0}")]
@@ -198,6 +215,11 @@ impl Store {
         self.shared.state.read().head(resource, path)
     }
 
+    /// The newest revision that was given, whether it is committed or not.
+    pub fn sequenced(&self) -> u64 {
+        self.shared.state.read().sequenced
+    }
+
     /// Returns once everything up to `revision` is committed.
     pub async fn settled(&self, revision: u64) -> Result<(), Error> {
         self.reached(|| self.revision() >= revision).await
@@ -226,6 +248,16 @@ impl Store {
 
     fn broken(&self) -> Option<Arc<str>> {
         self.shared.state.read().broken.clone()
+    }
+
+    /// Shows `follower` every object of a resource as if it were added now, and then each change as
+    /// it is committed: before anybody can read, watch or be told of it, and whether or not the one
+    /// who asked for it still waits.
+    ///
+    /// Called with the state locked, so a follower must not use the store, nor wait for a lock that
+    /// somebody holds while using it.
+    pub fn follow(&self, resource: &str, follower: Follower) {
+        self.shared.state.write().follow(resource, follower);
     }
 
     /// Drops history older than the retention allows; called now and then so that an idle store
@@ -276,6 +308,17 @@ impl Store {
             after: None,
         };
         state.page(resource, &range, state.committed).objects
+    }
+
+    /// The newest states of a resource's objects, committed or not, in key order and in one
+    /// namespace if it is not empty. As with [`Self::head`], what is answered from them must wait.
+    pub fn heads(&self, resource: &str, namespace: &str) -> Vec<Arc<Object>> {
+        self.shared.state.read().heads(resource, namespace)
+    }
+
+    /// The objects of a resource of which the newest state is sequenced and not yet committed.
+    pub fn pending(&self, resource: &str) -> Vec<Arc<Object>> {
+        self.shared.state.read().pending(resource)
     }
 
     /// How many objects a resource has.

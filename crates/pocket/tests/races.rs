@@ -6,22 +6,26 @@
 mod chronicle;
 #[path = "support/raw.rs"]
 mod raw;
+#[path = "support/slow_disk.rs"]
+mod slow_disk;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use http::StatusCode;
 use neap_oracle::{Observer, Watched};
 use neap_pocket::{
-    Options, Pocket,
+    Options, Pocket, Storage,
     environment::Environment,
     status::ApiError,
-    store::{Access, Hooks},
+    store::{Access, Hooks, Store, journal::FolderDisk},
+    wire::Service,
 };
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use chronicle::chronicle;
 use raw::{map, send};
+use slow_disk::{Permit, SlowDisk};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const X: &str = "/api/v1/namespaces/default/configmaps/x";
@@ -103,4 +107,173 @@ async fn a_patch_that_names_a_state_holds_to_it() {
     };
     let (status, _) = overtaken(("PATCH", patch), other_patch()).await;
     assert_eq!(status, StatusCode::CONFLICT);
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DEFINED: &str = "apiextensions.k8s.io/customresourcedefinitions";
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+/// A server on a disk that syncs when it is allowed to, and a client of it.
+struct Slow {
+    pocket: Pocket,
+    client: Watched<Service>,
+    permit: Permit,
+    _folder: tempfile::TempDir,
+}
+
+impl Slow {
+    async fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let permit = Permit::default();
+        permit.set(true);
+        let mut options = Options::new(Environment::rehearsal(9));
+        options.storage = Storage::Disk(Box::new(SlowDisk {
+            folder: FolderDisk::open(folder.path()).unwrap(),
+            permit: permit.clone(),
+        }));
+        let pocket = Pocket::open(options).await.unwrap();
+        let client = Watched::new(pocket.service(), &Observer::new(), "one");
+        Self {
+            pocket,
+            client,
+            permit,
+            _folder: folder,
+        }
+    }
+
+    fn store(&self) -> &Store {
+        self.pocket.store()
+    }
+
+    /// Sends a request and goes away as soon as its write has a revision.
+    async fn abandon(
+        &self,
+        (bucket, path): (&str, &str),
+        method: &str,
+        uri: &str,
+        body: Option<Value>,
+    ) {
+        let newest = || self.store().head(bucket, path).map(|head| head.revision);
+        let before = newest();
+        let mut request = Box::pin(send(&self.client, method, uri, body));
+        while newest() == before {
+            assert!(futures::poll!(&mut request).is_pending());
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn settle(&self) {
+        let store = self.store();
+        store.settled(store.sequenced()).await.unwrap();
+    }
+
+    async fn get(&self, uri: &str) -> Value {
+        send(&self.client, "GET", uri, None).await.1
+    }
+
+    /// Which custom resources are served.
+    async fn served(&self) -> Vec<String> {
+        let list = self.get("/apis/example.com/v1").await;
+        let names = list["resources"].as_array().into_iter().flatten();
+        names
+            .map(|resource| resource["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+fn definition(plural: &str, kind: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {
+            "group": "example.com",
+            "names": {"plural": plural, "kind": kind},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    })
+}
+
+fn service(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}})
+}
+
+#[tokio::test]
+async fn what_is_served_follows_definitions_whose_clients_went_away() {
+    let slow = Slow::open().await;
+    let old = definition("gadgets", "Gadget");
+    let (status, _) = send(&slow.client, "POST", DEFINITIONS, Some(old)).await;
+    assert_eq!(status, StatusCode::CREATED);
+    assert_eq!(slow.served().await, ["gadgets"]);
+    slow.permit.set(false);
+    for (plural, kind) in [("widgets", "Widget"), ("wigs", "Widget")] {
+        let path = format!("{plural}.example.com");
+        let body = Some(definition(plural, kind));
+        slow.abandon((DEFINED, &path), "POST", DEFINITIONS, body)
+            .await;
+    }
+    let gadgets = format!("{DEFINITIONS}/gadgets.example.com");
+    let place = (DEFINED, "gadgets.example.com");
+    slow.abandon(place, "DELETE", &gadgets, None).await;
+    assert_eq!(slow.served().await, ["gadgets"]);
+    slow.permit.set(true);
+    slow.settle().await;
+    let mut committed = slow.store().committed();
+    while slow.store().head(place.0, place.1).is_some() {
+        committed.changed().await.unwrap();
+    }
+    assert_eq!(slow.served().await, ["widgets"]);
+    // The second definition wanted a kind that the first was about to have.
+    let wigs = slow.get(&format!("{DEFINITIONS}/wigs.example.com")).await;
+    let conditions = wigs["status"]["conditions"].as_array().unwrap();
+    let accepted = conditions.iter().find(|c| c["type"] == "NamesAccepted");
+    assert_eq!(accepted.unwrap()["status"], "False");
+    slow.pocket.close();
+}
+
+#[tokio::test]
+async fn services_whose_clients_went_away_have_different_addresses() {
+    let slow = Slow::open().await;
+    slow.permit.set(false);
+    for name in ["a", "b"] {
+        let path = format!("default/{name}");
+        slow.abandon(("/services", &path), "POST", SERVICES, Some(service(name)))
+            .await;
+    }
+    slow.permit.set(true);
+    slow.settle().await;
+    let a = slow.get(&format!("{SERVICES}/a")).await;
+    let b = slow.get(&format!("{SERVICES}/b")).await;
+    assert!(a["spec"]["clusterIP"].is_string(), "{a}");
+    assert_ne!(a["spec"]["clusterIP"], b["spec"]["clusterIP"]);
+    slow.pocket.close();
+}
+
+#[tokio::test]
+async fn writes_that_hand_nothing_out_share_a_sync() {
+    const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
+    let slow = Slow::open().await;
+    slow.permit.set(false);
+    let mut writes: Vec<_> = ["a", "b", "c"]
+        .map(|name| Box::pin(send(&slow.client, "POST", ENDPOINTS, Some(map(name)))))
+        .into();
+    let sequenced = |name| {
+        let head = slow.store().head("/endpoints", &format!("default/{name}"));
+        head.is_some()
+    };
+    while !["a", "b", "c"].into_iter().all(sequenced) {
+        for write in &mut writes {
+            assert!(futures::poll!(write).is_pending());
+        }
+        tokio::task::yield_now().await;
+    }
+    slow.permit.set(true);
+    for (status, body) in futures::future::join_all(writes).await {
+        assert_eq!(status, StatusCode::CREATED, "{body}");
+    }
+    slow.pocket.close();
 }

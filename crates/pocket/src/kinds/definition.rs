@@ -11,6 +11,7 @@ pub const RULES: Rules = Rules {
     traits: Traits {
         generation: true,
         unconditional_update: false,
+        exclusive: true,
         name: NameRule::Subdomain,
         ..Traits::USUAL
     },

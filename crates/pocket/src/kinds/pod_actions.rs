@@ -31,7 +31,7 @@ pub fn bind(pod: &Value, binding: &Value, moment: &Moment) -> Result<Value, Stri
     bound["spec"]["nodeName"] = json!(node);
     for field in ["annotations", "labels"] {
         if let Some(extra) = binding["metadata"][field].as_object() {
-            for (key, value) in extra {
+            for (key, value) in extra.iter().filter(|(_, value)| value.is_string()) {
                 bound["metadata"][field][key] = value.clone();
             }
         }
@@ -178,6 +178,17 @@ mod tests {
         let bound = bind(&pod, &json!({"target": {"name": "n1"}}), &moment()).unwrap();
         assert_eq!(bound["spec"]["nodeName"], "n1");
         assert_eq!(bound["status"]["conditions"][0]["type"], "PodScheduled");
+    }
+
+    #[test]
+    fn binding_copies_labels_that_are_strings() {
+        let pod = json!({"metadata": {"name": "p"}, "spec": {}});
+        let binding = json!({
+            "metadata": {"labels": {"zone": "a", "rack": 7}},
+            "target": {"name": "n1"},
+        });
+        let bound = bind(&pod, &binding, &moment()).unwrap();
+        assert_eq!(bound["metadata"]["labels"], json!({"zone": "a"}));
     }
 
     #[test]

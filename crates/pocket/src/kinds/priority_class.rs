@@ -36,6 +36,7 @@ pub(super) const RULES: Rules = Rules {
     admit: Some(admit),
     traits: Traits {
         status: false,
+        exclusive: true,
         ..Traits::USUAL
     },
     ..Rules::SHAPE_ONLY

@@ -31,6 +31,7 @@ pub(super) const RULES: Rules = Rules {
     validate_update: update::validate,
     admit: Some(admit),
     traits: Traits {
+        exclusive: true,
         create_on_update: true,
         delete_returns_object: true,
         name: NameRule::Rfc1035,

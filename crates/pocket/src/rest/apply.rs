@@ -58,6 +58,7 @@ impl Machine {
             return Ok(None);
         }
         if !metadata::text(config, "uid").is_empty() {
+            self.settle_head(served, &request.target.path()).await?;
             let why = "uid mismatch: the provided object specified a uid, and no existing object was found";
             let (resource, name) = (&served.resource, &request.target.name);
             return Err(ApiError::conflict(

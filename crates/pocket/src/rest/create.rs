@@ -67,14 +67,13 @@ impl Machine {
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));
         let _turn = self.turn(served).await;
-        self.admit(served, &mut value, None)?;
+        self.admit(served, &mut value, None).await?;
         self.accept(served, &mut value);
         served.fit(&mut value);
         if request.dry_run()? {
             return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;
-        self.after_write(served, &object);
         if served.is_namespace() {
             self.move_in(&object.metadata().name).await;
         }
@@ -114,7 +113,9 @@ impl Machine {
         {
             return self.taken(served, &place, value).await;
         }
-        Ok(Arc::new(Object::unstored(value)))
+        // Whoever looks must not find one that was about to go.
+        self.settle_head(served, &place).await?;
+        pretended(Object::unstored(value))
     }
 
     async fn store_new(
@@ -159,18 +160,29 @@ impl Machine {
         Err(served.already_exists(metadata::text(value, "name")))
     }
 
-    /// Lets the kind's rules look at other objects.
-    pub(super) fn admit(
+    /// Lets the kind's rules look at other objects. They see writes that are not committed yet, so
+    /// a refusal waits until these are.
+    pub(super) async fn admit(
         &self,
         served: &Served,
         value: &mut Value,
         old: Option<&Value>,
     ) -> Result<(), ApiError> {
-        match served.rules().admit {
-            Some(admit) => admit(value, old, self),
-            None => Ok(()),
+        let Some(admit) = served.rules().admit else {
+            return Ok(());
+        };
+        let admitted = admit(value, old, self);
+        if admitted.is_err() {
+            self.settle_all().await?;
         }
+        admitted
     }
+}
+
+/// What a dry run answers, unless the object could not be stored.
+pub(super) fn pretended(object: Object) -> Result<Arc<Object>> {
+    object.check_size().map_err(|error| broken(&error))?;
+    Ok(Arc::new(object))
 }
 
 fn check_new(served: &Served, value: &Value) -> Result<()> {

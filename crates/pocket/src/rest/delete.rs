@@ -100,12 +100,6 @@ impl Machine {
         options: &DeleteOptions,
     ) -> Result<Deleted> {
         let place = path(namespace, name);
-        // What is served must follow the order of the writes of its definition.
-        let _turn = if served.is_definition() {
-            self.turn(served).await
-        } else {
-            None
-        };
         for _ in 0..ATTEMPTS {
             let head = self
                 .head(served, &place)
@@ -161,10 +155,7 @@ impl Machine {
             .write(&served.resource.bucket, place, expect, Put::Gone(last), now)
             .await?
         {
-            Ok(object) => {
-                self.after_removal(served, &object);
-                Ok(Some(Deleted::Gone(object)))
-            }
+            Ok(object) => Ok(Some(Deleted::Gone(object))),
             Err(store::Error::Conflict) => Ok(None),
             Err(error) => Err(broken(&error)),
         }

@@ -26,10 +26,7 @@ pub(crate) fn of(value: &mut Value) -> &mut Map<String, Value> {
     if !metadata.is_object() {
         *metadata = json!({});
     }
-    match metadata {
-        Value::Object(map) => map,
-        _ => unreachable!("made an object above"),
-    }
+    metadata.as_object_mut().expect("made an object above")
 }
 
 /// A string of `metadata`, empty when absent.

@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::{
     Machine, Presentation, Request, Served, Target, User, Verb, broken, create::Booking, metadata,
+    registry::is_established,
 };
 use crate::{
     crd,
     environment::BoxFuture,
-    kinds::{self, Cluster, Role, Settings},
+    kinds::{self, Cluster, DEFINITIONS, Role, Settings},
     status::Result,
     store::{self, Expect, Object, Put},
 };
@@ -108,46 +109,10 @@ impl Machine {
             .write(&served.resource.bucket, place, expect, put, now)
             .await?
         {
-            Ok(object) if ends => {
-                self.after_removal(served, &object);
-                Ok(Some(Arc::new(Object::pretended(new, seen.revision()))))
-            }
-            Ok(object) => {
-                self.after_write(served, &object);
-                Ok(Some(object))
-            }
+            Ok(_) if ends => Ok(Some(Arc::new(Object::pretended(new, seen.revision())))),
+            Ok(object) => Ok(Some(object)),
             Err(store::Error::Conflict) => Ok(None),
             Err(error) => Err(broken(&error)),
-        }
-    }
-
-    /// What follows a stored object before anybody is told of it: a definition is served.
-    pub(crate) fn after_write(&self, served: &Served, object: &Object) {
-        if served.role == Role::Definition {
-            self.define(&object.value());
-        }
-    }
-
-    /// Serves what a stored definition defines, once its names were accepted.
-    pub(crate) fn define(&self, value: &Value) {
-        let conditions = value["status"]["conditions"].as_array();
-        let mut conditions = conditions.into_iter().flatten();
-        if conditions
-            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-        {
-            self.registry.define(crd::Definition::read(value));
-        }
-    }
-
-    /// What follows a removal: a definition is no longer served.
-    pub(crate) fn after_removal(&self, served: &Served, object: &Object) {
-        if served.role == Role::Definition {
-            let value = object.value();
-            let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
-            self.registry.undefine(
-                &text(&value["spec"]["group"]),
-                &text(&value["spec"]["names"]["plural"]),
-            );
         }
     }
 
@@ -160,17 +125,32 @@ impl Machine {
         crd::accept(value, &self.environment.timestamp(), conflict.as_ref());
     }
 
+    /// The names that the resources of a group have, or will have once they are committed.
+    fn names_in(&self, group: &str) -> Vec<crd::Names> {
+        let stored = self.registry.stored();
+        let served = stored.iter().map(|served| &served.resource);
+        let mut names: Vec<_> = served
+            .filter(|resource| resource.group == group)
+            .map(|resource| resource.names())
+            .collect();
+        // Whoever asked for these may have gone, and with them their turn.
+        let coming = self.view.store().pending(DEFINITIONS);
+        let coming = coming.iter().map(|object| object.value());
+        names.extend(
+            coming
+                .filter(|value| value["spec"]["group"] == group && is_established(value))
+                .map(|value| crd::Definition::read(&value).names),
+        );
+        names
+    }
+
     /// A name of a definition that another resource of its group has.
     fn name_conflict(&self, value: &Value) -> Option<crd::NameConflict> {
         let spec = &value["spec"]["names"];
         let group = value["spec"]["group"].as_str().unwrap_or_default();
         let plural = spec["plural"].as_str().unwrap_or_default();
-        let stored = self.registry.stored();
-        let others: Vec<_> = stored
-            .iter()
-            .map(|served| &served.resource)
-            .filter(|other| other.group == group && other.plural != plural)
-            .collect();
+        let mut others = self.names_in(group);
+        others.retain(|other| other.plural != plural);
         let resource = |name: &str| {
             let mut all = others.iter();
             all.any(|o| {
@@ -221,11 +201,11 @@ impl Cluster for Machine {
     }
 
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
-        let objects = self
+        let heads = self
             .view
             .store()
-            .objects(&format!("{group}/{plural}"), namespace);
-        objects.iter().map(|(_, object)| object.value()).collect()
+            .heads(&format!("{group}/{plural}"), namespace);
+        heads.iter().map(|object| object.value()).collect()
     }
 
     fn settings(&self) -> &Settings {

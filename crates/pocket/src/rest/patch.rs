@@ -16,13 +16,12 @@ use crate::{
     status::{ApiError, Problems, Result},
 };
 
-/// The language of a patch.
+/// The language of a patch that says what to change. Apply says what to have, and goes its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
     Json,
     Merge,
     Strategic,
-    Apply,
 }
 
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -42,11 +41,11 @@ impl Machine {
         served: &Arc<Served>,
         part: Part,
     ) -> Result<Reply> {
-        let language = language(request, served)?;
-        let mut warnings = Vec::new();
-        if language == Language::Apply {
+        if request.content_type == APPLY_YAML {
             return self.apply(request, served, part).await;
         }
+        let language = language(request, served)?;
+        let mut warnings = Vec::new();
         if request.parameter("force").is_some() {
             let mut problems = Problems::new();
             problems.forbidden("force", "may not be specified for non-apply patch");
@@ -86,7 +85,6 @@ fn patched(
         Language::Json => json::apply(live, patch.clone())?,
         Language::Merge => merge::apply(live, patch.clone())?,
         Language::Strategic => strategic::apply(served.schema(), live, patch.clone())?,
-        Language::Apply => unreachable!("apply has a path of its own"),
     };
     let payload = Payload {
         value,
@@ -103,7 +101,6 @@ fn language(request: &Request, served: &Served) -> Result<Language> {
         JSON_PATCH => Ok(Language::Json),
         MERGE_PATCH => Ok(Language::Merge),
         STRATEGIC_PATCH if !custom => Ok(Language::Strategic),
-        APPLY_YAML => Ok(Language::Apply),
         _ => {
             let mut accepted = vec![JSON_PATCH, MERGE_PATCH];
             if !custom {

@@ -22,6 +22,7 @@ use parking_lot::RwLock;
 use super::Target;
 use crate::status::{ApiError, Result};
 
+pub(super) use custom::is_established;
 pub use served::{Resource, Served, Shape};
 
 /// Plural name to what is served under it.

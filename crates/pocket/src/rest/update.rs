@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Machine, Reply, Request, Served,
-    create::Booking,
+    create::{Booking, pretended},
     incoming::{Origin, shape},
     metadata,
 };
@@ -112,7 +112,10 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         let place = request.target.path();
         let name = &request.target.name;
-        let _turn = self.turn(served).await;
+        let _turn = match part {
+            Part::Main => self.turn(served).await,
+            Part::Status | Part::Other(_) => None,
+        };
         for _ in 0..ATTEMPTS {
             let Some(head) = self.head(served, &place) else {
                 return Err(served.not_found(name));
@@ -157,7 +160,7 @@ impl Machine {
         prepare(served, part, &mut new, &old);
         check_change(served, part, name, &new, &old)?;
         if part == Part::Main {
-            self.admit(served, &mut new, Some(&old))?;
+            self.admit(served, &mut new, Some(&old)).await?;
             self.accept(served, &mut new);
             *warnings = merge(warnings, served.warnings(&new, Some(&old)));
         }
@@ -167,7 +170,8 @@ impl Machine {
             return Ok(Some(live.clone()));
         }
         if request.dry_run()? {
-            return Ok(Some(Arc::new(Object::pretended(&new, live.revision()))));
+            let object = Object::pretended(&new, live.revision());
+            return pretended(object).map(Some);
         }
         self.put(served, &request.target.path(), live, &new).await
     }

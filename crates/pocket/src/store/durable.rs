@@ -32,6 +32,8 @@ pub(super) struct Queue {
 
 /// A batch is cut off here, since it is held in memory once more as it is written.
 const BATCH_BYTES: usize = 64 << 20;
+/// Why nothing is written after the end.
+const STOPPING: &str = "the server is stopping";
 /// Separates resource from path in a journal key; neither can contain it.
 const SEPARATOR: u8 = 0;
 
@@ -63,8 +65,12 @@ impl Store {
     }
 
     /// Makes what was queued durable, ends the writer thread and lets go of the folder. Later
-    /// writes are refused.
+    /// writes are refused, in memory too.
     pub fn close(&self) {
+        if !self.shared.durable {
+            self.shared.give_up(Vec::new(), STOPPING);
+            return;
+        }
         let thread = {
             let mut queue = self.shared.queue.lock();
             queue.closed = true;
@@ -88,6 +94,7 @@ impl Shared {
     }
 
     fn run(&self, mut journal: Journal) {
+        let _end = End(self);
         let mut compacting = None;
         while let Some(batch) = self.next_batch(compacting.is_some()) {
             if !batch.is_empty() {
@@ -99,7 +106,6 @@ impl Shared {
         if let Err(error) = journal.close() {
             tracing::error!(error = %chain(&error), "the data folder could not be closed cleanly");
         }
-        self.give_up(Vec::new(), "the server is stopping");
     }
 
     /// Everything that waits, up to a bound; nothing if there is other work to do meanwhile.
@@ -190,6 +196,20 @@ impl Shared {
         for (_, done) in batch.into_iter().chain(behind) {
             let _ = done.send(Err(Error::Broken(cause.clone())));
         }
+    }
+}
+
+/// However the writer ends, nobody waits for it any longer.
+struct End<'a>(&'a Shared);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let cause = if thread::panicking() {
+            "the writer failed in a way nobody foresaw"
+        } else {
+            STOPPING
+        };
+        self.0.give_up(Vec::new(), cause);
     }
 }
 

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::{Error, LARGEST_OBJECT};
+
 const METADATA: &[u8] = b"\"metadata\":{\"resourceVersion\":\"";
 
 /// One stored version of an object.
@@ -90,6 +92,22 @@ impl Object {
     /// The whole object.
     pub fn json(&self) -> &Bytes {
         &self.json
+    }
+
+    /// Refuses what is too large to be stored. An object that is going may take a little more: the
+    /// marks of its removal must find room on the largest.
+    pub fn check_size(&self) -> Result<(), Error> {
+        const MARKS: usize = 64 << 10;
+        let bytes = self.json.len();
+        if bytes <= LARGEST_OBJECT {
+            return Ok(());
+        }
+        let going = self.metadata().deletion_timestamp.is_some();
+        let limit = LARGEST_OBJECT + if going { MARKS } else { 0 };
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(Error::TooLarge { bytes, limit })
     }
 
     /// The object without its opening brace, `kind` and `apiVersion`, as items of built-in lists

@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::watch as wake;
 
-use super::{Change, Error, Event, Expect, Object, Placed, Put, Retention, encode};
+use super::{Change, Error, Event, Expect, Follower, Object, Placed, Put, Retention, encode};
 
 type Objects = BTreeMap<Arc<str>, Arc<Object>>;
 
@@ -18,7 +18,7 @@ type Objects = BTreeMap<Arc<str>, Arc<Object>>;
 #[derive(Default)]
 pub(crate) struct State {
     /// The newest sequenced revision.
-    sequenced: u64,
+    pub(super) sequenced: u64,
     /// The newest committed revision.
     pub(super) committed: u64,
     /// Changes up to here are forgotten; states from here on can be read.
@@ -42,6 +42,8 @@ struct Bucket {
     /// The newest change of this resource that is no longer in the log.
     forgotten: u64,
     wake: wake::Sender<u64>,
+    /// Told of each commit before anybody can see it.
+    followers: Vec<Follower>,
 }
 
 /// The newest state of an object, for a write to build on.
@@ -79,6 +81,7 @@ impl Bucket {
             log: VecDeque::new(),
             forgotten,
             wake: wake::Sender::new(revision),
+            followers: Vec::new(),
         }
     }
 
@@ -157,13 +160,18 @@ impl State {
             Put::Object(value) => (Change::Modified, value),
             Put::Gone(value) => (Change::Deleted, value),
         };
-        self.sequenced += 1;
+        let revision = self.sequenced + 1;
+        let object = Object::new(revision, encode(value, revision));
+        if change != Change::Deleted {
+            object.check_size()?;
+        }
+        self.sequenced = revision;
         let (resource, path) = self.names(resource, path);
         Ok(Arc::new(Event {
             change,
             resource,
             path,
-            object: Arc::new(Object::new(self.sequenced, encode(value, self.sequenced))),
+            object: Arc::new(object),
             previous,
             at,
         }))
@@ -190,7 +198,8 @@ impl State {
         bucket.pending.insert(event.path.clone(), event.clone());
     }
 
-    /// Makes a sequenced change visible and wakes those who watch the resource.
+    /// Makes a sequenced change visible, tells the followers of the resource and wakes those who
+    /// watch it.
     pub(super) fn commit(&mut self, event: Arc<Event>, retention: Retention) {
         let revision = event.revision();
         self.committed = revision;
@@ -208,11 +217,23 @@ impl State {
         {
             bucket.pending.remove(&event.path);
         }
+        for follower in &bucket.followers {
+            follower(event.change, &event.object);
+        }
         bucket.log.push_back(event);
         bucket.wake.send_replace(revision);
         while self.weight > retention.bytes && self.log.len() > 1 {
             self.forget_oldest();
         }
+    }
+
+    /// Shows `follower` what is there, and every change from now on.
+    pub(super) fn follow(&mut self, resource: &str, follower: Follower) {
+        let bucket = self.bucket(resource);
+        for object in bucket.objects.values() {
+            follower(Change::Added, object);
+        }
+        bucket.followers.push(follower);
     }
 
     /// Takes in a change that was committed before the state was restored.
@@ -285,6 +306,38 @@ impl State {
             revision: object.revision(),
             object: Some(object.clone()),
         })
+    }
+
+    pub(super) fn heads(&self, resource: &str, namespace: &str) -> Vec<Arc<Object>> {
+        let Some(bucket) = self.buckets.get(resource) else {
+            return Vec::new();
+        };
+        let range = Range {
+            namespace,
+            after: None,
+        };
+        let committed =
+            scan(&bucket.objects, &range).filter(|(path, _)| !bucket.pending.contains_key(*path));
+        let prefix = prefix(&range);
+        let pending = bucket.pending.iter();
+        let pending = pending
+            .filter(|(path, _)| path.starts_with(&prefix))
+            .filter_map(|(path, event)| Some((path, event.present()?)));
+        let mut heads: Vec<_> = committed.chain(pending).collect();
+        // Costs next to nothing when nothing is pending.
+        heads.sort_by_key(|(path, _)| *path);
+        heads
+            .into_iter()
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
+    pub(super) fn pending(&self, resource: &str) -> Vec<Arc<Object>> {
+        let bucket = self.buckets.get(resource).into_iter();
+        bucket
+            .flat_map(|bucket| bucket.pending.values())
+            .filter_map(|event| event.present().cloned())
+            .collect()
     }
 
     /// Whether the state at `revision` can be read.

@@ -329,3 +329,76 @@ async fn a_view_shows_a_revision_once_it_no_longer_lags_behind_it() {
     let (shown, ()) = tokio::join!(view.shows(1), catch_up);
     shown.unwrap();
 }
+
+#[tokio::test]
+async fn a_closed_store_in_memory_refuses_writes_and_ends_waits() {
+    let store = Store::in_memory(0, Retention::default());
+    put(&store, "a", 1).await;
+    let stop = async { store.close() };
+    let (waited, ()) = tokio::join!(store.settled(2), stop);
+    assert!(matches!(waited, Err(Error::Broken(_))), "{waited:?}");
+    let value = object("b", 1);
+    let refused = store
+        .write(MAPS, "d/b", Expect::Absent, Put::Object(&value), now())
+        .await;
+    assert!(matches!(refused, Err(Error::Broken(_))), "{refused:?}");
+    assert!(store.is_broken());
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_writer_that_panicked() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Box::new(journal::FolderDisk::open(folder.path()).unwrap());
+    let store = Store::durable(disk, Retention::default(), now()).unwrap();
+    store.follow(MAPS, Box::new(|_, _| panic!("a bug, for the sake of it")));
+    for name in ["a", "b"] {
+        let path = format!("d/{name}");
+        let value = object(name, 1);
+        let refused = store
+            .write(MAPS, &path, Expect::Absent, Put::Object(&value), now())
+            .await;
+        assert!(matches!(refused, Err(Error::Broken(_))), "{refused:?}");
+    }
+    store.close();
+}
+
+#[tokio::test]
+async fn a_follower_is_shown_what_is_there_and_then_every_commit() {
+    let store = Store::in_memory(0, Retention::default());
+    put(&store, "a", 1).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let notes = seen.clone();
+    let follower = move |change, object: &Object| {
+        notes.lock().push((change, object.revision()));
+    };
+    store.follow(MAPS, Box::new(follower));
+    put(&store, "a", 2).await;
+    drop_object(&store, "a").await;
+    let expected = [
+        (Change::Added, 1),
+        (Change::Modified, 2),
+        (Change::Deleted, 3),
+    ];
+    assert_eq!(*seen.lock(), expected);
+}
+
+#[tokio::test]
+async fn an_object_that_is_too_large_is_refused_and_takes_no_revision() {
+    let store = Store::in_memory(0, Retention::default());
+    let mut large = object("large", 1);
+    large["data"]["v"] = json!("x".repeat(LARGEST_OBJECT - 200));
+    let write = async |expect, value: &Value| {
+        store
+            .write(MAPS, "d/large", expect, Put::Object(value), now())
+            .await
+    };
+    let mut larger = large.clone();
+    larger["data"]["w"] = json!("x".repeat(200));
+    let refused = write(Expect::Absent, &larger).await.unwrap_err();
+    assert!(matches!(refused, Error::TooLarge { .. }), "{refused}");
+    assert_eq!(store.sequenced(), 0);
+    write(Expect::Absent, &large).await.unwrap();
+    // What marks a removal finds room.
+    larger["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    write(Expect::Revision(1), &larger).await.unwrap();
+}

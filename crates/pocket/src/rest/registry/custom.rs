@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Registry, Resource, Served, Shape};
 use crate::{
     crd::{Definition, Scope},
     discovery::{Subresource, group_version},
     kinds::{Role, Rules, Traits, metadata},
+    store::{Change, Object},
 };
 
 const VERBS: [&str; 8] = [
@@ -21,6 +24,22 @@ const VERBS: [&str; 8] = [
 ];
 
 impl Registry {
+    /// Takes in a committed change of a definition: what it defines is served once its names were
+    /// accepted, until it is gone.
+    ///
+    /// Runs inside of the commit (see [`Store::follow`](crate::store::Store::follow)), so nothing
+    /// here may use the store.
+    pub(crate) fn follow(&self, change: Change, definition: &Object) {
+        let value = definition.value();
+        if change == Change::Deleted {
+            let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+            let spec = &value["spec"];
+            self.undefine(&text(&spec["group"]), &text(&spec["names"]["plural"]));
+        } else if is_established(&value) {
+            self.define(Definition::read(&value));
+        }
+    }
+
     /// Serves what `definition` defines, in place of what it defined before.
     pub fn define(&self, definition: Definition) {
         let definition = Arc::new(definition);
@@ -42,6 +61,13 @@ impl Registry {
     pub fn undefine(&self, group: &str, plural: &str) {
         self.change(|tables| tables.remove(group, plural));
     }
+}
+
+/// Whether the names of a definition were accepted once, so that it is served.
+pub(in crate::rest) fn is_established(definition: &Value) -> bool {
+    let conditions = definition["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
 fn served(definition: &Arc<Definition>, index: usize) -> Served {

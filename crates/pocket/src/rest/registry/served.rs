@@ -40,6 +40,20 @@ pub struct Resource {
     pub storage: String,
 }
 
+impl Resource {
+    /// Its names, as a definition has them.
+    pub fn names(&self) -> crd::Names {
+        crd::Names {
+            plural: self.plural.clone(),
+            singular: self.singular.clone(),
+            kind: self.kind.clone(),
+            list_kind: self.list_kind.clone(),
+            short_names: self.short_names.clone(),
+            categories: self.categories.clone(),
+        }
+    }
+}
+
 /// Where the schema and the rules come from.
 #[derive(Debug, Clone)]
 pub enum Shape {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     kinds,
     rest::{
-        Machine, Reply, ReplyBody, Request, Served,
+        Machine, Reply, ReplyBody, Request, Served, broken,
         create::Booking,
         delete::DeleteOptions,
         registry::missing,
@@ -17,7 +17,10 @@ use crate::{
     },
     runtime::LogOptions,
     status::{ApiError, Result},
+    store,
 };
+
+use super::scale::copy_preconditions;
 
 impl Machine {
     /// Assigns a pod to a node; a second binding is a conflict.
@@ -27,7 +30,7 @@ impl Machine {
         let resource = &served.resource;
         let name = &request.target.name;
         let change = |old: &Value| {
-            let value = kinds::bind(old, &binding, &moment).map_err(|why| {
+            let mut value = kinds::bind(old, &binding, &moment).map_err(|why| {
                 ApiError::conflict(
                     &resource.group,
                     &format!("{}/binding", resource.plural),
@@ -35,6 +38,7 @@ impl Machine {
                     &why,
                 )
             })?;
+            copy_preconditions(&mut value, &binding);
             Ok(Proposal {
                 value,
                 booking: Booking::Done,
@@ -52,9 +56,16 @@ impl Machine {
         if let Some(body) = request.body.as_mut() {
             body.value = eviction.get("deleteOptions").cloned().unwrap_or_default();
         }
-        let options = DeleteOptions::of(&request)?;
+        let mut options = DeleteOptions::of(&request)?;
         let pod = self.read(&request, served).await?;
-        let budget = kinds::eviction_budget(&pod.value(), self, &self.moment())?;
+        let budget = kinds::eviction_budget(&pod.value(), self, &self.moment());
+        if budget.is_err() {
+            self.settle_all().await?;
+        }
+        let budget = budget?;
+        // Another pod of the same name was not judged.
+        let judged = || pod.metadata().uid.to_string();
+        options.uid.get_or_insert_with(judged);
         if let Some(budget) = budget.filter(|_| !options.dry_run) {
             self.spend(&budget).await?;
         }
@@ -71,16 +82,20 @@ impl Machine {
     /// Takes one disruption from a budget, so that evictions in a row cannot overspend it.
     async fn spend(&self, budget: &kinds::Budget) -> Result<()> {
         let bucket = budget.bucket;
-        let expect = crate::store::Expect::Revision(budget.revision);
-        let put = crate::store::Put::Object(&budget.object);
+        let expect = store::Expect::Revision(budget.revision);
+        let put = store::Put::Object(&budget.object);
         let now = self.environment.clock.now();
         let written = self
             .view
             .write(bucket, &budget.path, expect, put, now)
             .await?;
-        written
-            .map(|_| ())
-            .map_err(|_| too_many_requests("the disruption budget changed; try again"))
+        match written {
+            Ok(_) => Ok(()),
+            Err(store::Error::Conflict) => Err(too_many_requests(
+                "the disruption budget changed; try again",
+            )),
+            Err(error) => Err(broken(&error)),
+        }
     }
 
     pub(super) async fn log(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {

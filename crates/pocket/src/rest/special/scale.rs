@@ -77,10 +77,10 @@ fn show_scale(
     finish(request, StatusCode::OK, scale.to_string().into())
 }
 
-/// A scale that names a state of the object means that state.
-fn copy_preconditions(value: &mut Value, scale: &Value) {
+/// A scale or binding that names a state of the object means that state.
+pub(super) fn copy_preconditions(value: &mut Value, sent: &Value) {
     for field in ["resourceVersion", "uid"] {
-        if let Some(named) = scale["metadata"].get(field) {
+        if let Some(named) = sent["metadata"].get(field) {
             value["metadata"][field] = named.clone();
         }
     }
