@@ -197,5 +197,16 @@ impl fmt::Debug for Machine {
 
 /// The refusal for a store that cannot take the write.
 pub(crate) fn broken(error: &store::Error) -> ApiError {
-    ApiError::internal(error.to_string())
+    match error {
+        // Another server may have taken its place by the time the client asks again.
+        store::Error::Broken(cause) if **cause == *store::STOPPING => ApiError {
+            retry_after: Some(1),
+            ..ApiError::new(
+                http::StatusCode::SERVICE_UNAVAILABLE,
+                "ServiceUnavailable",
+                store::STOPPING,
+            )
+        },
+        other => ApiError::internal(other.to_string()),
+    }
 }

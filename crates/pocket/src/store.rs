@@ -38,6 +38,9 @@ pub use watch::Cursor;
 
 use state::State;
 
+/// Why nothing more can be written after an orderly end.
+pub(crate) const STOPPING: &str = "the server is stopping";
+
 /// How much history is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
@@ -224,7 +227,8 @@ impl Store {
         }
     }
 
-    fn broken(&self) -> Option<Arc<str>> {
+    /// Why nothing more can be written, if that is so.
+    pub(crate) fn broken(&self) -> Option<Arc<str>> {
         self.shared.state.read().broken.clone()
     }
 

@@ -99,7 +99,7 @@ impl Shared {
         if let Err(error) = journal.close() {
             tracing::error!(error = %chain(&error), "the data folder could not be closed cleanly");
         }
-        self.give_up(Vec::new(), "the server is stopping");
+        self.give_up(Vec::new(), super::STOPPING);
     }
 
     /// Everything that waits, up to a bound; nothing if there is other work to do meanwhile.
