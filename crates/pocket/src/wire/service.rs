@@ -408,3 +408,6 @@ impl fmt::Debug for Service {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
