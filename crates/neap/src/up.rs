@@ -34,7 +34,8 @@ use crate::{
     symbols::Symbols,
 };
 
-/// How long requests may take to end after the first signal to stop.
+/// How long stopping may take after the first signal: requests under way, which the server gives
+/// less than this, and the last sync of the store.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// Runs the server until it is told to stop.
@@ -166,7 +167,7 @@ impl Running {
         tokio::select! {
             result = tokio::time::timeout(DRAIN, &mut serving) => {
                 if result.is_err() {
-                    tracing::warn!("some requests did not end in time and were cut off");
+                    tracing::warn!("the server did not stop in time and was cut off");
                 }
                 Ok(())
             }

@@ -13,7 +13,7 @@ mod protection;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ use garbage::Graph;
 const HANDS: usize = 32;
 /// How often history and objects with a lifetime are looked at.
 const SWEEP: Duration = Duration::from_secs(10);
-/// Changes read at a time.
+/// Changes read, and objects worked on, before others get a turn.
 const BATCH: usize = 1024;
 
 /// The place of an object: resource and path.
@@ -70,6 +70,14 @@ impl Housekeeper {
             committed.borrow_and_update();
             self.follow();
             self.work().await;
+            if self.machine.view.store().is_broken() {
+                return;
+            }
+            // A busy server forgets and lets expire as well as an idle one.
+            if (&mut sweep).now_or_never().is_some() {
+                sweep = clock.sleep(SWEEP);
+                self.sweep().await;
+            }
             if self.caught_up() && self.queue.is_empty() {
                 tokio::select! {
                     changed = committed.changed() => {
@@ -81,9 +89,6 @@ impl Housekeeper {
                         sweep = clock.sleep(SWEEP);
                         self.sweep().await;
                     }
-                }
-                if self.machine.view.store().is_broken() {
-                    return;
                 }
             }
         }
@@ -103,7 +108,11 @@ impl Housekeeper {
         for (resource, path, object) in objects {
             let place = (resource, path);
             let owned = self.graph.note(&place, Some(&object));
-            if owned || duties(&place, &object) || self.is_homeless(&place) {
+            if owned
+                || duties(&place, &object)
+                || self.is_homeless(&place)
+                || self.is_undefined(&place)
+            {
                 self.queue.insert(place.clone());
             }
             if !known.contains(&object.revision()) {
@@ -130,6 +139,8 @@ impl Housekeeper {
     fn note(&mut self, event: &Event) {
         self.seen = event.revision();
         let place = (event.resource.clone(), event.path.clone());
+        // If it still puzzles, it will when it is looked at.
+        self.puzzles.get_mut().remove(&place);
         let concerned = self.concerned(event);
         self.queue.extend(concerned);
         let owned = self.graph.note(&place, event.present());
@@ -144,22 +155,29 @@ impl Housekeeper {
         }
         if &*place.0 == definitions::BUCKET {
             self.queue.append(self.puzzles.get_mut());
-            self.queue.extend(self.unaccepted());
+            if definitions::frees_names(event) {
+                self.queue.extend(self.unaccepted());
+            }
+            self.queue.extend(self.left_behind(event));
         }
-        if owned || duties(&place, &event.object) {
+        if owned
+            || duties(&place, &event.object)
+            || event.present().is_some() && self.is_undefined(&place)
+        {
             self.queue.insert(place);
         }
     }
 
     /// Looks at everything queued, many at a time.
     async fn work(&mut self) {
-        while !self.queue.is_empty() {
-            let batch = std::mem::take(&mut self.queue);
-            let keeper = &*self;
+        let queue: Vec<Place> = std::mem::take(&mut self.queue).into_iter().collect();
+        let keeper = &*self;
+        for batch in queue.chunks(BATCH) {
             stream::iter(batch)
-                .for_each_concurrent(HANDS, |place| async move { keeper.look(&place).await })
+                .for_each_concurrent(HANDS, |place| keeper.look(place))
                 .await;
-            self.follow();
+            // In memory nothing above ever waits.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -175,6 +193,10 @@ impl Housekeeper {
         let Some(object) = self.current(place) else {
             return self.restore_furniture(place).await;
         };
+        if self.is_undefined(place) {
+            self.erase(place, &object).await;
+            return Ok(());
+        }
         let Some(served) = self.machine.registry.by_bucket(&place.0) else {
             return Ok(());
         };
@@ -201,18 +223,19 @@ impl Housekeeper {
         let now = self.machine.environment.clock.now();
         self.machine.view.store().expire(now);
         let due = self.expiry.due(&self.machine, now);
-        for (place, revision) in due {
-            self.drop_expired(&place, revision).await;
-        }
+        let keeper = &*self;
+        stream::iter(due)
+            .for_each_concurrent(HANDS, |(place, revision)| async move {
+                let object = keeper.current(&place);
+                if let Some(object) = object.filter(|object| object.revision() == revision) {
+                    keeper.erase(&place, &object).await;
+                }
+            })
+            .await;
     }
 
-    async fn drop_expired(&self, place: &Place, revision: u64) {
-        let Some(object) = self
-            .current(place)
-            .filter(|object| object.revision() == revision)
-        else {
-            return;
-        };
+    /// Removes an object whatever it says about its end, unless it was written meanwhile.
+    async fn erase(&self, place: &Place, object: &Object) {
         let value = object.value();
         let now = self.machine.environment.clock.now();
         let store = self.machine.view.store();
@@ -221,7 +244,7 @@ impl Housekeeper {
             .write(
                 &place.0,
                 &place.1,
-                Expect::Revision(revision),
+                Expect::Revision(object.revision()),
                 Put::Gone(&value),
                 now,
             )

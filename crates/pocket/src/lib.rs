@@ -8,15 +8,14 @@
 //!
 //! - [`status`]: what a refused request is told;
 //! - [`environment`]: the clock, randomness and spawner parameters;
-//! - [`schema`]: the shape of built-in and custom objects;
 //! - [`quantity`] and [`selector`]: amounts, and which objects are meant;
+//! - [`schema`]: the shape of built-in and custom objects;
 //! - `store`: the revisioned store, in memory or durable;
 //! - [`patch`]: JSON, merge and strategic patches, server-side apply and managed fields;
 //! - `crd`: custom resource definitions, their schemas and rules;
-//! - `kinds`: the table of built-in kinds, with their defaults and rules. Nothing else knows a
-//!   built-in kind by name;
-//! - `table`: what `kubectl get` prints;
+//! - `kinds`: the table of built-in kinds, with their defaults and rules;
 //! - `digest`, `discovery`, `openapi`: what clients are told of the served kinds;
+//! - `table`: what `kubectl get` prints;
 //! - `runtime`: what an embedder may add: something that runs pods;
 //! - `rest`: the generic REST machine;
 //! - `housekeeping`: garbage collection, namespaces that end, objects that expire;

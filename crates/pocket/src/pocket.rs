@@ -113,7 +113,7 @@ impl Pocket {
         let keeper = Housekeeper::new(machine.clone());
         let spawner = machine.environment.spawner.clone();
         spawner.spawn("housekeeping", Box::pin(keeper.run()));
-        let service = Service::new(machine.clone());
+        let service = Service::new(machine.clone(), options.port);
         Ok(Self { machine, service })
     }
 

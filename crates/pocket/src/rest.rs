@@ -207,6 +207,15 @@ pub(crate) fn broken(error: &store::Error) -> ApiError {
             "RequestEntityTooLarge",
             error.to_string(),
         ),
-        _ => ApiError::internal(error.to_string()),
+        // Another server may have taken its place by the time the client asks again.
+        store::Error::Broken(cause) if **cause == *store::STOPPING => ApiError {
+            retry_after: Some(1),
+            ..ApiError::new(
+                http::StatusCode::SERVICE_UNAVAILABLE,
+                "ServiceUnavailable",
+                store::STOPPING,
+            )
+        },
+        other => ApiError::internal(other.to_string()),
     }
 }

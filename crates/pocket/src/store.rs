@@ -40,6 +40,8 @@ use state::State;
 
 /// See [`Store::follow`].
 pub type Follower = Box<dyn Fn(Change, &Object) + Send + Sync>;
+/// Why nothing more can be written after an orderly end.
+pub(crate) const STOPPING: &str = "the server is stopping";
 
 /// How much history is kept.
 #[derive(Debug, Clone, Copy)]
@@ -246,7 +248,8 @@ impl Store {
         }
     }
 
-    fn broken(&self) -> Option<Arc<str>> {
+    /// Why nothing more can be written, if that is so.
+    pub(crate) fn broken(&self) -> Option<Arc<str>> {
         self.shared.state.read().broken.clone()
     }
 

@@ -14,6 +14,7 @@ mod route;
 mod serve;
 mod service;
 mod swagger;
+mod warnings;
 
 pub use authenticate::Authenticate;
 pub use body::Body;

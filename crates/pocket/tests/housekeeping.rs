@@ -13,7 +13,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
-use neap_pocket::{Options, Pocket, Storage, environment::Environment};
+use neap_pocket::{
+    Options, Pocket, Storage,
+    environment::Environment,
+    store::{Expect, Put},
+};
 use serde_json::{Value, json};
 use tower::Service;
 
@@ -311,4 +315,69 @@ async fn nothing_is_left_of_a_namespace_that_is_written_to_while_it_goes() {
         .map(|(resource, path, _)| format!("{resource} {path}"))
         .collect();
     assert_eq!(left, [""; 0]);
+}
+
+fn gadget(name: &str) -> Value {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Gadget",
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_nothing_defines_is_removed() {
+    let pocket = open(|_| {}).await;
+    // As a create does that was under way while the definition ended.
+    let late = gadget("late");
+    let written = pocket.store().write(
+        "example.com/gadgets",
+        "default/late",
+        Expect::Absent,
+        Put::Object(&late),
+        jiff::Timestamp::UNIX_EPOCH,
+    );
+    written.await.unwrap();
+    for _ in 0..200 {
+        if pocket.store().count("example.com/gadgets") == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it is still there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn defined_objects_outlive_a_restart_of_housekeeping() {
+    let pocket = open(|_| {}).await;
+    create(&pocket, DEFINITIONS, definition("gadgets", "Gadget")).await;
+    let path = "/apis/example.com/v1/namespaces/default/gadgets";
+    create(&pocket, path, gadget("g")).await;
+    let again = open(|options| options.storage = Storage::Store(pocket.store().fork())).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(get(&again, &format!("{path}/g")).await.0, StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_gets_the_names_that_another_let_go() {
+    let pocket = open(|_| {}).await;
+    let named = |plural: &str, kind: &str| {
+        let mut definition = definition(plural, kind);
+        definition["spec"]["names"]["shortNames"] = json!(["gd"]);
+        definition
+    };
+    create(&pocket, DEFINITIONS, named("gadgets", "Gadget")).await;
+    create(&pocket, DEFINITIONS, named("gizmos", "Gizmo")).await;
+    let gizmos = "/apis/example.com/v1/namespaces/default/gizmos";
+    assert_eq!(get(&pocket, gizmos).await.0, StatusCode::NOT_FOUND);
+    let first = format!("{DEFINITIONS}/gadgets.example.com");
+    let change = json!({"spec": {"names": {"shortNames": null}}});
+    let (status, _) = ask(&pocket, Method::PATCH, &first, change).await;
+    assert_eq!(status, StatusCode::OK);
+    for _ in 0..200 {
+        if get(&pocket, gizmos).await.0 == StatusCode::OK {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the second definition is not served");
 }

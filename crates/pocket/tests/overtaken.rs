@@ -83,8 +83,9 @@ fn data(map: &ConfigMap) -> Value {
 
 fn code<T>(result: Result<T, Error>) -> u16 {
     match result {
+        Ok(_) => 200,
         Err(Error::Api(status)) => status.code,
-        _ => 200,
+        Err(other) => panic!("no answer of the server: {other}"),
     }
 }
 

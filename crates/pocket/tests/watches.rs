@@ -107,3 +107,108 @@ async fn a_watch_that_wants_no_state_and_names_no_revision_begins_now() {
     }
     let _ = observer.finish(&chronicle(&pocket));
 }
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+fn definition() -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    })
+}
+
+fn widget(name: &str) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}})
+}
+
+fn types(lines: &[Value]) -> Vec<&str> {
+    lines.iter().filter_map(|l| l["type"].as_str()).collect()
+}
+
+/// Whether a stream that has nothing more to say has ended.
+async fn has_ended(stream: &mut neap_oracle::Tapped<neap_pocket::wire::Body>) -> bool {
+    let next = tokio::time::timeout(Duration::from_millis(1), stream.frame()).await;
+    matches!(next, Ok(None))
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_follows_an_error() {
+    let (pocket, observer, client) = server().await;
+    let revision = pocket.store().revision();
+    let uri = format!(
+        "{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=5&resourceVersion={revision}"
+    );
+    // One is read at its end, one at a time for a bookmark, one before either.
+    for (seconds, timeout) in [(6, "5"), (61, "100"), (1, "5")] {
+        let uri = uri.replace("Seconds=5", &format!("Seconds={timeout}"));
+        let mut stream = open(&client, &uri).await;
+        let (status, _) = send(&client, "POST", MAPS, Some(map(&format!("m{seconds}")))).await;
+        assert_eq!(status, 201);
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        pocket.store().compact(pocket.store().revision());
+        let seen = lines(&mut stream).await;
+        assert_eq!(types(&seen), ["ERROR"], "{seconds}");
+        assert_eq!(seen[0]["object"]["code"], 410);
+        assert!(has_ended(&mut stream).await);
+    }
+    let _ = observer.finish(&chronicle(&pocket));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_with_its_definition_after_it_told_of_every_removal() {
+    let (pocket, observer, client) = server().await;
+    assert_eq!(
+        send(&client, "POST", DEFINITIONS, Some(definition()))
+            .await
+            .0,
+        201
+    );
+    assert_eq!(
+        send(&client, "POST", WIDGETS, Some(widget("w"))).await.0,
+        201
+    );
+    let mut stream = open(&client, &format!("{WIDGETS}?watch=true")).await;
+    assert_eq!(types(&lines(&mut stream).await), ["ADDED"]);
+    let place = format!("{DEFINITIONS}/widgets.example.com");
+    assert_eq!(send(&client, "DELETE", &place, None).await.0, 200);
+    assert_eq!(types(&lines(&mut stream).await), ["DELETED"]);
+    assert!(has_ended(&mut stream).await, "the definition has gone");
+    let _ = observer.finish(&chronicle(&pocket));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_when_its_definition_changes_and_not_when_it_is_labelled() {
+    let (pocket, observer, client) = server().await;
+    assert_eq!(
+        send(&client, "POST", DEFINITIONS, Some(definition()))
+            .await
+            .0,
+        201
+    );
+    let mut stream = open(&client, &format!("{WIDGETS}?watch=true")).await;
+    let place = format!("{DEFINITIONS}/widgets.example.com");
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(send(&client, "PATCH", &place, Some(label)).await.0, 200);
+    assert!(lines(&mut stream).await.is_empty());
+    assert!(!has_ended(&mut stream).await, "objects are shown as before");
+    let mut changed = definition()["spec"]["versions"].clone();
+    changed[0]["schema"]["openAPIV3Schema"]["properties"] = json!({"spec": {"type": "object"}});
+    let change = json!({"spec": {"versions": changed}});
+    assert_eq!(send(&client, "PATCH", &place, Some(change)).await.0, 200);
+    assert!(lines(&mut stream).await.is_empty());
+    assert!(
+        has_ended(&mut stream).await,
+        "objects are shown differently"
+    );
+    let _ = observer.finish(&chronicle(&pocket));
+}

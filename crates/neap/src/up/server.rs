@@ -70,7 +70,12 @@ impl Server {
     ) -> io::Result<()> {
         let service = self.pocket.service().authenticated_by(self.authenticator);
         let served = wire::serve(listener, tls, service, stop).await;
-        self.pocket.close();
+        // The last sync may take its time; waiting for it must not keep a second signal from being
+        // heard.
+        let pocket = self.pocket;
+        if let Err(error) = tokio::task::spawn_blocking(move || pocket.close()).await {
+            tracing::error!(%error, "the store was not closed in order");
+        }
         served
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     kinds,
     rest::{Propagation, Served},
     status::Result,
-    store::Object,
+    store::{Event, Object},
 };
 
 /// Where definitions are stored.
@@ -21,7 +21,39 @@ pub(super) fn of(resource: &str) -> Option<Place> {
     Some((BUCKET.into(), format!("{plural}.{group}").into()))
 }
 
+/// Whether names that a definition had may be free now.
+pub(super) fn frees_names(event: &Event) -> bool {
+    let names = |object: &Object| object.value()["spec"]["names"].take();
+    match (&event.previous, event.present()) {
+        (Some(before), Some(now)) => names(before) != names(now),
+        (_, present) => present.is_none(),
+    }
+}
+
 impl Housekeeper {
+    /// Whether an object is of a resource that nothing defines: its creation was under way while
+    /// the definition ended. One whose definition is there and waits for its names stays.
+    pub(super) fn is_undefined(&self, place: &Place) -> bool {
+        let served = self.machine.registry.by_bucket(&place.0);
+        if served.is_some_and(|served| !served.is_custom()) {
+            return false;
+        }
+        of(&place.0).is_some_and(|definition| self.current(&definition).is_none())
+    }
+
+    /// Objects whose definition went with this event.
+    pub(super) fn left_behind(&self, event: &Event) -> Vec<Place> {
+        let Some((plural, group)) = event.path.split_once('.') else {
+            return Vec::new();
+        };
+        if event.present().is_some() {
+            return Vec::new();
+        }
+        let bucket: Arc<str> = format!("{group}/{plural}").into();
+        let objects = self.machine.view.store().objects(&bucket, "").into_iter();
+        objects.map(|(path, _)| (bucket.clone(), path)).collect()
+    }
+
     /// Removes the objects of a definition that was deleted, then lets it go.
     pub(super) async fn tend_definition(
         &self,

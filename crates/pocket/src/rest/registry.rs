@@ -7,17 +7,11 @@ mod builtin;
 mod custom;
 mod served;
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use http::StatusCode;
 use parking_lot::RwLock;
+use tokio::sync::watch as wake;
 
 use super::Target;
 use crate::status::{ApiError, Result};
@@ -35,7 +29,7 @@ pub type Groups = BTreeMap<(String, String), Plurals>;
 #[derive(Debug, Default)]
 pub struct Registry {
     tables: RwLock<Tables>,
-    generation: AtomicU64,
+    generation: wake::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +57,12 @@ impl Registry {
 
     /// Grows with every change of what is served.
     pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
+        *self.generation.borrow()
+    }
+
+    /// The generation as it moves, for those who hold on to something served.
+    pub(crate) fn changes(&self) -> wake::Receiver<u64> {
+        self.generation.subscribe()
     }
 
     /// Everything served now.
@@ -118,7 +117,7 @@ impl Registry {
 
     fn change(&self, change: impl FnOnce(&mut Tables)) {
         change(&mut self.tables.write());
-        self.generation.fetch_add(1, Ordering::Release);
+        self.generation.send_modify(|generation| *generation += 1);
     }
 }
 

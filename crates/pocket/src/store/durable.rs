@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::{
-    Change, Error, Event, Object, Retention, Shared, Store, Waiter,
+    Change, Error, Event, Object, Retention, STOPPING, Shared, Store, Waiter,
     journal::{self, Disk, Journal, Record, Recovered},
     state::State,
 };
@@ -32,8 +32,6 @@ pub(super) struct Queue {
 
 /// A batch is cut off here, since it is held in memory once more as it is written.
 const BATCH_BYTES: usize = 64 << 20;
-/// Why nothing is written after the end.
-const STOPPING: &str = "the server is stopping";
 /// Separates resource from path in a journal key; neither can contain it.
 const SEPARATOR: u8 = 0;
 

@@ -43,6 +43,8 @@ pub(super) struct Documents {
     registry: Arc<Registry>,
     /// Whether use of resources can be asked for.
     measures: bool,
+    /// Where the server listens.
+    address: String,
     cache: Mutex<Cache>,
 }
 
@@ -54,10 +56,11 @@ pub(super) struct Answer {
 }
 
 impl Documents {
-    pub(super) fn new(registry: Arc<Registry>, measures: bool) -> Self {
+    pub(super) fn new(registry: Arc<Registry>, measures: bool, address: String) -> Self {
         Self {
             registry,
             measures,
+            address,
             cache: Mutex::default(),
         }
     }
@@ -67,28 +70,41 @@ impl Documents {
         let aggregated =
             matches!(route, Route::CoreVersions | Route::Groups) && wants_aggregated(headers);
         let key = (route.clone(), aggregated);
-        let mut cache = self.cache.lock();
+        // Read before what is served is: a document may then be newer than it claims and be made
+        // once more, but never older.
         let generation = self.registry.generation();
-        if cache.generation != generation {
+        let known = self.with_cache(generation, |cache| {
+            (cache.documents.get(&key).cloned(), cache.groups.clone())
+        });
+        let (answer, groups) = known.unwrap_or_default();
+        if answer.is_some() {
+            return answer;
+        }
+        // Documents are large: nobody waits for the cache while one is made.
+        let served = self.registry.groups();
+        let groups = groups.unwrap_or_else(|| Arc::new(discovered(&served, self.measures)));
+        let value = render(route, aggregated, &groups, &served, &self.address)?;
+        let answer = Answer {
+            document: Document::new(&value),
+            content_type: if aggregated { AGGREGATED } else { PLAIN },
+        };
+        self.with_cache(generation, |cache| {
+            cache.groups.get_or_insert(groups);
+            cache.documents.insert(key, answer.clone());
+        });
+        Some(answer)
+    }
+
+    /// Uses the cache of a state of the registry, if a newer one has not taken its place.
+    fn with_cache<T>(&self, generation: u64, then: impl FnOnce(&mut Cache) -> T) -> Option<T> {
+        let mut cache = self.cache.lock();
+        if cache.generation < generation {
             *cache = Cache {
                 generation,
                 ..Cache::default()
             };
         }
-        if let Some(answer) = cache.documents.get(&key) {
-            return Some(answer.clone());
-        }
-        let served = self.registry.groups();
-        let groups = cache
-            .groups
-            .get_or_insert_with(|| Arc::new(discovered(&served, self.measures)))
-            .clone();
-        let answer = Answer {
-            document: Document::new(&render(route, aggregated, &groups, &served)?),
-            content_type: if aggregated { AGGREGATED } else { PLAIN },
-        };
-        cache.documents.insert(key, answer.clone());
-        Some(answer)
+        (cache.generation == generation).then(|| then(&mut cache))
     }
 }
 
@@ -124,11 +140,17 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
     best.is_some_and(|range| range.shown == "APIGroupDiscoveryList")
 }
 
-fn render(route: &Route, aggregated: bool, groups: &[Group], served: &Groups) -> Option<Value> {
+fn render(
+    route: &Route,
+    aggregated: bool,
+    groups: &[Group],
+    served: &Groups,
+    address: &str,
+) -> Option<Value> {
     match route {
         Route::CoreVersions if aggregated => Some(discovery::aggregated(groups, true)),
         Route::Groups if aggregated => Some(discovery::aggregated(groups, false)),
-        Route::CoreVersions => Some(discovery::api_versions(groups, "127.0.0.1:6443")),
+        Route::CoreVersions => Some(discovery::api_versions(groups, address)),
         Route::Groups => Some(discovery::group_list(groups)),
         Route::Group(name) => {
             let group = groups

@@ -5,7 +5,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Request as HttpRequest, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
     header::{
         CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
     },
@@ -39,6 +39,9 @@ impl Service {
         query: &[(String, String)],
         request: HttpRequest<B>,
     ) -> Result<Response<Body>> {
+        if !matches!(*request.method(), Method::GET | Method::POST) {
+            return Err(ApiError::method_not_allowed());
+        }
         let machine = self.machine();
         let runtime = machine.runtime.clone().ok_or_else(missing)?;
         served.subresource("exec").ok_or_else(missing)?;

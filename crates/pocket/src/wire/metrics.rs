@@ -1,13 +1,17 @@
 //! `metrics.k8s.io`: what pods use, as the embedder's runtime measures it. Nothing is stored.
 
+use std::borrow::Cow;
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     discovery::Resource,
-    rest::{Machine, Reply, Target, registry::missing},
+    rest::{Machine, Reply, Target, broken, registry::missing},
     runtime::Usage,
+    selector::{FieldSelector, LabelSelector},
     status::{ApiError, Result},
+    store::{Object, Range},
 };
 
 /// The group, served only with a runtime.
@@ -31,7 +35,12 @@ pub(super) fn resource() -> Resource {
 }
 
 /// Answers a request for the group.
-pub(super) async fn answer(machine: &Machine, method: &Method, target: &Target) -> Result<Reply> {
+pub(super) async fn answer(
+    machine: &Machine,
+    method: &Method,
+    target: &Target,
+    query: &[(String, String)],
+) -> Result<Reply> {
     let runtime = machine.runtime.clone().ok_or_else(missing)?;
     if target.version != VERSION || target.plural != "pods" || target.subresource.is_some() {
         return Err(missing());
@@ -48,8 +57,18 @@ pub(super) async fn answer(machine: &Machine, method: &Method, target: &Target) 
         let usage = runtime.usage(pod.clone()).await?;
         return Ok(Reply::value(StatusCode::OK, &metrics(&pod, &usage, &now)));
     }
+    let chosen = Chosen::of(query)?;
+    let range = Range {
+        namespace: &target.namespace,
+        after: None,
+    };
+    let page = machine.view.page(PODS, range, None).await?;
+    let page = page.map_err(|error| broken(&error))?;
     let mut items = Vec::new();
-    for (_, object) in machine.view.store().objects(PODS, &target.namespace) {
+    for (_, object) in page.objects {
+        if !chosen.has(&object) {
+            continue;
+        }
         let pod = object.value();
         // A pod that is not measured yet is left out, as clients expect.
         if let Ok(usage) = runtime.usage(pod.clone()).await {
@@ -63,6 +82,38 @@ pub(super) async fn answer(machine: &Machine, method: &Method, target: &Target) 
         "items": items,
     });
     Ok(Reply::value(StatusCode::OK, &list))
+}
+
+/// Which pods a list is about.
+struct Chosen {
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Chosen {
+    fn of(query: &[(String, String)]) -> Result<Self> {
+        let last = |name: &str| {
+            let found = query.iter().rev().find(|(key, _)| key == name);
+            found.map_or("", |(_, value)| value.as_str())
+        };
+        let fields = FieldSelector::parse(last("fieldSelector"))?;
+        fields.check(|path| matches!(path, "metadata.name" | "metadata.namespace"))?;
+        Ok(Self {
+            labels: LabelSelector::parse(last("labelSelector"))?,
+            fields,
+        })
+    }
+
+    fn has(&self, pod: &Object) -> bool {
+        let metadata = pod.metadata();
+        self.labels.matches(&metadata.labels)
+            && self.fields.matches(|path| {
+                Cow::Borrowed(match path {
+                    "metadata.name" => &*metadata.name,
+                    _ => &*metadata.namespace,
+                })
+            })
+    }
 }
 
 fn metrics(pod: &Value, usage: &[Usage], now: &str) -> Value {

@@ -1,6 +1,6 @@
 //! What a client wants back, from its `Accept` header.
 
-use http::{HeaderMap, StatusCode, header::ACCEPT};
+use http::{HeaderMap, HeaderValue, StatusCode, header::ACCEPT};
 
 use crate::{
     rest::{Presentation, Shown},
@@ -27,7 +27,8 @@ pub(super) fn accepted(headers: &HeaderMap) -> Vec<Range<'_>> {
     let entries = values.flat_map(|value| value.split(','));
     let mut ranges: Vec<Range<'_>> = entries
         .map(|entry| range(entry.trim()))
-        .filter(|range| !range.media.is_empty())
+        // A weight of zero means that it is not acceptable at all.
+        .filter(|range| !range.media.is_empty() && range.reluctance < 1000)
         .collect();
     ranges.sort_by_key(|range| range.reluctance);
     ranges
@@ -60,7 +61,8 @@ fn reluctance(weight: &str) -> u16 {
 /// The form in which objects are answered. Nothing acceptable is a 406; a stream has no YAML form.
 pub(super) fn presentation(headers: &HeaderMap, stream: bool) -> Result<Presentation> {
     let accepted = accepted(headers);
-    if accepted.is_empty() {
+    let says = |value: &HeaderValue| value.to_str().is_ok_and(|text| !text.trim().is_empty());
+    if !headers.get_all(ACCEPT).iter().any(says) {
         return Ok(Presentation::default());
     }
     let mut forms = accepted.iter().filter_map(form);
@@ -134,6 +136,13 @@ mod tests {
                 .yaml
         );
         assert!(of("application/yaml;q=odd, application/json").unwrap().yaml);
+    }
+
+    #[test]
+    fn a_weight_of_zero_is_a_refusal() {
+        assert_eq!(of("application/json;q=0").unwrap_err().code, 406);
+        assert!(of("application/json;q=0.0, application/yaml").unwrap().yaml);
+        assert!(!of("application/json;q=0.001").unwrap().yaml);
     }
 
     #[test]

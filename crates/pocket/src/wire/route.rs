@@ -27,8 +27,10 @@ pub(super) enum Route {
     OpenApi(String, String),
     /// `/version`.
     ServerVersion,
-    /// `/healthz`, `/livez`, `/readyz`.
-    Health,
+    /// `/livez`: whether the process answers.
+    Alive,
+    /// `/healthz`, `/readyz`: whether requests can be answered as they should.
+    Ready,
     /// A resource.
     Resource(Target),
     /// Nothing.
@@ -37,9 +39,14 @@ pub(super) enum Route {
 
 /// What `path` is for.
 pub(super) fn route(path: &str) -> Route {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    // A name that is missing in the middle must not make the rest mean something else.
+    if path.split('/').any(str::is_empty) {
+        return Route::Unknown;
+    }
     let parts: Vec<String> = path
         .split('/')
-        .filter(|part| !part.is_empty())
         .map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned())
         .collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -62,7 +69,8 @@ pub(super) fn route(path: &str) -> Route {
             Route::OpenApi((*group).into(), (*version).into())
         }
         ["version"] => Route::ServerVersion,
-        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        ["livez", ..] => Route::Alive,
+        ["healthz" | "readyz", ..] => Route::Ready,
         _ => Route::Unknown,
     }
 }
@@ -150,6 +158,12 @@ mod tests {
     }
 
     #[test]
+    fn a_slash_at_the_end_changes_nothing() {
+        assert_eq!(route("/api/v1/pods/"), route("/api/v1/pods"));
+        assert_eq!(route("/api/"), Route::CoreVersions);
+    }
+
+    #[test]
     fn escaped_names_are_read() {
         let target = resource("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode");
         assert_eq!(target.name, "system:node");
@@ -161,6 +175,9 @@ mod tests {
             "/",
             "/foo",
             "/openapi/v4",
+            "/api/v1/namespaces//pods",
+            "/api/v1/namespaces/a//b",
+            "//api/v1/pods",
             "/api/v1/namespaces/a/pods/b/log/x",
         ] {
             assert_eq!(route(path), Route::Unknown, "{path}");

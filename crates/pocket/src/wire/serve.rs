@@ -1,7 +1,8 @@
 //! TLS on a socket: connections with deadlines, each a task of its own.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, io, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures::FutureExt;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
@@ -14,18 +15,20 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::Service;
+use super::{Service, service::cause};
 
 /// How long a client may take for its TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client may take to send the headers of a request.
 const HEADERS: Duration = Duration::from_secs(30);
-/// How long requests under way may take after the end was asked for.
+/// How long requests under way may take after the end was asked for. Streams, which have no end of
+/// their own, are ended at once.
 const GRACE: Duration = Duration::from_secs(3);
 /// More connections than this wait in the kernel's queue.
 const CONNECTIONS: usize = 20_000;
 
-/// Serves `service` until `shutdown` resolves, then lets requests under way finish for a moment.
+/// Serves `service` until `shutdown` resolves, then ends streams and lets other requests finish for
+/// at most three seconds.
 pub async fn serve(
     listener: TcpListener,
     tls: Arc<rustls::ServerConfig>,
@@ -65,7 +68,10 @@ pub async fn serve(
         spawner.spawn(
             "connection",
             Box::pin(async move {
-                connection.await;
+                // What a defect in one connection costs is this connection.
+                if let Err(panic) = AssertUnwindSafe(connection).catch_unwind().await {
+                    tracing::error!(cause = cause(&*panic), "a connection met a defect");
+                }
                 drop(seat);
             }),
         );
@@ -93,6 +99,7 @@ async fn connection(
     let accepted = tokio::select! {
         accepted = acceptor.accept(stream) => accepted,
         () = clock.sleep(HANDSHAKE) => return,
+        _ = stopped.wait_for(|stopped| *stopped) => return,
     };
     let Ok(stream) = accepted else {
         return;
@@ -104,7 +111,7 @@ async fn connection(
         .cloned()
         .map(CertificateDer::into_owned)
         .collect();
-    let service = TowerToHyperService::new(service.for_connection(presented));
+    let service = TowerToHyperService::new(service.for_connection(presented, stopped.clone()));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -128,8 +135,7 @@ async fn connection(
             served.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = &mut served => ended,
-                // Watches have no end of their own; they are cut.
-                () = clock.sleep(Duration::from_millis(100)) => Ok(()),
+                () = clock.sleep(GRACE) => Ok(()),
             }
         }
     };

@@ -1,25 +1,29 @@
 //! The server as one `tower` service.
 
 use std::{
+    any::Any,
     convert::Infallible,
     fmt,
+    panic::AssertUnwindSafe,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
+use futures::{FutureExt, StreamExt};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, USER_AGENT, WARNING},
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
 };
 use rustls::pki_types::CertificateDer;
+use tokio::sync::watch;
 
 use super::{
     Authenticate, Body, body, decode,
     documents::Documents,
     metrics, negotiate, protobuf,
     route::{Route, route, verb},
-    swagger,
+    swagger, warnings,
 };
 use crate::{
     environment::BoxFuture,
@@ -33,6 +37,8 @@ pub struct Service {
     machine: Machine,
     documents: Arc<Documents>,
     caller: Caller,
+    /// Turns true when the server stops; streams that have no end of their own end then.
+    stopped: Option<watch::Receiver<bool>>,
 }
 
 /// How a caller is known.
@@ -48,14 +54,17 @@ enum Caller {
 }
 
 impl Service {
-    pub(crate) fn new(machine: Machine) -> Self {
+    /// The server on `port` of this machine.
+    pub(crate) fn new(machine: Machine, port: u16) -> Self {
         Self {
             documents: Arc::new(Documents::new(
                 machine.registry.clone(),
                 machine.runtime.is_some(),
+                format!("127.0.0.1:{port}"),
             )),
             machine,
             caller: Caller::Trusted,
+            stopped: None,
         }
     }
 
@@ -80,10 +89,16 @@ impl Service {
         }
     }
 
-    /// The same service for one connection, whose client presented these certificates.
+    /// The same service for one connection, whose client presented these certificates and whose
+    /// streams end when `stopped` turns true.
     #[must_use]
-    pub(super) fn for_connection(&self, presented: Vec<CertificateDer<'static>>) -> Self {
+    pub(super) fn for_connection(
+        &self,
+        presented: Vec<CertificateDer<'static>>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
         let mut service = self.clone();
+        service.stopped = Some(stopped);
         if let Caller::Asked { certificates, .. } = &mut service.caller {
             *certificates = Arc::new(presented);
         }
@@ -116,13 +131,23 @@ impl Service {
     {
         let head = *request.method() == Method::HEAD;
         let yaml = negotiate::presentation(request.headers(), false).is_ok_and(|form| form.yaml);
-        let mut response = match self.dispatch(request).await {
-            Ok(response) => response,
-            Err(error) => refusal(&error, yaml),
+        let place = format!("{} {}", request.method(), request.uri().path());
+        // One request that meets a defect must not end the server, nor stay without an answer.
+        let answered = AssertUnwindSafe(self.dispatch(request))
+            .catch_unwind()
+            .await;
+        let id = self.machine.environment.uuid();
+        let mut response = match answered {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => refusal(&error, yaml),
+            Err(panic) => {
+                tracing::error!(audit = %id, cause = cause(&*panic), "{place} met a defect");
+                refusal(&defect(&id), yaml)
+            }
         };
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        if let Ok(id) = HeaderValue::from_str(&self.machine.environment.uuid()) {
+        if let Ok(id) = HeaderValue::from_str(&id) {
             headers.insert(HeaderName::from_static("audit-id"), id);
         }
         if head {
@@ -139,12 +164,24 @@ impl Service {
         let user = self.user(request.headers())?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD");
         match route(request.uri().path()) {
-            Route::Health => Ok(text(StatusCode::OK, "ok")),
+            Route::Alive => Ok(text(StatusCode::OK, "ok")),
+            Route::Ready => Ok(self.health()),
             Route::Resource(target) => self.resource(target, user, request).await,
             Route::Unknown => Ok(text(StatusCode::NOT_FOUND, "404 page not found\n")),
             _ if !reads => Err(ApiError::method_not_allowed()),
             Route::Swagger => Ok(swagger::respond(request.headers())),
             other => Ok(self.document(&other, request.headers())),
+        }
+    }
+
+    /// Whether requests can be answered: a store that takes no writes is not healthy.
+    fn health(&self) -> Response<Body> {
+        match self.machine.view.store().broken() {
+            None => text(StatusCode::OK, "ok"),
+            Some(cause) => text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("the store takes no writes: {cause}\n"),
+            ),
         }
     }
 
@@ -166,8 +203,9 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if target.group == metrics::GROUP && self.machine.runtime.is_some() {
-            let reply = metrics::answer(&self.machine, request.method(), &target).await?;
-            return Ok(respond(reply));
+            let query = parse_query(request.uri().query());
+            let reply = metrics::answer(&self.machine, request.method(), &target, &query).await?;
+            return Ok(self.respond(reply));
         }
         if !self
             .machine
@@ -210,7 +248,25 @@ impl Service {
                 user,
             })
             .await?;
-        Ok(respond(reply))
+        Ok(self.respond(reply))
+    }
+
+    fn respond(&self, reply: Reply) -> Response<Body> {
+        let body = match (reply.body, self.stopped.clone()) {
+            (ReplyBody::Full(bytes), _) => Body::full(bytes),
+            (ReplyBody::Stream(stream), None) => Body::stream(stream),
+            (ReplyBody::Stream(stream), Some(mut stopped)) => {
+                // A server that is gone without a word has stopped too.
+                let stop = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
+                Body::stream(stream.take_until(Box::pin(stop)).boxed())
+            }
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = reply.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+        warnings::insert(&reply.warnings, headers);
+        response
     }
 }
 
@@ -245,14 +301,14 @@ fn payload(
     if bytes.is_empty() {
         return Ok(None);
     }
+    let deletes = matches!(verb, Verb::Delete | Verb::DeleteCollection);
     let decoded = match content_type {
         "" | "application/json" => decode::json(bytes)?,
         "application/yaml" | "application/apply-patch+yaml" => decode::yaml(bytes)?,
-        protobuf::CONTENT_TYPE if !served.is_custom() || verb == Verb::Delete => {
-            let expected = (verb != Verb::Delete
-                && verb != Verb::DeleteCollection
-                && target.subresource.is_none())
-            .then_some((served.api_version.as_str(), served.resource.kind.as_str()));
+        // What goes with a deletion is of a built-in kind, whatever is deleted.
+        protobuf::CONTENT_TYPE if !served.is_custom() || deletes => {
+            let expected = (!deletes && target.subresource.is_none())
+                .then_some((served.api_version.as_str(), served.resource.kind.as_str()));
             let value = protobuf::decode(bytes, expected)?;
             return Ok(Some(Payload {
                 value,
@@ -307,8 +363,22 @@ fn parse_query(query: Option<&str>) -> Vec<(String, String)> {
         .collect()
 }
 
-pub(super) fn text(status: StatusCode, body: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::full(Bytes::from_static(body.as_bytes())));
+/// What a panic said.
+pub(super) fn cause(panic: &(dyn Any + Send)) -> &str {
+    let literal = panic.downcast_ref::<&str>().copied();
+    literal
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("it said nothing")
+}
+
+fn defect(id: &str) -> ApiError {
+    ApiError::internal(format!(
+        "the server met a defect while it answered; its log says more under audit id {id}"
+    ))
+}
+
+pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::full(body));
     *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
@@ -331,24 +401,6 @@ fn refusal(error: &ApiError, yaml: bool) -> Response<Body> {
     response
 }
 
-fn respond(reply: Reply) -> Response<Body> {
-    let body = match reply.body {
-        ReplyBody::Full(bytes) => Body::full(bytes),
-        ReplyBody::Stream(stream) => Body::stream(stream),
-    };
-    let mut response = Response::new(body);
-    *response.status_mut() = reply.status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
-    for text in &reply.warnings {
-        let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
-            headers.append(WARNING, value);
-        }
-    }
-    response
-}
-
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service")
@@ -356,3 +408,6 @@ impl fmt::Debug for Service {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

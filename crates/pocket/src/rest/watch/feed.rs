@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use bytes::{Bytes, BytesMut};
 use futures::{FutureExt, Stream, StreamExt, stream};
 
-use super::Lines;
+use super::{Lines, definition::Definition};
 use crate::{
     environment::BoxFuture,
     rest::selection::Selection,
@@ -34,12 +34,16 @@ pub(super) struct Feed {
     lines: Lines,
     selection: Selection,
     cursor: Cursor,
+    definition: Definition,
     items: VecDeque<Item>,
     bookmarks: bool,
     marked: u64,
     end: BoxFuture<()>,
     tick: BoxFuture<()>,
+    /// Nothing is taken any more; what is queued is still sent.
     ended: bool,
+    /// The client was told that the watch cannot go on.
+    failed: bool,
 }
 
 impl Feed {
@@ -54,12 +58,14 @@ impl Feed {
             marked: cursor.revision(),
             end: clock.sleep(lifetime),
             tick: clock.sleep(BOOKMARK_EVERY),
+            definition: lines.definition(),
             lines,
             selection,
             cursor,
             items: VecDeque::new(),
             bookmarks: false,
             ended: false,
+            failed: false,
         }
     }
 
@@ -97,7 +103,11 @@ impl Feed {
                 return None;
             }
             // On a busy resource there is always a change: what is due must not wait for a lull.
-            if (&mut self.end).now_or_never().is_some() {
+            if self.definition.is_over() {
+                // Nothing comes after it that would have to be told.
+                while self.take(&mut chunk) {}
+                self.ended = true;
+            } else if (&mut self.end).now_or_never().is_some() {
                 self.finish(&mut chunk);
             } else if (&mut self.tick).now_or_never().is_some() {
                 self.tick(&mut chunk);
@@ -107,7 +117,8 @@ impl Feed {
         }
     }
 
-    /// Queues what has happened. False if that is nothing; the watch ends if it came too late.
+    /// Queues what has happened. False if that is nothing. If it came too late the watch ends with
+    /// an error, after which nothing is sent.
     fn take(&mut self, chunk: &mut BytesMut) -> bool {
         match self.cursor.take() {
             Ok(events) => {
@@ -117,7 +128,9 @@ impl Feed {
             }
             Err(error) => {
                 Lines::expired(&error, chunk);
+                self.items.clear();
                 self.ended = true;
+                self.failed = true;
                 false
             }
         }
@@ -161,6 +174,7 @@ impl Feed {
         tokio::select! {
             biased;
             () = self.cursor.changed() => {}
+            () = self.definition.changed() => {}
             () = &mut self.end => self.finish(chunk),
             () = &mut self.tick => self.tick(chunk),
         }
@@ -181,10 +195,13 @@ impl Feed {
     /// Tells how far the watch has come, if it has come any further. Changes of other resources
     /// count: who resumes from here need not look through them.
     fn mark(&mut self, chunk: &mut BytesMut) {
-        if !self.bookmarks {
+        if !self.bookmarks || self.failed {
             return;
         }
         self.take(chunk);
+        if self.failed {
+            return;
+        }
         let revision = self.cursor.revision();
         if revision > self.marked {
             self.marked = revision;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::{BufMut, BytesMut};
 use serde_json::{Value, json};
 
+use super::definition::Definition;
 use crate::{
     environment::Clock,
     rest::selection::Selection,
@@ -38,6 +39,11 @@ impl Lines {
             include,
             columns_sent: false,
         }
+    }
+
+    /// Tells when what is watched is no longer served as it was.
+    pub(super) fn definition(&self) -> Definition {
+        Definition::new(self.machine.registry.clone(), self.served.clone())
     }
 
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
