@@ -195,6 +195,8 @@ mod tests {
             runtime.metrics().num_alive_tasks()
         };
         assert!(tasks() > 0);
+        // Housekeeping begins, and waits for something to do.
+        tokio::task::yield_now().await;
         pocket.close();
         while tasks() > 0 {
             tokio::task::yield_now().await;
