@@ -185,4 +185,24 @@ mod tests {
         assert!(matches!(failed, Err(Error::Bootstrap(_))), "{failed:?}");
         FolderDisk::open(folder.path()).unwrap();
     }
+
+    #[tokio::test]
+    async fn a_closed_server_in_memory_takes_no_writes_and_ends_its_tasks() {
+        let options = Options::new(Environment::rehearsal(1));
+        let pocket = Pocket::open(options).await.unwrap();
+        let tasks = || {
+            let runtime = tokio::runtime::Handle::current();
+            runtime.metrics().num_alive_tasks()
+        };
+        assert!(tasks() > 0);
+        // Housekeeping begins, and waits for something to do.
+        tokio::task::yield_now().await;
+        pocket.close();
+        while tasks() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let own = serde_json::json!({"metadata": {"name": "late"}});
+        let refused = pocket.machine.create_own("/namespaces", "", own).await;
+        assert!(refused.is_err());
+    }
 }

@@ -306,10 +306,7 @@ impl Store {
     /// The committed objects of a resource, in one namespace if it is not empty.
     pub fn objects(&self, resource: &str, namespace: &str) -> Vec<(Arc<str>, Arc<Object>)> {
         let state = self.shared.state.read();
-        let range = Range {
-            namespace,
-            after: None,
-        };
+        let range = Range::of(namespace);
         state.page(resource, &range, state.committed).objects
     }
 

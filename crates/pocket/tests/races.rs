@@ -277,3 +277,93 @@ async fn writes_that_hand_nothing_out_share_a_sync() {
     }
     slow.pocket.close();
 }
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+fn pod(name: &str) -> Value {
+    let container = json!({"name": "c", "image": "i"});
+    json!({"metadata": {"name": name}, "spec": {"containers": [container]}})
+}
+
+#[tokio::test]
+async fn a_refusal_waits_for_the_object_it_rests_on() {
+    let slow = Slow::open().await;
+    slow.permit.set(false);
+    let mut first = service("a");
+    first["spec"]["clusterIP"] = json!("10.0.0.77");
+    let mut second = first.clone();
+    second["metadata"]["name"] = json!("b");
+    slow.abandon(("/services", "default/a"), "POST", SERVICES, Some(first))
+        .await;
+    let mut refused = Box::pin(send(&slow.client, "POST", SERVICES, Some(second)));
+    // Long enough for everything but the disk.
+    for _ in 0..100 {
+        assert!(futures::poll!(&mut refused).is_pending());
+        tokio::task::yield_now().await;
+    }
+    slow.permit.set(true);
+    let (status, body) = refused.await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+    let first = slow.get(&format!("{SERVICES}/a")).await;
+    assert_eq!(first["spec"]["clusterIP"], "10.0.0.77");
+    slow.pocket.close();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_names_a_state_holds_to_it() {
+    let options = Options::new(Environment::rehearsal(9));
+    let pocket = Pocket::open(options).await.unwrap();
+    let client = Watched::new(pocket.service(), &Observer::new(), "one");
+    let (_, seen) = send(&client, "POST", PODS, Some(pod("p"))).await;
+    let bind = async |metadata: Value| {
+        let binding = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": metadata,
+            "target": {"kind": "Node", "name": "n"},
+        });
+        let uri = format!("{PODS}/p/binding");
+        send(&client, "POST", &uri, Some(binding)).await
+    };
+    let others = [
+        json!({"name": "p", "uid": "another"}),
+        json!({"name": "p", "resourceVersion": "1"}),
+    ];
+    for other in others {
+        let (status, body) = bind(other.clone()).await;
+        assert_eq!(status, StatusCode::CONFLICT, "{other}: {body}");
+    }
+    let uid = &seen["metadata"]["uid"];
+    let revision = &seen["metadata"]["resourceVersion"];
+    let (status, body) = bind(json!({"name": "p", "uid": uid, "resourceVersion": revision})).await;
+    assert_eq!(status, StatusCode::CREATED, "{body}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_grew_too_large_is_refused_with_its_size() {
+    let options = Options::new(Environment::rehearsal(9));
+    let pocket = Pocket::open(options).await.unwrap();
+    let client = Watched::new(pocket.service(), &Observer::new(), "one");
+    let mut custom = definition("widgets", "Widget");
+    let schema = &mut custom["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["x-kubernetes-preserve-unknown-fields"] = json!(true);
+    send(&client, "POST", DEFINITIONS, Some(custom)).await;
+    let uri = "/apis/example.com/v1/namespaces/default/widgets";
+    let half = "x".repeat(2 << 20);
+    let body = json!({
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w"},
+        "a": half,
+    });
+    let (status, _) = send(&client, "POST", uri, Some(body)).await;
+    assert_eq!(status, StatusCode::CREATED);
+    for query in ["", "?dryRun=All"] {
+        let uri = format!("{uri}/w{query}");
+        let (status, body) = send(&client, "PATCH", &uri, Some(json!({"b": half}))).await;
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{query}");
+        assert_eq!(body["reason"], "RequestEntityTooLarge");
+        let message = body["message"].as_str().unwrap();
+        assert!(message.contains("3145728"), "{message}");
+    }
+}

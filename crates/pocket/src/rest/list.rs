@@ -91,6 +91,8 @@ impl Machine {
             after: token
                 .as_ref()
                 .map(|token| token.start.trim_end_matches('\0')),
+            // With a selector nobody knows how many must be looked at.
+            limit: limit.filter(|_| selection.is_everything()),
         };
         let page = self
             .view
@@ -199,7 +201,7 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
             }
         }
     }
-    let remaining = if full { rest.len() } else { 0 };
+    let remaining = if full { rest.len() + page.remaining } else { 0 };
     let next = last
         .filter(|_| remaining > 0)
         .map(|key| encode_token(page.revision, &key));

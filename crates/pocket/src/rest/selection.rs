@@ -93,10 +93,7 @@ impl Machine {
         if let Some(revision) = request.revision("watch")? {
             self.not_older_than(revision).await?;
         }
-        let range = Range {
-            namespace: &request.target.namespace,
-            after: None,
-        };
+        let range = Range::of(&request.target.namespace);
         let page = self.view.page(&served.resource.bucket, range, None).await?;
         let page = page.map_err(|error| super::broken(&error))?;
         let objects: Vec<Arc<Object>> = page

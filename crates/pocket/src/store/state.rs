@@ -1,18 +1,19 @@
 //! The state behind the lock: what is there now, what is on its way, and what happened lately.
 
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    ops::Bound,
-    sync::Arc,
-    time::Duration,
-};
+mod bucket;
+mod past;
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio::sync::watch as wake;
 
 use super::{Change, Error, Event, Expect, Follower, Object, Placed, Put, Retention, encode};
 
-type Objects = BTreeMap<Arc<str>, Arc<Object>>;
+pub use past::{Page, Range};
+
+use bucket::{Bucket, Buckets};
+use past::{prefix, scan};
 
 /// Everything the store knows.
 #[derive(Default)]
@@ -25,25 +26,12 @@ pub(crate) struct State {
     pub(super) compacted: u64,
     /// What happened before this revision was never known here.
     born: u64,
-    buckets: HashMap<Arc<str>, Bucket>,
+    buckets: Buckets,
     /// All kept events in order; each is also in its bucket's log.
     log: VecDeque<Arc<Event>>,
     weight: usize,
     /// Why nothing more can be written.
     pub(super) broken: Option<Arc<str>>,
-}
-
-/// One resource.
-struct Bucket {
-    objects: Objects,
-    /// The newest sequenced but uncommitted change of an object.
-    pending: HashMap<Arc<str>, Arc<Event>>,
-    log: VecDeque<Arc<Event>>,
-    /// The newest change of this resource that is no longer in the log.
-    forgotten: u64,
-    wake: wake::Sender<u64>,
-    /// Told of each commit before anybody can see it.
-    followers: Vec<Follower>,
 }
 
 /// The newest state of an object, for a write to build on.
@@ -53,47 +41,6 @@ pub struct Head {
     pub object: Option<Arc<Object>>,
     /// The revision that must be committed before anyone is told of this state.
     pub revision: u64,
-}
-
-/// A part of a resource in key order.
-#[derive(Debug, Clone, Default)]
-pub struct Range<'a> {
-    /// Only this namespace, if not empty.
-    pub namespace: &'a str,
-    /// Only keys after this one.
-    pub after: Option<&'a str>,
-}
-
-/// Objects read at one revision, in key order.
-#[derive(Debug)]
-pub struct Page {
-    /// The revision at which all of them were read.
-    pub revision: u64,
-    /// Keys and objects.
-    pub objects: Vec<(Arc<str>, Arc<Object>)>,
-}
-
-impl Bucket {
-    fn new(revision: u64, forgotten: u64) -> Self {
-        Self {
-            objects: Objects::new(),
-            pending: HashMap::new(),
-            log: VecDeque::new(),
-            forgotten,
-            wake: wake::Sender::new(revision),
-            followers: Vec::new(),
-        }
-    }
-
-    /// What must be undone to see the bucket as it was at `revision`.
-    fn undo(&self, revision: u64) -> HashMap<&str, Option<&Arc<Object>>> {
-        let newer = self
-            .log
-            .iter()
-            .rev()
-            .take_while(|e| e.revision() > revision);
-        newer.map(|e| (&*e.path, e.previous.as_ref())).collect()
-    }
 }
 
 impl State {
@@ -126,15 +73,7 @@ impl State {
     }
 
     fn bucket(&mut self, resource: &str) -> &mut Bucket {
-        // Looked up twice so that the common case allocates no key.
-        if !self.buckets.contains_key(resource) {
-            let bucket = Bucket::new(self.committed, self.born);
-            self.buckets.insert(resource.into(), bucket);
-        }
-        let born = self.born;
-        self.buckets
-            .entry(resource.into())
-            .or_insert_with(|| Bucket::new(born, born))
+        self.buckets.of(resource, self.committed, self.born)
     }
 
     /// Checks the expectation, gives the write its revision and builds its event.
@@ -179,17 +118,10 @@ impl State {
 
     /// The shared copies of both names, so that events do not each hold their own.
     fn names(&mut self, resource: &str, path: &str) -> (Arc<str>, Arc<str>) {
-        self.bucket(resource);
-        match self.buckets.get_key_value(resource) {
-            Some((name, bucket)) => {
-                let shared = bucket
-                    .objects
-                    .get_key_value(path)
-                    .map(|(key, _)| key.clone());
-                (name.clone(), shared.unwrap_or_else(|| path.into()))
-            }
-            None => (resource.into(), path.into()),
-        }
+        let bucket = self.bucket(resource);
+        let shared = bucket.objects.get_key_value(path);
+        let path = shared.map_or_else(|| path.into(), |(path, _)| path.clone());
+        (bucket.name.clone(), path)
     }
 
     /// Marks a sequenced change as on its way, so that the next write builds on it.
@@ -247,7 +179,7 @@ impl State {
     /// Drops everything that was sequenced but will never commit.
     pub(super) fn abandon(&mut self, cause: &str) {
         self.broken = Some(cause.into());
-        for bucket in self.buckets.values_mut() {
+        for bucket in self.buckets.iter_mut() {
             bucket.pending.clear();
         }
     }
@@ -288,7 +220,7 @@ impl State {
 
     /// Makes every watcher look again.
     pub(super) fn wake_all(&self) {
-        for bucket in self.buckets.values() {
+        for bucket in self.buckets.iter() {
             bucket.wake.send_modify(|_| {});
         }
     }
@@ -312,10 +244,7 @@ impl State {
         let Some(bucket) = self.buckets.get(resource) else {
             return Vec::new();
         };
-        let range = Range {
-            namespace,
-            after: None,
-        };
+        let range = Range::of(namespace);
         let committed =
             scan(&bucket.objects, &range).filter(|(path, _)| !bucket.pending.contains_key(*path));
         let prefix = prefix(&range);
@@ -340,70 +269,6 @@ impl State {
             .collect()
     }
 
-    /// Whether the state at `revision` can be read.
-    pub(super) fn check(&self, revision: u64) -> Result<(), Error> {
-        if revision > self.committed {
-            return Err(Error::Future {
-                asked: revision,
-                newest: self.committed,
-            });
-        }
-        if revision < self.compacted {
-            return Err(Error::Compacted {
-                asked: revision,
-                oldest: self.compacted,
-            });
-        }
-        Ok(())
-    }
-
-    /// One object as it was at `revision`, which must have been checked.
-    pub(super) fn get(&self, resource: &str, path: &str, revision: u64) -> Option<Arc<Object>> {
-        let bucket = self.buckets.get(resource)?;
-        let newer = bucket
-            .log
-            .iter()
-            .rev()
-            .take_while(|e| e.revision() > revision);
-        match newer.filter(|e| *e.path == *path).last() {
-            Some(event) => event.previous.clone(),
-            None => bucket.objects.get(path).cloned(),
-        }
-    }
-
-    /// The objects of a range as they were at `revision`, which must have been checked.
-    pub(super) fn page(&self, resource: &str, range: &Range<'_>, revision: u64) -> Page {
-        let mut objects = Vec::new();
-        if let Some(bucket) = self.buckets.get(resource) {
-            let undo = bucket.undo(revision);
-            if undo.is_empty() {
-                objects.extend(scan(&bucket.objects, range).map(|(k, o)| (k.clone(), o.clone())));
-            } else {
-                objects = undone(bucket, range, &undo);
-            }
-        }
-        Page { revision, objects }
-    }
-
-    /// Events of a resource after `after` and up to `until`, at most `most`.
-    pub(super) fn events(
-        &self,
-        resource: &str,
-        after: u64,
-        until: u64,
-        most: usize,
-    ) -> Vec<Arc<Event>> {
-        let Some(bucket) = self.buckets.get(resource) else {
-            return Vec::new();
-        };
-        let start = bucket.log.partition_point(|e| e.revision() <= after);
-        let rest = bucket.log.range(start..);
-        rest.take_while(|e| e.revision() <= until)
-            .take(most)
-            .cloned()
-            .collect()
-    }
-
     pub(super) fn subscribe(&mut self, resource: &str) -> wake::Receiver<u64> {
         self.bucket(resource).wake.subscribe()
     }
@@ -412,23 +277,13 @@ impl State {
         self.log.iter()
     }
 
-    /// The revision `events` changes before the newest.
-    pub(super) fn lagging(&self, events: usize) -> u64 {
-        let Some(newest) = self.log.len().checked_sub(events + 1) else {
-            return self.compacted;
-        };
-        self.log
-            .get(newest)
-            .map_or(self.committed, |e| e.revision())
-    }
-
     /// All committed objects, for a snapshot on disk.
     pub(super) fn live(&self) -> Vec<Placed> {
         let buckets = self.buckets.iter();
         buckets
-            .flat_map(|(name, bucket)| {
+            .flat_map(|bucket| {
                 let objects = bucket.objects.iter();
-                objects.map(|(path, object)| (name.clone(), path.clone(), object.clone()))
+                objects.map(|(path, object)| (bucket.name.clone(), path.clone(), object.clone()))
             })
             .collect()
     }
@@ -439,76 +294,16 @@ impl State {
             .map_or(0, |bucket| bucket.objects.len())
     }
 
-    pub(super) fn changes_after(&self, revision: u64, most: usize) -> Vec<Arc<Event>> {
-        let start = self
-            .log
-            .partition_point(|event| event.revision() <= revision);
-        self.log.range(start..).take(most).cloned().collect()
-    }
-
     pub(super) fn fork(&self) -> Self {
-        let buckets = self.buckets.iter().map(|(name, bucket)| {
-            let copy = Bucket {
-                objects: bucket.objects.clone(),
-                log: bucket.log.clone(),
-                ..Bucket::new(self.committed, bucket.forgotten)
-            };
-            (name.clone(), copy)
-        });
         Self {
             sequenced: self.committed,
             committed: self.committed,
             compacted: self.compacted,
             born: self.born,
-            buckets: buckets.collect(),
+            buckets: self.buckets.fork(self.committed),
             log: self.log.clone(),
             weight: self.weight,
             broken: None,
         }
     }
-}
-
-/// The part of `objects` in `range`.
-fn scan<'a>(
-    objects: &'a Objects,
-    range: &Range<'_>,
-) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Object>)> + use<'a> {
-    let prefix = prefix(range);
-    let start: Bound<Arc<str>> = match range.after {
-        Some(after) if after >= prefix.as_str() => Bound::Excluded(after.into()),
-        _ => Bound::Included(prefix.as_str().into()),
-    };
-    objects
-        .range((start, Bound::Unbounded))
-        .take_while(move |(key, _)| key.starts_with(prefix.as_str()))
-}
-
-fn prefix(range: &Range<'_>) -> String {
-    match range.namespace {
-        "" => String::new(),
-        namespace => format!("{namespace}/"),
-    }
-}
-
-/// The slow path of a page: the past is today's objects with the changes since undone.
-fn undone(
-    bucket: &Bucket,
-    range: &Range<'_>,
-    undo: &HashMap<&str, Option<&Arc<Object>>>,
-) -> Vec<(Arc<str>, Arc<Object>)> {
-    let prefix = prefix(range);
-    let inside =
-        |key: &str| key.starts_with(&prefix) && range.after.is_none_or(|after| key > after);
-    let mut objects: Objects = scan(&bucket.objects, range)
-        .filter(|(key, _)| !undo.contains_key(&***key))
-        .map(|(key, object)| (key.clone(), object.clone()))
-        .collect();
-    for (&path, previous) in undo {
-        if let Some(object) = previous
-            && inside(path)
-        {
-            objects.insert(path.into(), (*object).clone());
-        }
-    }
-    objects.into_iter().collect()
 }

@@ -402,3 +402,33 @@ async fn an_object_that_is_too_large_is_refused_and_takes_no_revision() {
     larger["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     write(Expect::Revision(1), &larger).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_page_takes_up_to_its_limit_and_counts_the_rest_now_and_in_the_past() {
+    let store = Store::in_memory(0, Retention::default());
+    for name in ["a", "b", "c", "d"] {
+        put(&store, name, 1).await;
+    }
+    drop_object(&store, "b").await;
+    let view = View::of(store);
+    let cases = [
+        (5, None, Some(2), "a c", 1),
+        (4, None, Some(2), "a b", 2),
+        (4, Some("d/b"), Some(2), "c d", 0),
+        (5, Some("d/a"), Some(1), "c", 1),
+        (4, Some("d/a"), None, "b c d", 0),
+        (5, None, Some(3), "a c d", 0),
+    ];
+    for (revision, after, limit, expected, remaining) in cases {
+        let range = Range {
+            namespace: "d",
+            after,
+            limit,
+        };
+        let page = view.page(MAPS, range, Some(revision)).await.unwrap();
+        let page = page.unwrap();
+        let names: Vec<_> = page.objects.iter().map(|(path, _)| &path[2..]).collect();
+        assert_eq!(names.join(" "), expected, "{revision} {after:?} {limit:?}");
+        assert_eq!(page.remaining, remaining, "{revision} {after:?} {limit:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! Reading what was: objects and ranges at a past revision, and the events since.
+//!
+//! Nothing is kept twice for it: the past is the present with the newer events undone.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
+    sync::Arc,
+};
+
+use super::{
+    State,
+    bucket::{Bucket, Objects},
+};
+use crate::store::{Error, Event, Object};
+
+/// A part of a resource in key order.
+#[derive(Debug, Clone, Default)]
+pub struct Range<'a> {
+    /// Only this namespace, if not empty.
+    pub namespace: &'a str,
+    /// Only keys after this one.
+    pub after: Option<&'a str>,
+    /// At most this many objects; the rest is counted.
+    pub limit: Option<usize>,
+}
+
+impl<'a> Range<'a> {
+    /// All of a namespace, or of all namespaces if it is empty.
+    pub fn of(namespace: &'a str) -> Self {
+        Self {
+            namespace,
+            ..Self::default()
+        }
+    }
+}
+
+/// Objects read at one revision, in key order.
+#[derive(Debug)]
+pub struct Page {
+    /// The revision at which all of them were read.
+    pub revision: u64,
+    /// Keys and objects.
+    pub objects: Vec<(Arc<str>, Arc<Object>)>,
+    /// How many more the range has.
+    pub remaining: usize,
+}
+
+impl Page {
+    /// The first of `objects`, up to the limit of the range; `key` makes a key to keep.
+    fn cut<'a, K>(
+        revision: u64,
+        range: &Range<'_>,
+        mut objects: impl Iterator<Item = (K, &'a Arc<Object>)>,
+        key: impl Fn(K) -> Arc<str>,
+    ) -> Self {
+        let taken = objects.by_ref().take(range.limit.unwrap_or(usize::MAX));
+        let taken = taken.map(|(path, object)| (key(path), object.clone()));
+        Self {
+            revision,
+            objects: taken.collect(),
+            remaining: objects.count(),
+        }
+    }
+}
+
+impl State {
+    /// Whether the state at `revision` can be read.
+    pub(in crate::store) fn check(&self, revision: u64) -> Result<(), Error> {
+        if revision > self.committed {
+            return Err(Error::Future {
+                asked: revision,
+                newest: self.committed,
+            });
+        }
+        if revision < self.compacted {
+            return Err(Error::Compacted {
+                asked: revision,
+                oldest: self.compacted,
+            });
+        }
+        Ok(())
+    }
+
+    /// One object as it was at `revision`, which must have been checked.
+    pub(in crate::store) fn get(
+        &self,
+        resource: &str,
+        path: &str,
+        revision: u64,
+    ) -> Option<Arc<Object>> {
+        let bucket = self.buckets.get(resource)?;
+        let newer = bucket
+            .log
+            .iter()
+            .rev()
+            .take_while(|e| e.revision() > revision);
+        match newer.filter(|e| *e.path == *path).last() {
+            Some(event) => event.previous.clone(),
+            None => bucket.objects.get(path).cloned(),
+        }
+    }
+
+    /// The objects of a range as they were at `revision`, which must have been checked.
+    pub(in crate::store) fn page(&self, resource: &str, range: &Range<'_>, revision: u64) -> Page {
+        let Some(bucket) = self.buckets.get(resource) else {
+            return Page::cut(revision, range, std::iter::empty(), Arc::clone);
+        };
+        let undo = undo(bucket, revision);
+        if undo.is_empty() {
+            return Page::cut(revision, range, scan(&bucket.objects, range), Arc::clone);
+        }
+        let objects = undone(bucket, range, &undo).into_iter();
+        Page::cut(revision, range, objects, Into::into)
+    }
+
+    /// Events of a resource after `after` and up to `until`, at most `most`.
+    pub(in crate::store) fn events(
+        &self,
+        resource: &str,
+        after: u64,
+        until: u64,
+        most: usize,
+    ) -> Vec<Arc<Event>> {
+        let Some(bucket) = self.buckets.get(resource) else {
+            return Vec::new();
+        };
+        let start = bucket.log.partition_point(|e| e.revision() <= after);
+        let rest = bucket.log.range(start..);
+        rest.take_while(|e| e.revision() <= until)
+            .take(most)
+            .cloned()
+            .collect()
+    }
+
+    /// The revision `events` changes before the newest.
+    pub(in crate::store) fn lagging(&self, events: usize) -> u64 {
+        let Some(newest) = self.log.len().checked_sub(events + 1) else {
+            return self.compacted;
+        };
+        self.log
+            .get(newest)
+            .map_or(self.committed, |e| e.revision())
+    }
+
+    pub(in crate::store) fn changes_after(&self, revision: u64, most: usize) -> Vec<Arc<Event>> {
+        let start = self
+            .log
+            .partition_point(|event| event.revision() <= revision);
+        self.log.range(start..).take(most).cloned().collect()
+    }
+}
+
+/// The part of `objects` in `range`.
+pub(super) fn scan<'a>(
+    objects: &'a Objects,
+    range: &Range<'_>,
+) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Object>)> + use<'a> {
+    let prefix = prefix(range);
+    let start: Bound<Arc<str>> = match range.after {
+        Some(after) if after >= prefix.as_str() => Bound::Excluded(after.into()),
+        _ => Bound::Included(prefix.as_str().into()),
+    };
+    objects
+        .range((start, Bound::Unbounded))
+        .take_while(move |(key, _)| key.starts_with(prefix.as_str()))
+}
+
+pub(super) fn prefix(range: &Range<'_>) -> String {
+    match range.namespace {
+        "" => String::new(),
+        namespace => format!("{namespace}/"),
+    }
+}
+
+/// What must be undone to see a bucket as it was at `revision`.
+fn undo(bucket: &Bucket, revision: u64) -> HashMap<&str, Option<&Arc<Object>>> {
+    let newest_first = bucket.log.iter().rev();
+    newest_first
+        .take_while(|event| event.revision() > revision)
+        .map(|event| (&*event.path, event.previous.as_ref()))
+        .collect()
+}
+
+/// The slow path of a page: the past is today's objects with the changes since undone.
+fn undone<'a>(
+    bucket: &'a Bucket,
+    range: &Range<'_>,
+    undo: &HashMap<&'a str, Option<&'a Arc<Object>>>,
+) -> BTreeMap<&'a str, &'a Arc<Object>> {
+    let prefix = prefix(range);
+    let inside =
+        |key: &str| key.starts_with(&prefix) && range.after.is_none_or(|after| key > after);
+    let present = scan(&bucket.objects, range).map(|(key, object)| (&**key, object));
+    let mut objects: BTreeMap<_, _> = present.filter(|(key, _)| !undo.contains_key(key)).collect();
+    let past = undo.iter().filter(|(path, _)| inside(path));
+    objects.extend(past.filter_map(|(path, previous)| Some((*path, (*previous)?))));
+    objects
+}
