@@ -1,5 +1,6 @@
 //! The edge of the server: what probes, defects and the end look like from outside.
 
+#![expect(clippy::panic, reason = "the hook of this test is meant to panic")]
 #![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
 
 use std::{future::Future, pin::Pin, sync::Arc};

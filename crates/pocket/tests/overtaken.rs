@@ -1,5 +1,7 @@
 //! Writes that somebody overtakes between their reading and their writing.
 
+#![expect(clippy::panic, reason = "a test ends where it is surprised")]
+
 use std::{
     future::Future,
     pin::Pin,

@@ -61,6 +61,7 @@ pub(super) async fn answer(
     let range = Range {
         namespace: &target.namespace,
         after: None,
+        limit: None,
     };
     let page = machine.view.page(PODS, range, None).await?;
     let page = page.map_err(|error| broken(&error))?;
