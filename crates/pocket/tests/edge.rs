@@ -1,6 +1,10 @@
 //! The edge of the server: what probes, defects and the end look like from outside.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test ends where it is surprised, and one hook is wrong on purpose"
+)]
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
