@@ -1,7 +1,10 @@
 //! The edge of the server: what probes, defects and the end look like from outside.
 
-#![expect(clippy::panic, reason = "the hook of this test is meant to panic")]
-#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test ends where it is surprised, and one hook is wrong on purpose"
+)]
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -114,4 +117,47 @@ async fn an_empty_namespace_in_a_path_is_nothing() {
     let path = "/api/v1/namespaces//configmaps";
     let answer = ask(&pocket.service(), "DELETE", path, &Value::Null).await;
     assert_eq!(answer.status(), 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_in_another_name_is_refused() {
+    let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
+        .await
+        .unwrap();
+    let request = Request::get("/api/v1/namespaces")
+        .header("Impersonate-User", "bob")
+        .body(http_body_util::Empty::<Bytes>::new())
+        .unwrap();
+    let answer = pocket.service().oneshot(request).await.unwrap();
+    assert_eq!(answer.status(), 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_cannot_take_the_place_of_a_built_in_kind() {
+    let pocket = Pocket::open(Options::new(Environment::rehearsal(1)))
+        .await
+        .unwrap();
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    let definition = json!({
+        "metadata": {"name": "deployments.apps"},
+        "spec": {
+            "group": "apps",
+            "scope": "Cluster",
+            "names": {"plural": "deployments", "kind": "Impostor"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    });
+    let service = pocket.service();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let _ = ask(&service, "POST", definitions, &definition).await;
+    let answer = ask(&service, "GET", "/apis/apps/v1", &Value::Null).await;
+    let list: Value = serde_json::from_str(&text(answer).await).unwrap();
+    let kinds: Vec<&Value> = list["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|resource| resource["name"] == "deployments")
+        .map(|resource| &resource["kind"])
+        .collect();
+    assert_eq!(kinds, ["Deployment"]);
 }

@@ -93,5 +93,5 @@ fn refusal(error: &Error) -> Failure {
         "the store cannot be opened",
         &why,
     )
-    .remedy("do as the reason says, or start with another --data folder")
+    .remedy("follow the advice above, or start with another --data folder")
 }

@@ -40,9 +40,18 @@ impl Registry {
         }
     }
 
+    /// Built-in kinds are served by nobody's definition: one of the same name is stored, and no more.
+    fn is_built_in(&self, group: &str, plural: &str) -> bool {
+        let found = self.by_bucket(&format!("{group}/{plural}"));
+        found.is_some_and(|served| !served.is_custom())
+    }
+
     /// Serves what `definition` defines, in place of what it defined before.
     pub fn define(&self, definition: Definition) {
         let definition = Arc::new(definition);
+        if self.is_built_in(&definition.group, &definition.names.plural) {
+            return;
+        }
         self.change(|tables| {
             tables.remove(&definition.group, &definition.names.plural);
             for (index, version) in definition.versions.iter().enumerate() {
@@ -59,6 +68,9 @@ impl Registry {
 
     /// Stops serving a custom resource.
     pub fn undefine(&self, group: &str, plural: &str) {
+        if self.is_built_in(group, plural) {
+            return;
+        }
         self.change(|tables| tables.remove(group, plural));
     }
 }
