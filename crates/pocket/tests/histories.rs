@@ -32,7 +32,7 @@ use std::{
 };
 
 use http::Method;
-use neap_oracle::{Chronicle, Observer, Verdict, Watched};
+use neap_oracle::{Chronicle, Observer, Watched};
 use neap_pocket::{Options, Pocket, Storage, environment::Environment};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -69,7 +69,8 @@ impl Run {
         );
     }
 
-    async fn go(self) -> Verdict {
+    /// Judges one history; any violation ends the test. False if nothing special happened.
+    async fn go(self) -> bool {
         self.announce();
         let pocket = open(self.seed, self.storage).await;
         let observer = Observer::new();
@@ -124,15 +125,14 @@ impl Run {
         let verdict = observer.judge(&chronicle);
         println!("{verdict}expired, resumed, bookmarks: {told:?}\n{answers:?}");
         assert!(verdict.operations >= self.operations, "void: {verdict}");
-        assert_not_void(told, &answers);
         assert_eq!(verdict.foreign, 0);
-        verdict.or_panic()
+        let _ = verdict.or_panic();
+        is_special(told, &answers)
     }
 }
 
-/// A run in which nothing special happened proves nothing.
-fn assert_not_void(told: [usize; 3], answers: &BTreeMap<(&'static str, u16), usize>) {
-    assert!(told.iter().all(|count| *count > 0), "void: {told:?}");
+/// Whether a run met what it is for. One in which nothing special happened proves nothing.
+fn is_special(told: [usize; 3], answers: &BTreeMap<(&'static str, u16), usize>) -> bool {
     let special = [
         ("put", 409),
         ("create", 409),
@@ -140,9 +140,12 @@ fn assert_not_void(told: [usize; 3], answers: &BTreeMap<(&'static str, u16), usi
         ("delete", 409),
         ("list", 410),
     ];
-    for answer in special {
-        assert!(answers.contains_key(&answer), "void: no {answer:?}");
+    let met =
+        told.iter().all(|count| *count > 0) && special.iter().all(|a| answers.contains_key(a));
+    if !met {
+        println!("void: nothing is proved by this run");
     }
+    met
 }
 
 fn compact(pocket: &Pocket, chronicle: &mut Chronicle, kept: u64) {
@@ -178,29 +181,43 @@ async fn furnish(pocket: &Pocket) {
     assert!(status.is_success(), "{body}");
 }
 
+/// How many histories may prove nothing before the test says so: which faults meet which requests
+/// is up to the scheduler where time is real.
+const TRIES: u64 = 3;
+
 #[tokio::test(start_paused = true)]
 async fn what_clients_are_told_happened_in_memory() {
-    let run = Run {
-        seed: asked("NEAP_SEED", 7),
-        operations: asked("NEAP_OPERATIONS", 4000) as usize,
-        storage: Storage::Memory(0),
-        wait: Duration::from_millis(4),
-        compaction: Duration::from_millis(100),
-        silence: Duration::from_secs(5),
-    };
-    let _ = run.go().await;
+    for attempt in 0..TRIES {
+        let run = Run {
+            seed: asked("NEAP_SEED", 7) + attempt,
+            operations: asked("NEAP_OPERATIONS", 4000) as usize,
+            storage: Storage::Memory(0),
+            wait: Duration::from_millis(4),
+            compaction: Duration::from_millis(100),
+            silence: Duration::from_secs(5),
+        };
+        if run.go().await {
+            return;
+        }
+    }
+    panic!("every history was void");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_clients_are_told_happened_on_disk() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = Run {
-        seed: asked("NEAP_SEED", 8),
-        operations: asked("NEAP_OPERATIONS", 4000) as usize,
-        storage: Storage::Folder(folder.path().into()),
-        wait: Duration::from_millis(1),
-        compaction: Duration::from_millis(20),
-        silence: Duration::from_millis(500),
-    };
-    let _ = run.go().await;
+    for attempt in 0..TRIES {
+        let folder = tempfile::tempdir().unwrap();
+        let run = Run {
+            seed: asked("NEAP_SEED", 8) + attempt,
+            operations: asked("NEAP_OPERATIONS", 4000) as usize,
+            storage: Storage::Folder(folder.path().into()),
+            wait: Duration::from_millis(1),
+            compaction: Duration::from_millis(20),
+            silence: Duration::from_millis(500),
+        };
+        if run.go().await {
+            return;
+        }
+    }
+    panic!("every history was void");
 }
