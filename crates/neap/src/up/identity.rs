@@ -46,6 +46,8 @@ pub(super) struct Identity {
 pub(super) enum Origin {
     Found,
     Renewed,
+    /// The token was lost; kubeconfigs written before hold one that no longer works.
+    NewToken,
     Made,
 }
 
@@ -54,6 +56,7 @@ impl Origin {
         match self {
             Self::Found => "CA, admin token and client certificate as before",
             Self::Renewed => "CA and admin token as before, certificates renewed",
+            Self::NewToken => "CA as before, new admin token: the old one was missing",
             Self::Made => "new CA, admin token and client certificate",
         }
     }

@@ -48,7 +48,7 @@ impl<'a> Files<'a> {
         let authority = authority::create(self.now, LONG)?;
         let serving = self.issue(&authority, "serving.pem", &Subject::server(names))?;
         let admin = self.issue(&authority, "admin.pem", &Subject::admin())?;
-        let token = self.token(environment)?;
+        let (token, _) = self.token(environment)?;
         self.write("ca.crt", authority.certificate())?;
         self.write("ca.pem", &authority.to_pem())?;
         Ok(Identity {
@@ -81,7 +81,10 @@ impl<'a> Files<'a> {
         };
         let serving = found_or_issued("serving.pem", &Subject::server(names), names)?;
         let admin = found_or_issued("admin.pem", &Subject::admin(), &[])?;
-        let token = self.token(environment)?;
+        let (token, kept) = self.token(environment)?;
+        if !kept {
+            origin = Origin::NewToken;
+        }
         Ok(Identity {
             authority,
             serving,
@@ -97,17 +100,18 @@ impl<'a> Files<'a> {
         Ok(pair)
     }
 
-    fn token(&self, environment: &Environment) -> Result<String, Error> {
+    /// The token, and whether it was there before.
+    fn token(&self, environment: &Environment) -> Result<(String, bool), Error> {
         if let Some(token) = self.read("token")?.map(|text| text.trim().to_owned())
             && !token.is_empty()
         {
-            return Ok(token);
+            return Ok((token, true));
         }
         let mut bytes = [0; 32];
         environment.entropy.fill(&mut bytes);
         let token = URL_SAFE_NO_PAD.encode(bytes);
         self.write("token", &token)?;
-        Ok(token)
+        Ok((token, false))
     }
 
     fn load(&self, file: &str) -> Result<Option<Pair>, Error> {

@@ -80,6 +80,16 @@ async fn second_start_finds_the_same_identity() {
 }
 
 #[tokio::test]
+async fn a_lost_token_is_made_anew_and_said_to_be() {
+    let world = World::new();
+    let first = world.identity(&["localhost"]).unwrap();
+    std::fs::remove_file(world.folder.path().join("token")).unwrap();
+    let second = world.identity(&["localhost"]).unwrap();
+    assert_eq!(second.origin, Origin::NewToken);
+    assert_ne!(first.token, second.token);
+}
+
+#[tokio::test]
 async fn without_a_folder_every_identity_is_new() {
     let world = World::new();
     let make = || Identity::load_or_create(None, &[], &world.environment).unwrap();
