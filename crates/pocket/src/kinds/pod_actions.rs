@@ -116,8 +116,8 @@ fn spares(budget: &Value, pod: &Value) -> bool {
     count("desiredHealthy") > 0 && count("currentHealthy") >= count("desiredHealthy")
 }
 
-/// The refusal of an eviction for now. Only a budget that is about to change is worth asking again
-/// on its own; the rest is for the one who drains the node to decide.
+/// The refusal of an eviction. Only a budget that is about to change is worth asking again on its
+/// own; the rest is for the one who drains the node to decide.
 fn refused(name: &str, why: &str, retry_after: Option<u32>) -> ApiError {
     let mut error = ApiError::new(
         http::StatusCode::TOO_MANY_REQUESTS,
