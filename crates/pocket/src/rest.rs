@@ -3,6 +3,7 @@
 //! A [`Machine`] takes a parsed [`Request`] and gives a [`Reply`]; it knows neither HTTP bodies nor
 //! kinds by name. What differs between kinds is in the [`registry`]: a schema, rules and traits.
 
+mod admission;
 mod apply;
 mod booking;
 mod create;

@@ -6,7 +6,9 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    Machine, Reply, Request, Served, broken,
+    Machine, Reply, Request, Served,
+    admission::Change,
+    broken,
     incoming::{Origin, shape},
     metadata,
     request::path,
@@ -62,7 +64,14 @@ impl Machine {
         if booking == Booking::Whole {
             self.book(request, served, Part::Main, None, &mut value)?;
         }
+        let change = Change {
+            request,
+            served,
+            part: Part::Main,
+            old: None,
+        };
         // What the server adds from here on is nobody's.
+        self.mutate(change, &mut value, warnings).await?;
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));
@@ -70,6 +79,7 @@ impl Machine {
         self.admit(served, &mut value, None).await?;
         self.accept(served, &mut value);
         served.fit(&mut value);
+        self.confirm(change, &value, warnings).await?;
         if request.dry_run()? {
             return self.pretend_create(request, served, &value).await;
         }

@@ -1,5 +1,7 @@
 //! A request as the machine sees it: who, what, which options, which body.
 
+use std::collections::BTreeMap;
+
 use super::{Payload, Presentation};
 use crate::status::{ApiError, Problems, Result};
 
@@ -78,8 +80,12 @@ pub(crate) fn path(namespace: &str, name: &str) -> String {
 pub struct User {
     /// Name.
     pub name: String,
+    /// Unique id, if whoever vouches for the user has one.
+    pub uid: String,
     /// Groups.
     pub groups: Vec<String>,
+    /// What else is known, such as the token a service account showed.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 /// A request whose method, URL and headers were understood.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     Machine, Reply, Request, Served,
+    admission::Change,
     create::{Booking, pretended},
     incoming::{Origin, shape},
     metadata,
@@ -157,6 +158,13 @@ impl Machine {
         if booking == Booking::Whole {
             self.book(request, served, part, Some(&old), &mut new)?;
         }
+        let change = Change {
+            request,
+            served,
+            part,
+            old: Some(&old),
+        };
+        self.mutate(change, &mut new, warnings).await?;
         prepare(served, part, &mut new, &old);
         check_change(served, part, name, &new, &old)?;
         if part == Part::Main {
@@ -166,6 +174,7 @@ impl Machine {
         }
         served.fit(&mut new);
         managed::keep_times(&old, &mut new);
+        self.confirm(change, &new, warnings).await?;
         if new == old {
             return Ok(Some(live.clone()));
         }

@@ -121,6 +121,7 @@ impl Service {
             Caller::Trusted => Ok(User {
                 name: "system:admin".into(),
                 groups: vec!["system:masters".into(), "system:authenticated".into()],
+                ..User::default()
             }),
             Caller::Asked {
                 authenticator,

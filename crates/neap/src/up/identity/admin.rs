@@ -102,6 +102,7 @@ impl Authenticate for Admin {
         admin.then(|| User {
             name: ADMIN.0.to_owned(),
             groups: vec![ADMIN.1.to_owned(), "system:authenticated".to_owned()],
+            ..User::default()
         })
     }
 }
