@@ -1,6 +1,8 @@
 //! The clients that tests drive the product with: found, or else built.
 
 mod go;
+mod helm;
+mod python;
 
 use std::{
     fs,
@@ -12,6 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+pub(crate) use self::helm::{Helm, helm};
 use crate::process;
 
 /// The oldest kubectl whose behaviour the tests rely on.
