@@ -3,6 +3,7 @@
 mod go;
 mod helm;
 mod python;
+mod reference;
 
 use std::{
     fs,
@@ -15,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 pub(crate) use self::helm::{Helm, helm};
+pub(crate) use self::reference::reference;
 use crate::process;
 
 /// The oldest kubectl whose behaviour the tests rely on.
