@@ -138,6 +138,7 @@ impl Machine {
             Verb::Get => self.get(request, served).await,
             Verb::List => self.list(request, served).await,
             Verb::Watch => self.watch(request, served).await,
+            Verb::Create if served.is_review() => self.answer(request, served).await,
             Verb::Create => self.create(request, served).await,
             Verb::Update => self.update(request, served).await,
             Verb::Patch => self.patch(request, served).await,
