@@ -21,6 +21,7 @@ pub use certificates::Certificates;
 pub use claims::{Claims, Reference};
 pub use credentials::{Authenticate, Credentials, Verdict};
 pub use grant::{Bound, Grant};
+pub(crate) use grant::{check_name, check_uid};
 pub use key::{KeyError, SigningKey};
 pub use refused::Refused;
 pub use tokens::{TableError, Tokens};

@@ -7,8 +7,6 @@ use crate::status::{ApiError, Problems, Result};
 
 /// The group and version of requests for tokens.
 const API: (&str, &str) = ("authentication.k8s.io", "TokenRequest");
-/// Seconds of a token whose length nobody chose.
-pub(crate) const USUAL: i64 = 3600;
 /// A request for this many seconds comes from a kubelet of a pod that chose nothing: whoever reads
 /// its token once and never again must not be locked out after an hour.
 const KUBELETS: i64 = 3607;
@@ -82,10 +80,13 @@ impl Bound {
 }
 
 impl Grant {
+    /// Seconds of a token whose length nobody chose.
+    pub const USUAL: i64 = 3600;
+
     /// The length of a token and its audiences from a `TokenRequest`.
     pub fn read(request: &Value, usual_audiences: &[String]) -> Result<Self> {
         let spec = &request["spec"];
-        let seconds = spec["expirationSeconds"].as_i64().unwrap_or(USUAL);
+        let seconds = spec["expirationSeconds"].as_i64().unwrap_or(Self::USUAL);
         let mut problems = Problems::new();
         let field = "spec.expirationSeconds";
         if seconds < SHORTEST {

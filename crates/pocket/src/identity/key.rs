@@ -1,6 +1,8 @@
 //! The key that signs the tokens of service accounts, and the form of these tokens: JWTs by ECDSA
 //! over P-256 (`ES256`). No other form is read, so no token can choose how it is checked.
 
+use std::sync::Arc;
+
 use aws_lc_rs::{
     digest::{SHA256, digest},
     encoding::{AsDer, PublicKeyX509Der},
@@ -22,8 +24,9 @@ use serde_json::{Value, json};
 pub(super) const ALGORITHM: &str = "ES256";
 
 /// Signs, and knows what it signed.
+#[derive(Clone)]
 pub struct SigningKey {
-    pair: EcdsaKeyPair,
+    pair: Arc<EcdsaKeyPair>,
     /// The name of the key in tokens and in the published set.
     id: String,
 }
@@ -61,6 +64,7 @@ impl SigningKey {
     fn new(pair: EcdsaKeyPair) -> Result<Self, KeyError> {
         let public: PublicKeyX509Der<'_> = pair.public_key().as_der()?;
         let id = BASE64.encode(digest(&SHA256, public.as_ref()));
+        let pair = Arc::new(pair);
         Ok(Self { pair, id })
     }
 
