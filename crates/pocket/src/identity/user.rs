@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 /// The name of whoever shows nothing.
-const ANONYMOUS: &str = "system:anonymous";
+pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of whoever shows nothing.
-const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group of everybody else.
-const AUTHENTICATED: &str = "system:authenticated";
+pub const AUTHENTICATED: &str = "system:authenticated";
 /// The group that may do everything.
-const MASTERS: &str = "system:masters";
+pub const MASTERS: &str = "system:masters";
 
 /// Who asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +32,15 @@ impl User {
         Self {
             name: ANONYMOUS.into(),
             groups: vec![UNAUTHENTICATED.into()],
+            ..Self::default()
+        }
+    }
+
+    /// The server itself, which may do everything.
+    pub(crate) fn server() -> Self {
+        Self {
+            name: "system:apiserver".into(),
+            groups: vec![MASTERS.into()],
             ..Self::default()
         }
     }
