@@ -10,7 +10,6 @@
 mod aggregate;
 mod attributes;
 pub mod bootstrap;
-
 mod decision;
 mod escalation;
 mod policy;
@@ -22,6 +21,8 @@ use parking_lot::RwLock;
 use serde_json::{Map, Value};
 
 use crate::store::{Change, Object, Store};
+
+pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 
 pub use aggregate::aggregated;
 pub use attributes::{Attributes, What, Who};
@@ -40,15 +41,6 @@ pub const ROLES: &str = "rbac.authorization.k8s.io/roles";
 pub const CLUSTER_ROLE_BINDINGS: &str = "rbac.authorization.k8s.io/clusterrolebindings";
 /// Where role bindings are stored.
 pub const ROLE_BINDINGS: &str = "rbac.authorization.k8s.io/rolebindings";
-
-/// The group whose members may do everything, whatever roles say.
-pub const MASTERS: &str = "system:masters";
-/// The group of everybody who showed who they are.
-pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everybody who did not.
-pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// Who has not shown who they are.
-pub const ANONYMOUS: &str = "system:anonymous";
 
 /// The policy in force, as the store's commits make it.
 #[derive(Clone, Default)]

@@ -6,6 +6,7 @@ use crate::{
     access::Access,
     environment::Environment,
     housekeeping::Housekeeper,
+    identity::{Accounts, ISSUER, SigningKey},
     kinds::{DEFINITIONS, Settings},
     rest::{Machine, Registry},
     runtime::PodRuntime,
@@ -46,6 +47,10 @@ pub struct Options {
     pub root_ca: Option<String>,
     /// The port of the `kubernetes` service's target.
     pub port: u16,
+    /// Who makes the tokens of service accounts.
+    pub issuer: String,
+    /// What signs them; without one, a key that lasts as long as the server is made when needed.
+    pub signing_key: Option<SigningKey>,
 }
 
 impl Options {
@@ -59,6 +64,8 @@ impl Options {
             runtime: None,
             root_ca: None,
             port: 6443,
+            issuer: ISSUER.into(),
+            signing_key: None,
         }
     }
 }
@@ -108,7 +115,8 @@ impl Pocket {
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
             .with_runtime(options.runtime)
             .with_access(access)
-            .with_root_ca(options.root_ca.map(Into::into));
+            .with_root_ca(options.root_ca.map(Into::into))
+            .with_accounts(Accounts::new(options.issuer, options.signing_key));
         machine
             .bootstrap(options.port)
             .await

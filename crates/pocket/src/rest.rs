@@ -10,6 +10,7 @@ mod create;
 mod delete;
 mod escalation;
 mod first;
+mod holder;
 mod incoming;
 mod list;
 mod metadata;
@@ -31,15 +32,17 @@ use parking_lot::Mutex;
 use crate::{
     access::Access,
     environment::Environment,
+    identity::{Accounts, Authenticate, ISSUER},
     kinds::Settings,
     status::{ApiError, Result},
     store::{self, Head, Object, View},
 };
 
+pub use crate::identity::User;
 pub use incoming::Payload;
 pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
-pub use request::{Request, Target, User, Verb};
+pub use request::{Request, Target, Verb};
 
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::path;
@@ -58,6 +61,10 @@ pub struct Machine {
     root_ca: Option<Arc<str>>,
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
+    /// Makes tokens for service accounts, and knows them again.
+    pub(crate) accounts: Arc<Accounts>,
+    /// Knows the holders of all other credentials.
+    pub(crate) authenticator: Option<Arc<dyn Authenticate>>,
 }
 
 impl Machine {
@@ -77,6 +84,8 @@ impl Machine {
             access: Access::default(),
             root_ca: None,
             turns: Arc::default(),
+            accounts: Arc::new(Accounts::new(ISSUER.into(), None)),
+            authenticator: None,
         }
     }
 
@@ -96,6 +105,22 @@ impl Machine {
     #[must_use]
     pub fn with_root_ca(self, root_ca: Option<Arc<str>>) -> Self {
         Self { root_ca, ..self }
+    }
+
+    /// The same machine, making tokens in this way.
+    #[must_use]
+    pub fn with_accounts(self, accounts: Accounts) -> Self {
+        let accounts = Arc::new(accounts);
+        Self { accounts, ..self }
+    }
+
+    /// The same machine, knowing the holders of credentials.
+    #[must_use]
+    pub fn with_authenticator(&self, authenticator: Arc<dyn Authenticate>) -> Self {
+        Self {
+            authenticator: Some(authenticator),
+            ..self.clone()
+        }
     }
 
     /// The same machine over another view of the same store.

@@ -11,6 +11,7 @@ mod exec;
 mod impersonate;
 mod metrics;
 mod negotiate;
+mod openid;
 pub mod protobuf;
 mod route;
 mod serve;
@@ -18,7 +19,7 @@ mod service;
 mod swagger;
 mod warnings;
 
-pub use authenticate::Authenticate;
+pub use crate::identity::Authenticate;
 pub use body::Body;
 pub use serve::serve;
 pub use service::Service;

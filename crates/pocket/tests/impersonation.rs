@@ -9,23 +9,26 @@ use std::sync::Arc;
 
 use asker::{Asker, user};
 use bytes::Bytes;
-use http::{HeaderMap, Request};
+use http::Request;
 use http_body_util::{BodyExt, Full};
-use neap_pocket::{rest::User, wire::Authenticate};
+use neap_pocket::identity::{Authenticate, User, Verdict};
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 
-/// Everybody is who their `x-user` header says.
+/// Everybody is who their token says.
 struct Believe;
 
 impl Authenticate for Believe {
-    fn authenticate(&self, headers: &HeaderMap, _: &[CertificateDer<'_>]) -> Option<User> {
+    fn certificate(&self, _: &[CertificateDer<'_>]) -> Verdict {
+        Verdict::Silent
+    }
+
+    fn token(&self, token: &str) -> Option<User> {
         Some(User {
-            name: headers.get("x-user")?.to_str().ok()?.to_owned(),
-            groups: vec!["system:authenticated".into()],
+            name: token.into(),
             ..User::default()
         })
     }
@@ -34,7 +37,7 @@ impl Authenticate for Believe {
 /// What `caller` is told who asks for their rules with these headers.
 async fn told(server: &Asker, caller: &str, headers: &[(&str, &str)]) -> (u16, Value) {
     let service = server.pocket.service().authenticated_by(Arc::new(Believe));
-    let mut request = Request::post(RULES).header("x-user", caller);
+    let mut request = Request::post(RULES).header("authorization", format!("Bearer {caller}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

@@ -1,10 +1,9 @@
 //! A request as the machine sees it: who, what, which options, which body.
 
-use std::collections::BTreeMap;
-
 use super::{Payload, Presentation};
 use crate::{
-    access::{Attributes, MASTERS, What, Who},
+    access::{Attributes, What},
+    identity::User,
     status::{ApiError, Problems, Result},
 };
 
@@ -75,38 +74,6 @@ pub(crate) fn path(namespace: &str, name: &str) -> String {
         name.into()
     } else {
         format!("{namespace}/{name}")
-    }
-}
-
-/// Who asks.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct User {
-    /// Name.
-    pub name: String,
-    /// Unique id, if whoever vouches for the user has one.
-    pub uid: String,
-    /// Groups.
-    pub groups: Vec<String>,
-    /// What else is known, such as the token a service account showed.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
-
-impl User {
-    /// The user as roles know them.
-    pub fn who(&self) -> Who<'_> {
-        Who {
-            name: &self.name,
-            groups: &self.groups,
-        }
-    }
-
-    /// The server itself, which may do everything.
-    pub(crate) fn server() -> Self {
-        Self {
-            name: "system:apiserver".into(),
-            groups: vec![MASTERS.into()],
-            ..Self::default()
-        }
     }
 }
 
