@@ -95,7 +95,8 @@ impl Access {
     pub(crate) fn gathered(&self, name: &str, selectors: &[Value]) -> Vec<Rule> {
         let policy = self.policy.read();
         let others = policy.cluster_roles().filter(|(other, ..)| *other != name);
-        aggregated(selectors, others.map(|(_, labels, rules)| (labels, rules)))
+        let others = others.map(|(_, labels, rules)| (labels, rules));
+        aggregated(selectors, &others)
     }
 }
 

@@ -30,7 +30,7 @@ impl Machine {
     ) -> Result<()> {
         let served = self.stored_in(bucket)?;
         let value = typed(&served, value);
-        let request = self.own_request(&served, Verb::Create, namespace, "");
+        let request = own_request(&served, Verb::Create, namespace, "");
         match self
             .insert(&request, &served, value, Booking::Whole, &mut Vec::new())
             .await
@@ -38,33 +38,6 @@ impl Machine {
             Err(error) if error.code == StatusCode::CONFLICT => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),
-        }
-    }
-
-    /// A request in the server's own name.
-    pub(super) fn own_request(
-        &self,
-        served: &Served,
-        verb: Verb,
-        namespace: &str,
-        name: &str,
-    ) -> Request {
-        Request {
-            verb,
-            target: Target {
-                group: served.resource.group.clone(),
-                version: served.version.clone(),
-                plural: served.resource.plural.clone(),
-                namespace: namespace.into(),
-                name: name.into(),
-                subresource: None,
-            },
-            query: Vec::new(),
-            body: None,
-            content_type: String::new(),
-            presentation: Presentation::default(),
-            user_agent: SELF.into(),
-            user: User::server(),
         }
     }
 
@@ -192,6 +165,27 @@ impl Machine {
             .or_else(|| Some(("ListKindConflict", is_text("listKind", &kind)?)))?;
         let message = format!("\"{name}\" is already in use");
         Some(crd::NameConflict { reason, message })
+    }
+}
+
+/// A request in the server's own name.
+pub(super) fn own_request(served: &Served, verb: Verb, namespace: &str, name: &str) -> Request {
+    Request {
+        verb,
+        target: Target {
+            group: served.resource.group.clone(),
+            version: served.version.clone(),
+            plural: served.resource.plural.clone(),
+            namespace: namespace.into(),
+            name: name.into(),
+            subresource: None,
+        },
+        query: Vec::new(),
+        body: None,
+        content_type: String::new(),
+        presentation: Presentation::default(),
+        user_agent: SELF.into(),
+        user: User::server(),
     }
 }
 

@@ -1,18 +1,13 @@
 //! Everybody who has a role of the bootstrap policy may do what they may at a real server, and
 //! nothing else.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
-
-#[path = "support/asker.rs"]
-mod asker;
-
 use std::collections::HashSet;
 
-use asker::{Asker, RBAC, user};
+use crate::asker::{Asker, RBAC, user};
 use neap_pocket::access::{Access, Attributes, What, Who};
 use serde_json::json;
 
-const TABLE: &str = include_str!("data/access.txt");
+const TABLE: &str = include_str!("../data/access.txt");
 
 /// What was asked of everybody.
 #[derive(Default)]
