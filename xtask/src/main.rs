@@ -10,6 +10,7 @@
 
 mod bench;
 mod check;
+mod differential;
 mod generate;
 mod load;
 mod process;
@@ -66,6 +67,12 @@ enum Task {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Sends the same requests to ours and to a real kube-apiserver, and names every difference
+    Differential {
+        /// How many seeds the random part runs
+        #[arg(long, default_value_t = 10)]
+        seeds: u64,
+    },
     /// Writes the generated files
     Generate,
 }
@@ -79,6 +86,7 @@ fn main() -> ExitCode {
         } => test::run(!no_check, &arguments),
         Task::Bench { area, output } => bench::run(area, output),
         Task::Crash { kills, seed } => load::crash(kills, seed),
+        Task::Differential { seeds } => differential::run(seeds),
         Task::Generate => generate::run(false).map(|()| true),
     };
     match holds {

@@ -7,14 +7,15 @@
 )]
 
 use std::{
+    ffi::{OsStr, OsString},
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::{Command, ExitCode},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
-use neap_load::{crash, measure, stopwatch::Stopwatch};
+use neap_load::{crash, measure, reference, stopwatch::Stopwatch};
 use serde_json::{Map, Value, json};
 
 /// Load, crashes and measurements against a `neap up`
@@ -40,6 +41,21 @@ enum Task {
         /// How many clients write
         #[arg(long, default_value_t = 16)]
         writers: usize,
+    },
+    /// Run a command beside a real control plane
+    Beside {
+        /// The program that is the control plane
+        #[arg(long, value_name = "FILE")]
+        reference: PathBuf,
+        /// Its controllers, in the words of kube-controller-manager [default: none]
+        #[arg(long, value_name = "LIST")]
+        controllers: Option<String>,
+        /// The environment variable that tells the command the kubeconfig
+        #[arg(long, value_name = "NAME", default_value = "KUBECONFIG")]
+        told_in: OsString,
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
     },
     /// Measure, and print the figures as JSON
     Measure {
@@ -82,21 +98,31 @@ fn main() -> ExitCode {
 }
 
 async fn run(neap: &Path, task: &Task) -> Result<()> {
-    match *task {
+    match task {
         Task::Crash {
             kills,
             seed,
             writers,
-        } => crash(neap, kills, seed, writers).await,
+        } => crash(neap, *kills, *seed, *writers).await,
+        Task::Beside {
+            reference,
+            controllers,
+            told_in,
+            command,
+        } => {
+            let mut plan = reference::Plan::new(reference);
+            plan.controllers.clone_from(controllers);
+            beside(&plan, told_in, command).await
+        }
         Task::Measure {
             what,
             objects,
             writes,
         } => {
             let figures = match what {
-                What::Memory => measure::memory(neap, objects).await?,
-                What::Throughput => measure::throughput(neap, objects).await?,
-                What::Restart => measure::restart(neap, objects, writes).await?,
+                What::Memory => measure::memory(neap, *objects).await?,
+                What::Throughput => measure::throughput(neap, *objects).await?,
+                What::Restart => measure::restart(neap, *objects, *writes).await?,
                 What::Definition => measure::definition(neap, 21).await?,
             };
             let figures: Map<String, Value> = figures
@@ -107,6 +133,17 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             Ok(())
         }
     }
+}
+
+async fn beside(plan: &reference::Plan, told_in: &OsStr, command: &[OsString]) -> Result<()> {
+    let (program, arguments) = command.split_first().context("no command")?;
+    let reference = plan.start().await?;
+    let status = Command::new(program)
+        .args(arguments)
+        .env(told_in, reference.kubeconfig())
+        .status()?;
+    ensure!(status.success(), "the command failed ({status})");
+    Ok(())
 }
 
 async fn crash(neap: &Path, kills: usize, seed: u64, writers: usize) -> Result<()> {
