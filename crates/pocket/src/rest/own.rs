@@ -48,7 +48,7 @@ impl Machine {
             content_type: String::new(),
             presentation: Presentation::default(),
             user_agent: SELF.into(),
-            user: User::default(),
+            user: User::server(),
         };
         match self
             .insert(&request, &served, value, Booking::Whole, &mut Vec::new())
