@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod attributes;
+pub mod bootstrap;
 
 mod decision;
 mod escalation;

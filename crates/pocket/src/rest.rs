@@ -9,6 +9,7 @@ mod booking;
 mod create;
 mod delete;
 mod escalation;
+mod first;
 mod holder;
 mod incoming;
 mod list;
