@@ -56,7 +56,7 @@ async fn the_common_name_is_the_user_and_organizations_are_groups() {
     ];
     for usage in [CLIENT, None] {
         let certificate = ours.sign(&subject, usage);
-        let Verdict::Known(carol) = certificates.holder(&[certificate.clone()]) else {
+        let Verdict::Known(carol) = certificates.holder(std::slice::from_ref(&certificate)) else {
             panic!("nobody");
         };
         assert_eq!(carol.name, "carol");

@@ -146,6 +146,7 @@ fn a_token_has_its_time_and_its_audience() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of ends")]
 fn a_token_ends_with_its_account_and_with_what_it_is_bound_to() {
     let accounts = accounts();
     let mut bound = grant(&json!({}));
