@@ -3,6 +3,7 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use crate::{
+    admission::{Dial, Phase},
     environment::Environment,
     housekeeping::Housekeeper,
     kinds::{DEFINITIONS, Settings},
@@ -43,6 +44,8 @@ pub struct Options {
     pub runtime: Option<Arc<dyn PodRuntime>>,
     /// The certificate authority, in PEM, that every namespace is told of.
     pub root_ca: Option<String>,
+    /// How webhooks are reached; over TCP if nothing is said.
+    pub dial: Option<Arc<dyn Dial>>,
     /// The port of the `kubernetes` service's target.
     pub port: u16,
 }
@@ -57,6 +60,7 @@ impl Options {
             retention: Retention::default(),
             runtime: None,
             root_ca: None,
+            dial: None,
             port: 6443,
         }
     }
@@ -104,7 +108,16 @@ impl Pocket {
         store.follow(DEFINITIONS, Box::new(follower));
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
             .with_runtime(options.runtime)
-            .with_root_ca(options.root_ca.map(Into::into));
+            .with_root_ca(options.root_ca.map(Into::into))
+            .with_dial(options.dial);
+        for phase in Phase::ALL {
+            let hooks = machine.hooks.clone();
+            let follower = move |change, object: &Object| hooks.follow(phase, change, object);
+            machine
+                .view
+                .store()
+                .follow(phase.bucket(), Box::new(follower));
+        }
         machine
             .bootstrap(options.port)
             .await

@@ -3,7 +3,7 @@
 //! A [`Machine`] takes a parsed [`Request`] and gives a [`Reply`]; it knows neither HTTP bodies nor
 //! kinds by name. What differs between kinds is in the [`registry`]: a schema, rules and traits.
 
-mod admission;
+pub(crate) mod admission;
 mod apply;
 mod booking;
 mod create;
@@ -27,6 +27,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use parking_lot::Mutex;
 
 use crate::{
+    admission::{Courier, Dial, Hooks, Tcp},
     environment::Environment,
     kinds::Settings,
     status::{ApiError, Result},
@@ -51,6 +52,10 @@ pub struct Machine {
     pub(crate) runtime: Option<Arc<dyn crate::runtime::PodRuntime>>,
     /// The certificate authority, in PEM, that every namespace is told of.
     root_ca: Option<Arc<str>>,
+    /// Webhooks, as their configurations are stored.
+    pub(crate) hooks: Arc<Hooks>,
+    /// Brings reviews to them.
+    pub(crate) courier: Arc<Courier>,
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
 }
@@ -63,7 +68,10 @@ impl Machine {
         registry: Arc<Registry>,
         settings: Settings,
     ) -> Self {
+        let courier = Courier::new(environment.clone(), Arc::new(Tcp));
         Self {
+            hooks: Arc::default(),
+            courier: Arc::new(courier),
             environment,
             view,
             registry,
@@ -84,6 +92,14 @@ impl Machine {
     #[must_use]
     pub fn with_root_ca(self, root_ca: Option<Arc<str>>) -> Self {
         Self { root_ca, ..self }
+    }
+
+    /// The same machine, reaching webhooks in a way of the embedder's.
+    #[must_use]
+    pub fn with_dial(self, dial: Option<Arc<dyn Dial>>) -> Self {
+        let Some(dial) = dial else { return self };
+        let courier = Arc::new(Courier::new(self.environment.clone(), dial));
+        Self { courier, ..self }
     }
 
     /// The same machine over another view of the same store.

@@ -71,7 +71,9 @@ impl Machine {
             old: None,
         };
         // What the server adds from here on is nobody's.
-        self.mutate(change, &mut value, warnings).await?;
+        if self.mutate(change, &mut value, warnings).await? {
+            served.drop_status(&mut value);
+        }
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));

@@ -164,7 +164,9 @@ impl Machine {
             part,
             old: Some(&old),
         };
-        self.mutate(change, &mut new, warnings).await?;
+        if self.mutate(change, &mut new, warnings).await? {
+            settle_fields(served, part, &mut new, &old);
+        }
         prepare(served, part, &mut new, &old);
         check_change(served, part, name, &new, &old)?;
         if part == Part::Main {
