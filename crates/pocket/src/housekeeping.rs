@@ -10,6 +10,7 @@ mod expiry;
 mod garbage;
 mod namespaces;
 mod protection;
+mod quotas;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -18,7 +19,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
-    rest::{Machine, Propagation, Served},
+    rest::{Machine, Propagation, QUOTAS, Served},
     status::Result,
     store::{Event, Expect, Object, Put},
 };
@@ -146,6 +147,7 @@ impl Housekeeper {
         let owned = self.graph.note(&place, event.present());
         self.queue.extend(self.home_that_goes(&place));
         self.queue.extend(self.perhaps_released(event));
+        self.queue.extend(self.quotas_of(event));
         if event.present().is_none() {
             self.graph.bury(&event.object.metadata().uid);
             self.queue.extend(definitions::of(&event.resource));
@@ -208,6 +210,9 @@ impl Housekeeper {
         }
         if &*place.0 == definitions::BUCKET {
             self.tend_definition(&served, place, &object).await?;
+        }
+        if &*place.0 == QUOTAS {
+            self.tend_quota(&served, place, &object).await?;
         }
         if self.release(&served, place, &object).await? {
             return Ok(());
@@ -278,6 +283,7 @@ fn duties(place: &Place, object: &Object) -> bool {
     object.metadata().deletion_timestamp.is_some()
         || &*place.0 == namespaces::BUCKET
         || &*place.0 == definitions::BUCKET
+        || &*place.0 == QUOTAS
         || namespaces::is_furniture(place)
 }
 

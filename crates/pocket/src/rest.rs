@@ -39,6 +39,7 @@ pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
 pub use request::{Request, Target, User, Verb};
 
+pub(crate) use admission::QUOTAS;
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::path;
 
@@ -186,9 +187,19 @@ impl Machine {
         if !served.traits().exclusive {
             return None;
         }
-        let bucket = &served.resource.bucket;
-        let turn = self.turns.lock().entry(bucket.clone()).or_default().clone();
-        Some(turn.lock_owned().await)
+        Some(self.turn_of(&served.resource.bucket).await)
+    }
+
+    /// Waits for a turn at something that is used one at a time.
+    pub(crate) async fn turn_of(&self, what: &str) -> Turn {
+        let turn = {
+            let mut turns = self.turns.lock();
+            match turns.get(what) {
+                Some(turn) => turn.clone(),
+                None => turns.entry(what.into()).or_default().clone(),
+            }
+        };
+        turn.lock_owned().await
     }
 }
 

@@ -7,6 +7,9 @@
 
 mod call;
 mod matter;
+mod plugins;
+mod quota;
+mod settle;
 mod webhooks;
 
 use serde_json::Value;
@@ -18,6 +21,7 @@ use crate::{
 };
 
 pub(crate) use matter::Matter;
+pub(crate) use quota::QUOTAS;
 
 /// What a write is about to do, as admission sees it.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +44,7 @@ impl Machine {
         new: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<bool> {
+        self.plug(change, new).await?;
         if !self.asks(change, Phase::Mutating) {
             return Ok(false);
         }
@@ -50,6 +55,8 @@ impl Machine {
         identity.put_back(new);
         if changed && change.old.is_none() {
             check_place(change.request, change.served, new)?;
+            // What a webhook brought may be just what a plugin completes.
+            self.plug(change, new).await?;
         }
         Ok(changed)
     }
@@ -61,6 +68,7 @@ impl Machine {
         new: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
+        self.check_limits(change, new).await?;
         if self.asks(change, Phase::Validating) {
             self.ask_to_agree(&Matter::of(change), Some(new), change.old, warnings)
                 .await?;

@@ -77,11 +77,7 @@ impl Machine {
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));
-        let _turn = self.turn(served).await;
-        self.admit(served, &mut value, None).await?;
-        self.accept(served, &mut value);
-        served.fit(&mut value);
-        self.confirm(change, &value, warnings).await?;
+        let _held = self.settle(change, &mut value, warnings).await?;
         if request.dry_run()? {
             return self.pretend_create(request, served, &value).await;
         }

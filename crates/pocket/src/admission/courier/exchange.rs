@@ -74,8 +74,13 @@ fn said(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
         return "EOF".into();
     }
+    let cause = std::error::Error::source(error);
+    let io = cause.and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    if io.is_some_and(|io| io.kind() == std::io::ErrorKind::UnexpectedEof) {
+        return "EOF".into();
+    }
     let mut text = error.to_string();
-    if let Some(cause) = std::error::Error::source(error) {
+    if let Some(cause) = cause {
         text = format!("{text}: {cause}");
     }
     text

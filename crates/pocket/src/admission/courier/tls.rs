@@ -75,7 +75,8 @@ fn handshaking(host: &str, error: &io::Error) -> String {
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let why = match cause {
         Some(rustls::Error::InvalidCertificate(why)) => match why {
-            CertificateError::UnknownIssuer => {
+            // Another authority may have the same name and sign with another key.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 "x509: certificate signed by unknown authority".to_owned()
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {

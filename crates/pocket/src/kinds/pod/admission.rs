@@ -76,7 +76,8 @@ struct Priority {
     preemption: String,
 }
 
-fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
+/// Gives a pod the priority of its class, or of the class that is the default.
+pub fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
     let spec = &pod["spec"];
     let class = text(spec, "priorityClassName").to_owned();
     let (class, priority) = if class.is_empty() {
@@ -97,6 +98,14 @@ fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> 
         let why = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
             priority.value
+        );
+        return Err(forbidden(pod, &why));
+    }
+    let preemption = text(spec, "preemptionPolicy");
+    if !preemption.is_empty() && preemption != priority.preemption {
+        let why = format!(
+            "the string value of PreemptionPolicy ({preemption}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+            priority.preemption
         );
         return Err(forbidden(pod, &why));
     }

@@ -1,6 +1,6 @@
 //! Webhooks in the test's own process: TLS over pipes, so that a paused clock stays paused.
 
-use std::{convert::Infallible, io, sync::Arc};
+use std::{io, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -154,8 +154,8 @@ impl Dial for Road {
             let service = service_fn(|request| town.answer(request));
             let served = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service);
+            // Who leaves in the middle of a review does so on purpose.
             let _ = served.await;
-            Ok::<(), Infallible>(()).unwrap();
         });
         Box::pin(async move { Ok(Box::new(near) as Box<dyn Connection>) })
     }
