@@ -17,3 +17,4 @@ mod describe;
 mod manifests;
 mod read;
 mod watch;
+mod webhooks;

@@ -11,30 +11,30 @@ use tower::ServiceExt;
 
 use super::town::{Reaction, Road, Town};
 
-pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// One server and its webhooks.
-pub struct Case {
-    pub pocket: Pocket,
-    pub town: Arc<Town>,
+pub(crate) struct Case {
+    pub(crate) pocket: Pocket,
+    pub(crate) town: Arc<Town>,
 }
 
 /// An answer.
-pub struct Told {
-    pub code: u16,
-    pub body: Value,
-    pub warnings: Vec<String>,
+pub(crate) struct Told {
+    pub(crate) code: u16,
+    pub(crate) body: Value,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Told {
-    pub fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
 }
 
 impl Case {
-    pub async fn new(react: impl Fn(&str, &Value) -> Reaction + Send + Sync + 'static) -> Self {
+    pub(crate) async fn new(react: impl Fn(&str, &Value) -> Reaction + Send + Sync + 'static) -> Self {
         let town = Town::new(react);
         let options = Options {
             dial: Some(Arc::new(Road(town.clone()))),
@@ -45,7 +45,7 @@ impl Case {
     }
 
     /// A webhook for all writes of config maps, with `changes` made to it.
-    pub fn hook(&self, path: &str, changes: &Value) -> Value {
+    pub(crate) fn hook(&self, path: &str, changes: &Value) -> Value {
         let mut hook = json!({
             "name": "one.tide.example",
             "clientConfig": {"url": format!("https://hooks.example/{path}"), "caBundle": self.town.ca_bundle()},
@@ -60,7 +60,7 @@ impl Case {
         hook
     }
 
-    pub async fn install(&self, kind: &str, name: &str, hooks: &[Value]) {
+    pub(crate) async fn install(&self, kind: &str, name: &str, hooks: &[Value]) {
         let mut hooks = hooks.to_vec();
         for (index, hook) in hooks.iter_mut().enumerate().skip(1) {
             hook["name"] = json!(format!("h{index}.tide.example"));
@@ -76,17 +76,17 @@ impl Case {
         assert_eq!(told.warnings, [""; 0]);
     }
 
-    pub async fn validating(&self, path: &str, changes: &Value) {
+    pub(crate) async fn validating(&self, path: &str, changes: &Value) {
         let hook = self.hook(path, changes);
         self.install("Validating", "v", &[hook]).await;
     }
 
-    pub async fn mutating(&self, path: &str, changes: &Value) {
+    pub(crate) async fn mutating(&self, path: &str, changes: &Value) {
         let hook = self.hook(path, changes);
         self.install("Mutating", "m", &[hook]).await;
     }
 
-    pub async fn send(&self, method: &str, path: &str, body: &Value) -> Told {
+    pub(crate) async fn send(&self, method: &str, path: &str, body: &Value) -> Told {
         let kind = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
@@ -116,11 +116,11 @@ impl Case {
     }
 
     /// Creates a config map.
-    pub async fn create(&self, name: &str) -> Told {
+    pub(crate) async fn create(&self, name: &str) -> Told {
         self.send("POST", MAPS, &map(name)).await
     }
 }
 
-pub fn map(name: &str) -> Value {
+pub(crate) fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
 
 /// What a webhook does about a review.
-pub enum Reaction {
+pub(crate) enum Reaction {
     /// Answers with this `response`; the uid is filled in.
     Answer(Value),
     /// Answers with a status and a body of its own.
@@ -32,15 +32,15 @@ pub enum Reaction {
 }
 
 impl Reaction {
-    pub fn allow() -> Self {
+    pub(crate) fn allow() -> Self {
         Self::Answer(json!({"allowed": true}))
     }
 
-    pub fn refuse(message: &str) -> Self {
+    pub(crate) fn refuse(message: &str) -> Self {
         Self::Answer(json!({"allowed": false, "status": {"message": message}}))
     }
 
-    pub fn patch(operations: &Value) -> Self {
+    pub(crate) fn patch(operations: &Value) -> Self {
         let patch = BASE64_STANDARD.encode(operations.to_string());
         Self::Answer(json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
     }
@@ -49,7 +49,7 @@ impl Reaction {
 type React = Box<dyn Fn(&str, &Value) -> Reaction + Send + Sync>;
 
 /// Every webhook there is: what they do, and what they were asked.
-pub struct Town {
+pub(crate) struct Town {
     react: React,
     asked: Mutex<Vec<(String, Value)>>,
     dialled: Mutex<Vec<Destination>>,
@@ -59,7 +59,7 @@ pub struct Town {
 
 impl Town {
     /// Webhooks that do what `react` says, given the path and the review's request.
-    pub fn new(react: impl Fn(&str, &Value) -> Reaction + Send + Sync + 'static) -> Arc<Self> {
+    pub(crate) fn new(react: impl Fn(&str, &Value) -> Reaction + Send + Sync + 'static) -> Arc<Self> {
         let key = KeyPair::generate().unwrap();
         let mut authority = CertificateParams::new([]).unwrap();
         authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -89,22 +89,22 @@ impl Town {
     }
 
     /// `caBundle` for configurations.
-    pub fn ca_bundle(&self) -> String {
+    pub(crate) fn ca_bundle(&self) -> String {
         BASE64_STANDARD.encode(&self.authority)
     }
 
     /// Paths and requests of all reviews so far, which are then forgotten.
-    pub fn asked(&self) -> Vec<(String, Value)> {
+    pub(crate) fn asked(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut *self.asked.lock())
     }
 
     /// The paths alone.
-    pub fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         self.asked().into_iter().map(|(path, _)| path).collect()
     }
 
     /// Where connections were asked for.
-    pub fn dialled(&self) -> Vec<Destination> {
+    pub(crate) fn dialled(&self) -> Vec<Destination> {
         self.dialled.lock().clone()
     }
 
@@ -136,7 +136,7 @@ impl Town {
 }
 
 /// The way to the town: a pipe for each connection. Port 9 is closed.
-pub struct Road(pub Arc<Town>);
+pub(crate) struct Road(pub(crate) Arc<Town>);
 
 impl Dial for Road {
     fn dial(&self, to: &Destination) -> BoxFuture<io::Result<Box<dyn Connection>>> {

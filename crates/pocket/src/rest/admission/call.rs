@@ -59,7 +59,7 @@ impl Machine {
             }
             Err(why) => return Err(answer::failed(&hook.name, &why)),
         };
-        warnings.extend(answer.warnings.iter().cloned());
+        tell(warnings, answer.warnings.clone());
         match answer.refusal {
             Some(status) => Err(answer::refused(&hook.name, status)),
             None => Ok(Some(answer)),
@@ -171,6 +171,15 @@ impl Machine {
 
     fn get_any(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
         Cluster::get(self, group, plural, namespace, name)
+    }
+}
+
+/// Adds warnings that were not given yet: an update that is tried again asks again.
+pub(super) fn tell(warnings: &mut Vec<String>, more: Vec<String>) {
+    for text in more {
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
     }
 }
 

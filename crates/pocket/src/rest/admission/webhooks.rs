@@ -5,7 +5,10 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::matter::{Face, Matter, place};
+use super::{
+    call::tell,
+    matter::{Face, Matter, place},
+};
 use crate::{
     admission::{Ask, Hook, Operation, Phase, Place, answer},
     kinds::{NAMESPACES, scale},
@@ -147,7 +150,7 @@ impl Machine {
         });
         let mut outcome = Ok(());
         for (answer, told) in join_all(asked).await {
-            warnings.extend(told);
+            tell(warnings, told);
             outcome = outcome.and(answer.map(|_| ()));
         }
         outcome
