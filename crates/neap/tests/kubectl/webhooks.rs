@@ -119,7 +119,8 @@ fn review(stream: &mut impl BufRead) -> Option<Value> {
 fn answer(review: &Value) -> Value {
     let request = &review["request"];
     let labels = &request["object"]["metadata"]["labels"];
-    let mut response = json!({"uid": request["uid"], "allowed": true, "warnings": ["seen by tide"]});
+    let mut response =
+        json!({"uid": request["uid"], "allowed": true, "warnings": ["seen by tide"]});
     if labels["tide"] == "low" {
         response["allowed"] = json!(false);
         response["status"] = json!({"message": "not at low tide"});
@@ -147,7 +148,9 @@ fn a_webhook_behind_an_url_changes_and_refuses() {
     assert_eq!(map["metadata"]["labels"], json!({"tide": "high"}));
     let said = cluster.refused("label configmap a --overwrite tide=low");
     assert!(
-        said.contains("admission webhook \"maps.tide.example\" denied the request: not at low tide"),
+        said.contains(
+            "admission webhook \"maps.tide.example\" denied the request: not at low tide"
+        ),
         "{said}"
     );
 }

@@ -75,7 +75,9 @@ pub struct Parcel {
     pub body: Bytes,
 }
 
-type Key = (Destination, Option<Arc<[u8]>>);
+/// Who may vouch for a webhook, in PEM.
+type Authorities = Option<Arc<[u8]>>;
+type Key = (Destination, Authorities);
 
 /// Sends reviews and brings back answers.
 pub struct Courier {
@@ -83,7 +85,7 @@ pub struct Courier {
     environment: Environment,
     /// Connections nobody uses now.
     idle: Mutex<HashMap<Key, Vec<Line>>>,
-    configs: Mutex<HashMap<Option<Arc<[u8]>>, Arc<ClientConfig>>>,
+    configs: Mutex<HashMap<Authorities, Arc<ClientConfig>>>,
 }
 
 /// Connections that wait for their next use, for each webhook; more are closed.
@@ -114,7 +116,7 @@ impl Courier {
                     return Ok(letter);
                 }
                 Err(why) => {
-                    tracing::debug!(host = %parcel.to.host, %why, "a kept connection failed")
+                    tracing::debug!(host = %parcel.to.host, %why, "a kept connection failed");
                 }
             }
         }

@@ -107,10 +107,6 @@ fn prepare_create(pod: &mut Value, moment: &Moment) {
     set(spec, "serviceAccount", account);
     token_volume::add(spec, moment.seed);
     tolerate_silence(spec);
-    if text(spec, "priorityClassName").is_empty() {
-        fill(spec, "priority", 0);
-        fill(spec, "preemptionPolicy", "PreemptLowerPriority");
-    }
 }
 
 /// Lets a pod stay a while on a node that stopped answering.

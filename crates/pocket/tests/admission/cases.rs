@@ -34,7 +34,9 @@ impl Told {
 }
 
 impl Case {
-    pub(crate) async fn new(react: impl Fn(&str, &Value) -> Reaction + Send + Sync + 'static) -> Self {
+    pub(crate) async fn new(
+        react: impl Fn(&str, &Value) -> Reaction + Send + Sync + 'static,
+    ) -> Self {
         let town = Town::new(react);
         let options = Options {
             dial: Some(Arc::new(Road(town.clone()))),
@@ -106,6 +108,7 @@ impl Case {
         let code = answer.status().as_u16();
         let warnings = answer.headers().get_all("warning").iter();
         let warnings = warnings.map(|w| w.to_str().unwrap().to_owned()).collect();
+        #[expect(clippy::disallowed_methods, reason = "both ends are this test's")]
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         let body = serde_json::from_slice(&body).unwrap_or_default();
         Told {

@@ -180,6 +180,11 @@ async fn priorities_come_from_classes_alone() {
         let told = post(&case, "pods", &with("b", field, value)).await;
         assert_eq!(told.message(), format!("pods \"b\" is forbidden: {why}"));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_classes_of_the_system_are_there_and_stay() {
+    let case = case().await;
     let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
     let told = case.send("GET", classes, &Value::Null).await;
     assert_eq!(told.body["items"].as_array().unwrap().len(), 2);

@@ -59,7 +59,9 @@ pub(crate) struct Town {
 
 impl Town {
     /// Webhooks that do what `react` says, given the path and the review's request.
-    pub(crate) fn new(react: impl Fn(&str, &Value) -> Reaction + Send + Sync + 'static) -> Arc<Self> {
+    pub(crate) fn new(
+        react: impl Fn(&str, &Value) -> Reaction + Send + Sync + 'static,
+    ) -> Arc<Self> {
         let key = KeyPair::generate().unwrap();
         let mut authority = CertificateParams::new([]).unwrap();
         authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -110,6 +112,7 @@ impl Town {
 
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, io::Error> {
         let path = request.uri().path().to_owned();
+        #[expect(clippy::disallowed_methods, reason = "both ends are this test's")]
         let body = request.into_body().collect().await.unwrap().to_bytes();
         let review: Value = serde_json::from_slice(&body).unwrap();
         let asked = review["request"].clone();

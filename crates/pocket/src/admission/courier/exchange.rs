@@ -59,6 +59,7 @@ impl Line {
             .await
             .map_err(|error| said(&error))?;
         let status = answer.status().as_u16();
+        #[expect(clippy::disallowed_methods, reason = "limited one line above")]
         let body = Limited::new(answer.into_body(), LONGEST_ANSWER)
             .collect()
             .await

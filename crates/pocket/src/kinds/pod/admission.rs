@@ -1,4 +1,5 @@
-//! What a new pod needs to know of other objects: its account and its priority class.
+//! What a new pod needs to know of other objects: its account, and, before anybody else is asked
+//! about it, its priority class.
 
 use serde_json::Value;
 
@@ -26,8 +27,7 @@ pub(super) fn admit(
         return Ok(());
     }
     refuse_ephemeral(pod)?;
-    use_account(pod, cluster)?;
-    use_priority(pod, cluster)
+    use_account(pod, cluster)
 }
 
 fn refuse_ephemeral(pod: &Value) -> Result<(), ApiError> {
@@ -92,9 +92,7 @@ pub fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiErr
         (class, found)
     };
     let given = number(spec, "priority");
-    // A pod that named no class was given a zero before its class was looked up.
-    let chosen = is_set(spec, "priority") && (given != 0 || class.is_empty());
-    if chosen && given != priority.value {
+    if is_set(spec, "priority") && given != priority.value {
         let why = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
             priority.value

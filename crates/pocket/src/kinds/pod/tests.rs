@@ -30,7 +30,8 @@ fn cluster(account: Value, classes: Vec<Value>) -> Others {
 
 fn admitted(mut pod: Value, others: &Others) -> Result<Value, String> {
     let admit = RULES.admit.unwrap();
-    admit(&mut pod, None, others)
+    use_priority(&mut pod, others)
+        .and_then(|()| admit(&mut pod, None, others))
         .map(|()| pod)
         .map_err(|error| error.message)
 }

@@ -30,7 +30,7 @@ impl Machine {
         warnings: &mut Vec<String>,
     ) -> Result<Option<Answer>> {
         let uid = self.environment.uuid();
-        let request = self.request_shown(&uid, matter, version, object.or(old));
+        let request = Self::request_shown(&uid, matter, version, object.or(old));
         let shown = |object: Option<&Value>| object.map(|value| matter.shown(version, value));
         let (object, old) = (
             shown(object).unwrap_or_default(),
@@ -67,7 +67,6 @@ impl Machine {
     }
 
     fn request_shown(
-        &self,
         uid: &str,
         matter: &Matter<'_>,
         version: &Served,
@@ -113,10 +112,6 @@ impl Machine {
     }
 
     /// Where a review goes: the URL as people are told of it, and what is sent or why it cannot be.
-    #[expect(
-        clippy::type_complexity,
-        reason = "named by what it is for at its one caller"
-    )]
     fn parcel(&self, hook: &Hook, body: Bytes) -> Result<(String, Result<Parcel, String>), String> {
         let timeout = format!("timeout={}s", hook.timeout.as_secs());
         let (url, to, path) = match &hook.backend {

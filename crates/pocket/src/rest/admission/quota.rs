@@ -47,10 +47,6 @@ impl Machine {
     }
 
     /// The quotas that this write uses up some of, as they are and as they will be.
-    #[expect(
-        clippy::type_complexity,
-        reason = "pairs of the same thing before and after"
-    )]
     fn charges(
         &self,
         change: Change<'_>,

@@ -160,8 +160,6 @@ fn what_is_only_stored_says_so() {
                 | "clusterroles"
                 | "rolebindings"
                 | "clusterrolebindings"
-                | "validatingwebhookconfigurations"
-                | "mutatingwebhookconfigurations"
         );
         assert_eq!(warned, stored_only, "{}", kind.plural);
     }
