@@ -31,8 +31,6 @@ pub use escalation::{full_authority, uncovered};
 pub use policy::{Policy, RoleRef};
 pub use rule::{Rule, rules_of};
 
-pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
-
 /// The group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 /// Where cluster roles are stored.

@@ -238,6 +238,12 @@ impl Machine {
                 self.create_own(kinds::NAMESPACES, "", namespace).await?;
             }
         }
+        for class in kinds::system_classes() {
+            let name = metadata::text(&class, "name").to_owned();
+            if self.head_of(kinds::PRIORITY_CLASSES, &name).is_none() {
+                self.create_own(kinds::PRIORITY_CLASSES, "", class).await?;
+            }
+        }
         if self.head_of("/services", "default/kubernetes").is_none() {
             let service = kinds::own_service(port, &self.settings);
             self.create_own("/services", "default", service).await?;

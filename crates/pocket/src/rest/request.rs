@@ -122,6 +122,20 @@ impl Request {
         }
     }
 
+    /// A request for a connection, of which only who asks for what is known.
+    pub(crate) fn connect(target: Target, user: User) -> Self {
+        Self {
+            verb: Verb::Get,
+            target,
+            query: Vec::new(),
+            body: None,
+            content_type: String::new(),
+            presentation: Presentation::default(),
+            user_agent: String::new(),
+            user,
+        }
+    }
+
     /// The last value of a query parameter, if present and not empty.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().rev().find(|(key, _)| key == name);

@@ -238,7 +238,7 @@ impl Service {
         let served = self.machine.registry.find(&target)?;
         let query = parse_query(request.uri().query());
         if Self::is_exec(&target) {
-            return self.exec(&target, &served, &query, request).await;
+            return self.exec(&target, &served, &query, user, request).await;
         }
         let watching = query
             .iter()
