@@ -1,0 +1,96 @@
+//! What kube-controller-manager says of us: which lines of its log count against us.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+
+/// Errors and warnings that it writes against the real server too, word for word.
+const ITS_OWN: [(&str, &str); 3] = [
+    (
+        "The manifest file is empty, ignoring.",
+        "the file that it is about was never named",
+    ),
+    (
+        "is not as new as written version",
+        "a controller looks at its cache before its own write has come back, notices, and tries again",
+    ),
+    (
+        "Flexvolume plugin directory at",
+        "about a folder of the machine",
+    ),
+];
+
+/// The lines that count: errors, warnings and worse. Warnings too, because a watch that ends at
+/// once or a revision that is too old is only a warning to it.
+pub(super) fn complaints(log: &str) -> Vec<&str> {
+    let counts = |line: &&str| {
+        let mut letters = line.bytes();
+        matches!(letters.next(), Some(b'E' | b'W' | b'F'))
+            && letters.next().is_some_and(|digit| digit.is_ascii_digit())
+            || line.starts_with("panic:")
+    };
+    let is_own = |line: &str| ITS_OWN.iter().any(|(words, _)| line.contains(words));
+    let lines = log.lines().filter(counts);
+    lines.filter(|line| !is_own(line)).collect()
+}
+
+/// An error if the garbage collector does not follow one of `resources` (`group/plural`, or the
+/// plural alone).
+pub(super) fn collector_follows(log: &str, resources: &BTreeSet<String>) -> Result<()> {
+    let words = "syncing garbage collector with updated resources from discovery";
+    let line = log.lines().find(|line| line.contains(words));
+    let line = line.context("the garbage collector did not look at discovery")?;
+    let followed = followed(line);
+    let missing: Vec<_> = resources.difference(&followed).collect();
+    ensure!(
+        missing.is_empty(),
+        "the garbage collector does not follow {missing:?}"
+    );
+    Ok(())
+}
+
+/// From `… diff="added: [/v1, Resource=configmaps apps/v1, Resource=deployments], removed: []"`.
+fn followed(line: &str) -> BTreeSet<String> {
+    let added = line.split_once("added: [").map_or("", |(_, rest)| rest);
+    let added = added.split(']').next().unwrap_or_default();
+    let words: Vec<&str> = added.split_whitespace().collect();
+    let resources = words.chunks_exact(2).filter_map(|pair| {
+        let group = pair[0].trim_end_matches(',').rsplit_once('/')?.0;
+        let plural = pair[1].strip_prefix("Resource=")?;
+        Some(if group.is_empty() {
+            plural.to_owned()
+        } else {
+            format!("{group}/{plural}")
+        })
+    });
+    resources.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_and_warnings_count_and_its_own_do_not() {
+        let log = "I1115 14:54:24 all is well\n\
+                   E1115 14:54:24 options.go:205] The manifest file is empty, ignoring.\n\
+                   W1115 14:54:25 watch ended\nE1115 14:54:26 failed to list\nEverything else\n";
+        assert_eq!(
+            complaints(log),
+            [
+                "W1115 14:54:25 watch ended",
+                "E1115 14:54:26 failed to list"
+            ]
+        );
+    }
+
+    #[test]
+    fn resources_that_are_not_followed_are_named() {
+        let log = "I1 \"syncing garbage collector with updated resources from discovery\" \
+                   attempt=1 diff=\"added: [/v1, Resource=pods apps/v1, Resource=deployments], removed: []\"";
+        let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        collector_follows(log, &set(&["pods", "apps/deployments"])).unwrap();
+        let error = collector_follows(log, &set(&["pods", "batch/jobs"])).unwrap_err();
+        assert!(error.to_string().contains("batch/jobs"), "{error}");
+    }
+}
