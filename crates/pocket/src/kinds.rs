@@ -50,6 +50,7 @@ mod replica_set;
 mod replication_controller;
 pub mod required;
 mod resources;
+mod reviews;
 mod runtime_class;
 pub mod scale;
 mod secret;
@@ -247,6 +248,8 @@ pub enum Role {
     Definition,
     /// Shared by two APIs, and not garbage collected.
     Event,
+    /// A question that is answered and never stored.
+    Review,
 }
 
 /// One built-in kind: where it is served and which rules it keeps.

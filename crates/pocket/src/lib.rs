@@ -11,6 +11,7 @@
 //! - [`quantity`] and [`selector`]: amounts, and which objects are meant;
 //! - [`schema`]: the shape of built-in and custom objects;
 //! - `store`: the revisioned store, in memory or durable;
+//! - [`identity`]: who somebody is, by certificate, by token, or as nobody in particular;
 //! - [`patch`]: JSON, merge and strategic patches, server-side apply and managed fields;
 //! - `crd`: custom resource definitions, their schemas and rules;
 //! - `kinds`: the table of built-in kinds, with their defaults and rules;
@@ -26,6 +27,7 @@ pub mod digest;
 pub mod discovery;
 pub mod environment;
 mod housekeeping;
+pub mod identity;
 pub mod kinds;
 pub mod openapi;
 pub mod patch;

@@ -5,6 +5,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use crate::{
     environment::Environment,
     housekeeping::Housekeeper,
+    identity::{Accounts, ISSUER, SigningKey},
     kinds::{DEFINITIONS, Settings},
     rest::{Machine, Registry},
     runtime::PodRuntime,
@@ -45,6 +46,10 @@ pub struct Options {
     pub root_ca: Option<String>,
     /// The port of the `kubernetes` service's target.
     pub port: u16,
+    /// Who makes the tokens of service accounts.
+    pub issuer: String,
+    /// What signs them; without one, a key that lasts as long as the server is made when needed.
+    pub signing_key: Option<SigningKey>,
 }
 
 impl Options {
@@ -58,6 +63,8 @@ impl Options {
             runtime: None,
             root_ca: None,
             port: 6443,
+            issuer: ISSUER.into(),
+            signing_key: None,
         }
     }
 }
@@ -104,7 +111,8 @@ impl Pocket {
         store.follow(DEFINITIONS, Box::new(follower));
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
             .with_runtime(options.runtime)
-            .with_root_ca(options.root_ca.map(Into::into));
+            .with_root_ca(options.root_ca.map(Into::into))
+            .with_accounts(Accounts::new(options.issuer, options.signing_key));
         machine
             .bootstrap(options.port)
             .await

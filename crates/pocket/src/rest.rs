@@ -8,6 +8,7 @@ mod apply;
 mod booking;
 mod create;
 mod delete;
+mod holder;
 mod incoming;
 mod list;
 mod metadata;
@@ -28,15 +29,17 @@ use parking_lot::Mutex;
 
 use crate::{
     environment::Environment,
+    identity::{Accounts, Authenticate, ISSUER},
     kinds::Settings,
     status::{ApiError, Result},
     store::{self, Head, Object, View},
 };
 
+pub use crate::identity::User;
 pub use incoming::Payload;
 pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
-pub use request::{Request, Target, User, Verb};
+pub use request::{Request, Target, Verb};
 
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::path;
@@ -53,6 +56,10 @@ pub struct Machine {
     root_ca: Option<Arc<str>>,
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
+    /// Makes tokens for service accounts, and knows them again.
+    pub(crate) accounts: Arc<Accounts>,
+    /// Knows the holders of all other credentials.
+    pub(crate) authenticator: Option<Arc<dyn Authenticate>>,
 }
 
 impl Machine {
@@ -71,6 +78,8 @@ impl Machine {
             runtime: None,
             root_ca: None,
             turns: Arc::default(),
+            accounts: Arc::new(Accounts::new(ISSUER.into(), None)),
+            authenticator: None,
         }
     }
 
@@ -84,6 +93,22 @@ impl Machine {
     #[must_use]
     pub fn with_root_ca(self, root_ca: Option<Arc<str>>) -> Self {
         Self { root_ca, ..self }
+    }
+
+    /// The same machine, making tokens in this way.
+    #[must_use]
+    pub fn with_accounts(self, accounts: Accounts) -> Self {
+        let accounts = Arc::new(accounts);
+        Self { accounts, ..self }
+    }
+
+    /// The same machine, knowing the holders of credentials.
+    #[must_use]
+    pub fn with_authenticator(&self, authenticator: Arc<dyn Authenticate>) -> Self {
+        Self {
+            authenticator: Some(authenticator),
+            ..self.clone()
+        }
     }
 
     /// The same machine over another view of the same store.
@@ -113,6 +138,7 @@ impl Machine {
             Verb::Get => self.get(request, served).await,
             Verb::List => self.list(request, served).await,
             Verb::Watch => self.watch(request, served).await,
+            Verb::Create if served.is_review() => self.answer(request, served).await,
             Verb::Create => self.create(request, served).await,
             Verb::Update => self.update(request, served).await,
             Verb::Patch => self.patch(request, served).await,

@@ -9,6 +9,7 @@ mod documents;
 mod exec;
 mod metrics;
 mod negotiate;
+mod openid;
 pub mod protobuf;
 mod route;
 mod serve;
@@ -16,7 +17,7 @@ mod service;
 mod swagger;
 mod warnings;
 
-pub use authenticate::Authenticate;
+pub use crate::identity::Authenticate;
 pub use body::Body;
 pub use serve::serve;
 pub use service::Service;

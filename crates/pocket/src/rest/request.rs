@@ -1,9 +1,10 @@
 //! A request as the machine sees it: who, what, which options, which body.
 
-use std::collections::BTreeMap;
-
 use super::{Payload, Presentation};
-use crate::status::{ApiError, Problems, Result};
+use crate::{
+    identity::User,
+    status::{ApiError, Problems, Result},
+};
 
 /// What is done to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,19 +74,6 @@ pub(crate) fn path(namespace: &str, name: &str) -> String {
     } else {
         format!("{namespace}/{name}")
     }
-}
-
-/// Who asks.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct User {
-    /// Name.
-    pub name: String,
-    /// Unique id, if whoever vouches for the user has one.
-    pub uid: String,
-    /// Groups.
-    pub groups: Vec<String>,
-    /// What else is known, such as the token a service account showed.
-    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 /// A request whose method, URL and headers were understood.

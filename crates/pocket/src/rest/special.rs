@@ -1,6 +1,8 @@
 //! Subresources: status and scale of any kind, and those that single kinds have.
 
+mod identity;
 mod pods;
+mod reviews;
 mod scale;
 
 use std::sync::Arc;
@@ -32,6 +34,7 @@ impl Machine {
             ("binding", _) => self.bind(request, served).await,
             ("eviction", _) => self.evict(request, served).await,
             ("log", _) => self.log(request, served).await,
+            ("token", _) => self.request_token(request, served).await,
             _ => Err(missing()),
         }
     }

@@ -1,17 +1,63 @@
-//! Who asks: decided by the embedder.
+//! Who asks, by what came with the request.
 
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode, header::AUTHORIZATION};
 use rustls::pki_types::CertificateDer;
 
-use crate::rest::User;
+use super::route::Route;
+use crate::{
+    identity::{User, Verdict},
+    rest::Machine,
+    status::{ApiError, Result},
+};
 
-/// Turns what a client shows into who it is.
-pub trait Authenticate: Send + Sync + 'static {
-    /// The user, or `None` for credentials that are absent or wrong. `certificates` are those the
-    /// client presented and the TLS layer verified, leaf first.
-    fn authenticate(
-        &self,
-        headers: &HeaderMap,
-        certificates: &[CertificateDer<'_>],
-    ) -> Option<User>;
+/// The user. A certificate goes before a token, and the first that is right decides; one who shows
+/// only what is wrong is refused, and one who shows nothing is anonymous where that is allowed.
+pub(super) fn user(
+    machine: &Machine,
+    headers: &HeaderMap,
+    certificates: &[CertificateDer<'_>],
+    anonymous: bool,
+) -> Result<User> {
+    let certificate = match &machine.authenticator {
+        Some(authenticator) if !certificates.is_empty() => authenticator.certificate(certificates),
+        _ => Verdict::Silent,
+    };
+    if let Verdict::Known(user) = certificate {
+        return Ok(user.authenticated());
+    }
+    let token = bearer(headers);
+    if let Some(user) = token.and_then(|token| machine.bearer(token)) {
+        return Ok(user.authenticated());
+    }
+    let nothing = certificate == Verdict::Silent && token.is_none();
+    if nothing && anonymous {
+        return Ok(User::anonymous());
+    }
+    Err(unauthorized())
 }
+
+/// The token of a `Bearer` header: the second word, if there is one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let mut words = value.trim().split(' ');
+    let bearer = words.next()?.eq_ignore_ascii_case("bearer");
+    words.next().filter(|token| bearer && !token.is_empty())
+}
+
+fn unauthorized() -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+}
+
+/// What may be asked before anybody says who may do what: masters do everything, all others see
+/// that the server is well and which it is.
+pub(super) fn gate(user: &User, route: &Route) -> Result<()> {
+    let open = matches!(route, Route::Alive | Route::Ready | Route::ServerVersion);
+    if open || user.is_master() {
+        return Ok(());
+    }
+    let message = format!("forbidden: User {:?} may not do this", user.name);
+    Err(ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message))
+}
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,10 @@ pub(super) enum Route {
     OpenApiIndex,
     /// `/openapi/v3/...`: group and version.
     OpenApi(String, String),
+    /// `/.well-known/openid-configuration`: who makes the tokens of service accounts.
+    TokenIssuer,
+    /// `/openid/v1/jwks`: the keys of these tokens.
+    TokenKeys,
     /// `/version`.
     ServerVersion,
     /// `/livez`: whether the process answers.
@@ -68,6 +72,8 @@ pub(super) fn route(path: &str) -> Route {
         ["openapi", "v3", "apis", group, version] => {
             Route::OpenApi((*group).into(), (*version).into())
         }
+        [".well-known", "openid-configuration"] => Route::TokenIssuer,
+        ["openid", "v1", "jwks"] => Route::TokenKeys,
         ["version"] => Route::ServerVersion,
         ["livez", ..] => Route::Alive,
         ["healthz" | "readyz", ..] => Route::Ready,

@@ -19,9 +19,9 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::watch;
 
 use super::{
-    Authenticate, Body, body, decode,
+    Authenticate, Body, authenticate, body, decode,
     documents::Documents,
-    metrics, negotiate, protobuf,
+    metrics, negotiate, openid, protobuf,
     route::{Route, route, verb},
     swagger, warnings,
 };
@@ -37,6 +37,8 @@ pub struct Service {
     machine: Machine,
     documents: Arc<Documents>,
     caller: Caller,
+    /// Where the server listens.
+    address: Arc<str>,
     /// Turns true when the server stops; streams that have no end of their own end then.
     stopped: Option<watch::Receiver<bool>>,
 }
@@ -48,19 +50,22 @@ enum Caller {
     Trusted,
     /// The caller shows credentials.
     Asked {
-        authenticator: Arc<dyn Authenticate>,
         certificates: Arc<Vec<CertificateDer<'static>>>,
+        /// Whether one who shows nothing is somebody too.
+        anonymous: bool,
     },
 }
 
 impl Service {
     /// The server on `port` of this machine.
     pub(crate) fn new(machine: Machine, port: u16) -> Self {
+        let address = format!("127.0.0.1:{port}");
         Self {
+            address: address.as_str().into(),
             documents: Arc::new(Documents::new(
                 machine.registry.clone(),
                 machine.runtime.is_some(),
-                format!("127.0.0.1:{port}"),
+                address,
             )),
             machine,
             caller: Caller::Trusted,
@@ -81,12 +86,24 @@ impl Service {
     #[must_use]
     pub fn authenticated_by(&self, authenticator: Arc<dyn Authenticate>) -> Self {
         Self {
+            machine: self.machine.with_authenticator(authenticator),
             caller: Caller::Asked {
-                authenticator,
                 certificates: Arc::default(),
+                anonymous: false,
             },
             ..self.clone()
         }
+    }
+
+    /// The same service, where one who shows nothing is `system:anonymous` or, as before this is
+    /// said, refused.
+    #[must_use]
+    pub fn with_anonymous(&self, allowed: bool) -> Self {
+        let mut service = self.clone();
+        if let Caller::Asked { anonymous, .. } = &mut service.caller {
+            *anonymous = allowed;
+        }
+        service
     }
 
     /// The same service for one connection, whose client presented these certificates and whose
@@ -124,11 +141,9 @@ impl Service {
                 ..User::default()
             }),
             Caller::Asked {
-                authenticator,
                 certificates,
-            } => authenticator
-                .authenticate(headers, certificates)
-                .ok_or_else(unauthorized),
+                anonymous,
+            } => authenticate::user(&self.machine, headers, certificates, *anonymous),
         }
     }
 
@@ -154,7 +169,9 @@ impl Service {
             }
         };
         let headers = response.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        headers
+            .entry(CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
         if let Ok(id) = HeaderValue::from_str(&id) {
             headers.insert(HeaderName::from_static("audit-id"), id);
         }
@@ -171,13 +188,17 @@ impl Service {
     {
         let user = self.user(request.headers())?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD");
-        match route(request.uri().path()) {
+        let route = route(request.uri().path());
+        authenticate::gate(&user, &route)?;
+        match route {
             Route::Alive => Ok(text(StatusCode::OK, "ok")),
             Route::Ready => Ok(self.health()),
             Route::Resource(target) => self.resource(target, user, request).await,
             Route::Unknown => Ok(text(StatusCode::NOT_FOUND, "404 page not found\n")),
             _ if !reads => Err(ApiError::method_not_allowed()),
             Route::Swagger => Ok(swagger::respond(request.headers())),
+            Route::TokenIssuer => Ok(openid::issuer(&self.machine.accounts, &self.address)),
+            Route::TokenKeys => openid::keys(&self.machine.accounts),
             other => Ok(self.document(&other, request.headers())),
         }
     }
@@ -352,10 +373,6 @@ fn no_impersonation() -> ApiError {
         "Forbidden",
         "this server does not offer impersonation: leave out --as, --as-group and --as-uid",
     )
-}
-
-fn unauthorized() -> ApiError {
-    ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
 }
 
 fn media_type(headers: &HeaderMap) -> String {
