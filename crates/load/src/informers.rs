@@ -12,13 +12,9 @@ mod manager;
 mod node;
 mod work;
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 pub use self::manager::Identity;
@@ -49,57 +45,80 @@ pub async fn run(plan: &Plan, tell: impl Fn(String)) -> Result<()> {
     let mut server = Server::start(&plan.neap, Some(&data))?;
     let watch = Stopwatch::start();
     let mut manager = Manager::start(&plan.reference, &data, plan.identity)?;
-    let done = work(plan, &server, &data, &tell).await;
-    let left = plan.length.saturating_sub(watch.elapsed());
-    if done.is_ok() {
-        tokio::time::sleep(left).await;
+    let day = Day {
+        api: Api(server.client()?),
+        kubectl: Kubectl {
+            program: plan.reference.clone(),
+            folder: data.clone(),
+        },
+        tell: &tell,
+    };
+    let mut node = Node::start(&day.api).await?;
+    let worked = day.work().await;
+    if worked.is_ok() {
+        tokio::time::sleep(plan.length.saturating_sub(watch.elapsed())).await;
     }
-    let said = manager.log()?;
-    drop(manager);
-    let complaints = log::complaints(&said);
-    if let Err(error) = done {
-        bail!(
-            "{error:#}\nkube-controller-manager said:\n{}",
-            complaints.join("\n")
-        );
-    }
-    if !complaints.is_empty() {
-        bail!(
-            "kube-controller-manager complains:\n{}",
-            complaints.join("\n")
-        );
-    }
-    log::collector_follows(&said, &deletable(&Api(server.client()?)).await?)?;
-    anyhow::ensure!(!server.has_ended(), "the server is gone");
+    let calm = manager.log()?;
+    judged(worked, &log::complaints(&calm))?;
     tell(format!("no complaints in {} s", watch.elapsed().as_secs()));
+    log::collector_follows(&calm, &deletable(&day.api).await?)?;
+    let changed = day.commotion().await;
+    let later = manager.log()?;
+    let later = later.get(calm.len()..).unwrap_or_default();
+    judged(changed, &log::complaints_in_commotion(later))?;
+    node.must_run()?;
+    ensure!(!server.has_ended(), "the server is gone");
     Ok(())
 }
 
-/// The order of the day.
-async fn work(plan: &Plan, server: &Server, data: &Path, tell: &impl Fn(String)) -> Result<()> {
-    let api = Api(server.client()?);
-    let kubectl = Kubectl {
-        program: plan.reference.clone(),
-        folder: data.to_owned(),
-    };
-    let mut node = Node::start(&api).await?;
-    kubectl.run("create namespace harbour")?;
-    kubectl.run("create deployment web -n harbour --image=example.com/web:1 --replicas=3")?;
-    kubectl.run("rollout status deployment web -n harbour --timeout=90s")?;
-    kubectl.file("work.yaml", work::MANIFEST)?;
-    kubectl.run("apply -n harbour -f work.yaml")?;
-    work::is_done(&api, tell).await?;
-    furniture_returns(&api, &kubectl).await?;
-    tell("what every namespace has, again after it was deleted".into());
-    rollouts(&kubectl)?;
-    tell("a rollout, its undoing, a drained node".into());
-    owners_go(&api, &kubectl).await?;
-    tell("dependents that follow their owners, or not, as they were asked".into());
-    crowd_ends(&api, &kubectl, tell).await?;
-    nothing_was_refused(&api).await?;
-    kubectl.run("delete namespace harbour --timeout=90s")?;
-    tell("the end of a namespace with everything in it".into());
-    node.must_run()
+/// What was done must have been done, and without a complaint.
+fn judged(done: Result<()>, complaints: &[&str]) -> Result<()> {
+    let said = complaints.join("\n");
+    if let Err(error) = done {
+        bail!("{error:#}\nkube-controller-manager said:\n{said}");
+    }
+    ensure!(
+        complaints.is_empty(),
+        "kube-controller-manager complains:\n{said}"
+    );
+    Ok(())
+}
+
+/// What happens while the controllers run.
+struct Day<'a, T> {
+    api: Api,
+    kubectl: Kubectl,
+    tell: &'a T,
+}
+
+impl<T: Fn(String)> Day<'_, T> {
+    /// Everything that controllers bring about, and objects that come back.
+    async fn work(&self) -> Result<()> {
+        let Self { api, kubectl, tell } = self;
+        kubectl.run("create namespace harbour")?;
+        kubectl.run("config set-context --current --namespace=harbour")?;
+        kubectl.run("create deployment web --image=example.com/web:1 --replicas=3")?;
+        kubectl.run("rollout status deployment web --timeout=90s")?;
+        kubectl.file("work.yaml", work::MANIFEST)?;
+        kubectl.run("apply -f work.yaml")?;
+        work::is_done(api, tell).await?;
+        furniture_returns(api, kubectl).await?;
+        tell("what every namespace has, again after it was deleted".into());
+        crowd_ends(api, kubectl, tell).await?;
+        nothing_was_refused(api).await
+    }
+
+    /// Pods that are replaced, and objects that go while controllers look at them.
+    async fn commotion(&self) -> Result<()> {
+        let Self { api, kubectl, tell } = self;
+        rollouts(kubectl)?;
+        tell("a rollout, its undoing, a drained node".into());
+        owners_go(api, kubectl).await?;
+        tell("dependents that follow their owners, or not, as they were asked".into());
+        kubectl.run("delete namespace harbour --timeout=90s")?;
+        tell("the end of a namespace with everything in it".into());
+        Ok(())
+    }
 }
 
 /// The server and the controllers both make these; one of them is enough.
@@ -116,7 +135,7 @@ async fn furniture_returns(api: &Api, kubectl: &Kubectl) -> Result<()> {
             "kube-root-ca.crt",
         ),
     ] {
-        kubectl.run(&format!("delete -n harbour {object}"))?;
+        kubectl.run(&format!("delete {object}"))?;
         let is_there = |items: &[Value]| items.iter().any(|item| item["metadata"]["name"] == name);
         api.until(object, collection, is_there).await?;
     }
@@ -124,19 +143,19 @@ async fn furniture_returns(api: &Api, kubectl: &Kubectl) -> Result<()> {
 }
 
 fn rollouts(kubectl: &Kubectl) -> Result<()> {
-    let status = "rollout status deployment web -n harbour --timeout=90s";
-    kubectl.run("set image deployment web -n harbour web=example.com/web:2")?;
+    let status = "rollout status deployment web --timeout=90s";
+    kubectl.run("set image deployment web web=example.com/web:2")?;
     kubectl.run(status)?;
-    let history = kubectl.run("rollout history deployment web -n harbour")?;
-    anyhow::ensure!(
+    let history = kubectl.run("rollout history deployment web")?;
+    ensure!(
         history.lines().any(|line| line.starts_with("2 ")),
         "{history}"
     );
-    kubectl.run("rollout undo deployment web -n harbour")?;
+    kubectl.run("rollout undo deployment web")?;
     kubectl.run(status)?;
-    kubectl.run("rollout restart statefulset db -n harbour")?;
-    kubectl.run("rollout status statefulset db -n harbour --timeout=90s")?;
-    kubectl.run("scale deployment web -n harbour --replicas=5")?;
+    kubectl.run("rollout restart statefulset db")?;
+    kubectl.run("rollout status statefulset db --timeout=90s")?;
+    kubectl.run("scale deployment web --replicas=5")?;
     kubectl.run(status)?;
     let pier = node::NAME;
     kubectl.run(&format!(
@@ -153,18 +172,18 @@ async fn owners_go(api: &Api, kubectl: &Kubectl) -> Result<()> {
         let of_app = |pod: &&Value| pod["metadata"]["labels"]["app"] == app;
         items.iter().filter(of_app).cloned().collect::<Vec<_>>()
     };
-    kubectl.run("delete deployment web -n harbour --timeout=90s")?;
+    kubectl.run("delete deployment web --timeout=90s")?;
     api.until("the pods go with their deployment", pods, |items| {
         labelled(items, "web").is_empty()
     })
     .await?;
-    kubectl.run("delete statefulset db -n harbour --cascade=foreground --timeout=90s")?;
+    kubectl.run("delete statefulset db --cascade=foreground --timeout=90s")?;
     let left = labelled(&items(api, pods).await?, "db");
-    anyhow::ensure!(left.is_empty(), "a foreground delete left {left:?}");
-    kubectl.run("delete replicationcontroller old -n harbour --cascade=orphan --timeout=90s")?;
+    ensure!(left.is_empty(), "a foreground delete left {left:?}");
+    kubectl.run("delete replicationcontroller old --cascade=orphan --timeout=90s")?;
     let orphans = labelled(&items(api, pods).await?, "old");
     let alone = |pod: &Value| pod["metadata"]["ownerReferences"].is_null();
-    anyhow::ensure!(
+    ensure!(
         orphans.len() == 1 && orphans.iter().all(alone),
         "orphans are {orphans:?}"
     );
@@ -201,7 +220,7 @@ async fn nothing_was_refused(api: &Api) -> Result<()> {
         .filter(|event| event["type"] == "Warning")
         .map(|event| format!("{}: {}", event["reason"], event["message"]))
         .collect();
-    anyhow::ensure!(warnings.is_empty(), "events warn: {warnings:?}");
+    ensure!(warnings.is_empty(), "events warn: {warnings:?}");
     Ok(())
 }
 

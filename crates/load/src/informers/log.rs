@@ -4,21 +4,34 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 
-/// Errors and warnings that it writes against the real server too, word for word.
-const ITS_OWN: [(&str, &str); 3] = [
+/// Lines that do not count, by words that they have, each with its reason. But for the last they
+/// are written against the real server too, word for word.
+const EXCUSED: [(&[&str], &str); 5] = [
     (
-        "The manifest file is empty, ignoring.",
+        &["The manifest file is empty, ignoring."],
         "the file that it is about was never named",
     ),
     (
-        "is not as new as written version",
+        &["Flexvolume plugin directory at"],
+        "about a folder of the machine",
+    ),
+    (
+        &["is not as new as written version"],
         "a controller looks at its cache before its own write has come back, notices, and tries again",
     ),
     (
-        "Flexvolume plugin directory at",
-        "about a folder of the machine",
+        &["the object has been modified; please apply your changes to the latest version"],
+        "two of its controllers write the same object; the later one tries again",
+    ),
+    (
+        &["garbagecollector.go", "error syncing item", "not found"],
+        "the server collects garbage too, and was faster",
     ),
 ];
+
+/// What it may also say while objects are deleted under its hands: it was about to write what is
+/// gone, or into a namespace that ends.
+const IN_COMMOTION: [&str; 2] = ["not found", "because it is being terminated"];
 
 /// The lines that count: errors, warnings and worse. Warnings too, because a watch that ends at
 /// once or a revision that is too old is only a warning to it.
@@ -29,9 +42,17 @@ pub(super) fn complaints(log: &str) -> Vec<&str> {
             && letters.next().is_some_and(|digit| digit.is_ascii_digit())
             || line.starts_with("panic:")
     };
-    let is_own = |line: &str| ITS_OWN.iter().any(|(words, _)| line.contains(words));
+    let has_all = |line: &str, words: &[&str]| words.iter().all(|words| line.contains(words));
+    let excused = |line: &str| EXCUSED.iter().any(|(words, _)| has_all(line, words));
     let lines = log.lines().filter(counts);
-    lines.filter(|line| !is_own(line)).collect()
+    lines.filter(|line| !excused(line)).collect()
+}
+
+/// The same for a time at which objects were deleted under its hands.
+pub(super) fn complaints_in_commotion(log: &str) -> Vec<&str> {
+    let excused = |line: &str| IN_COMMOTION.iter().any(|words| line.contains(words));
+    let lines = complaints(log).into_iter();
+    lines.filter(|line| !excused(line)).collect()
 }
 
 /// An error if the garbage collector does not follow one of `resources` (`group/plural`, or the
@@ -71,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_and_warnings_count_and_its_own_do_not() {
+    fn errors_and_warnings_count_unless_excused() {
         let log = "I1115 14:54:24 all is well\n\
                    E1115 14:54:24 options.go:205] The manifest file is empty, ignoring.\n\
                    W1115 14:54:25 watch ended\nE1115 14:54:26 failed to list\nEverything else\n";
@@ -81,6 +102,16 @@ mod tests {
                 "W1115 14:54:25 watch ended",
                 "E1115 14:54:26 failed to list"
             ]
+        );
+    }
+
+    #[test]
+    fn more_is_excused_while_objects_go() {
+        let log = "E1115 14:54:26 pods \"a\" not found\nE1115 14:54:26 failed to list\n";
+        assert_eq!(complaints(log).len(), 2);
+        assert_eq!(
+            complaints_in_commotion(log),
+            ["E1115 14:54:26 failed to list"]
         );
     }
 

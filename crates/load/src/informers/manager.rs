@@ -79,6 +79,8 @@ fn flags(identity: Identity) -> impl Iterator<Item = &'static str> {
     [
         "--bind-address=127.0.0.1",
         "--leader-elect=false",
+        // Who may ask it for its metrics is kept for servers behind ours, and there are none.
+        "--authentication-skip-lookup=true",
         // Quotas of extended resources count devices, which are no kind of ours.
         "--feature-gates=DRAExtendedResource=false",
         // Says which kinds the garbage collector follows.

@@ -131,7 +131,7 @@ const OUTCOMES: [Outcome; 18] = [
 pub(super) async fn is_done(api: &Api, tell: &impl Fn(String)) -> Result<()> {
     for (what, collection, holds) in OUTCOMES {
         api.until(what, collection, holds).await?;
-        tell(format!("{what}"));
+        tell(what.to_owned());
     }
     Ok(())
 }
