@@ -26,7 +26,12 @@ pub struct Difference {
 pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
     let mut out = Vec::new();
     if reference.code != pocket.code {
-        let rule = format!("{} not {}: {}", reference.code, pocket.code, refusal(reference, pocket));
+        let rule = format!(
+            "{} not {}: {}",
+            reference.code,
+            pocket.code,
+            refusal(reference, pocket)
+        );
         out.push(Difference {
             field: "code".into(),
             rule,
@@ -36,7 +41,11 @@ pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
         return out;
     }
     if reference.content_type != pocket.content_type {
-        out.push(of("content-type", &reference.content_type.clone().into(), &pocket.content_type.clone().into()));
+        out.push(of(
+            "content-type",
+            &reference.content_type.clone().into(),
+            &pocket.content_type.clone().into(),
+        ));
     }
     if reference.warnings != pocket.warnings {
         let rule = listed(&reference.warnings, &pocket.warnings);
@@ -57,13 +66,20 @@ pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
 
 /// What the one that refused says.
 fn refusal(reference: &Answer, pocket: &Answer) -> String {
-    let (who, answer) = if reference.code >= 400 { ("", reference) } else { ("only pocket: ", pocket) };
+    let (who, answer) = if reference.code >= 400 {
+        ("", reference)
+    } else {
+        ("only pocket: ", pocket)
+    };
     let causes = answer.body["details"]["causes"].as_array();
     let first = causes.and_then(|causes| causes.first());
     let text = match first {
         Some(cause) if answer.code == 422 => {
             let field = general_path(cause["field"].as_str().unwrap_or_default());
-            format!("{field}: {}", general(cause["message"].as_str().unwrap_or_default()))
+            format!(
+                "{field}: {}",
+                general(cause["message"].as_str().unwrap_or_default())
+            )
         }
         _ => general(answer.body["message"].as_str().unwrap_or_default()),
     };
@@ -75,7 +91,12 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
         let all = status["details"]["causes"].as_array().into_iter().flatten();
         all.map(|cause| {
             let text = |field: &str| cause[field].as_str().unwrap_or_default().to_owned();
-            format!("{}|{}: {}", text("reason"), general_path(&text("field")), general(&text("message")))
+            format!(
+                "{}|{}: {}",
+                text("reason"),
+                general_path(&text("field")),
+                general(&text("message"))
+            )
         })
         .collect()
     };
@@ -108,7 +129,12 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
 
 /// What one list has and the other lacks, or that their order differs.
 fn listed(reference: &[String], pocket: &[String]) -> String {
-    let lacks = |these: &[String], from: &[String]| these.iter().find(|item| !from.contains(item)).map(|item| general(item));
+    let lacks = |these: &[String], from: &[String]| {
+        these
+            .iter()
+            .find(|item| !from.contains(item))
+            .map(|item| general(item))
+    };
     match (lacks(reference, pocket), lacks(pocket, reference)) {
         (Some(missing), Some(extra)) => format!("missing {missing}; extra {extra}"),
         (Some(missing), None) => format!("missing {missing}"),
@@ -146,28 +172,58 @@ pub fn values(path: &str, reference: &Value, pocket: &Value, out: &mut Vec<Diffe
         }
         (Value::Array(theirs), Value::Array(ours)) => {
             let path = format!("{path}[]");
-            let lacks = |these: &[Value], from: &[Value]| these.iter().find(|item| !from.contains(item)).cloned();
+            let lacks = |these: &[Value], from: &[Value]| {
+                these.iter().find(|item| !from.contains(item)).cloned()
+            };
             let (missing, extra) = (lacks(theirs, ours), lacks(ours, theirs));
-            out.push(of(&path, &missing.unwrap_or_default(), &extra.unwrap_or_default()));
+            out.push(of(
+                &path,
+                &missing.unwrap_or_default(),
+                &extra.unwrap_or_default(),
+            ));
         }
         _ => out.push(of(path, reference, pocket)),
     }
 }
 
 fn join(path: &str, key: &str) -> String {
-    let maps = ["labels", "annotations", "data", "stringData", "binaryData", "matchLabels", "nodeSelector", "limits", "requests", "selector", "options"];
+    let maps = [
+        "labels",
+        "annotations",
+        "data",
+        "stringData",
+        "binaryData",
+        "matchLabels",
+        "nodeSelector",
+        "limits",
+        "requests",
+        "selector",
+        "options",
+    ];
     if maps.iter().any(|map| path.ends_with(map)) {
         return format!("{path}.*");
     }
     if key.contains(':') {
         // Managed fields name what they own.
-        return if path.contains("fieldsV1") { format!("{}{}", path, short(key)) } else { format!("{path}.*") };
+        return if path.contains("fieldsV1") {
+            format!("{}{}", path, short(key))
+        } else {
+            format!("{path}.*")
+        };
     }
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
 }
 
 fn short(key: &str) -> String {
-    if let Some(field) = key.strip_prefix("f:") { format!(".{field}") } else { format!("[{}]", &key[..1]) }
+    if let Some(field) = key.strip_prefix("f:") {
+        format!(".{field}")
+    } else {
+        format!("[{}]", &key[..1])
+    }
 }
 
 fn of(field: &str, reference: &Value, pocket: &Value) -> Difference {
@@ -176,7 +232,12 @@ fn of(field: &str, reference: &Value, pocket: &Value) -> Difference {
         (value, Value::Null) => format!("missing {}", brief(value)),
         (theirs, ours) => format!("{} not {}", brief(theirs), brief(ours)),
     };
-    Difference { field: field.into(), rule, reference: reference.clone(), pocket: pocket.clone() }
+    Difference {
+        field: field.into(),
+        rule,
+        reference: reference.clone(),
+        pocket: pocket.clone(),
+    }
 }
 
 fn brief(value: &Value) -> String {
@@ -192,7 +253,8 @@ fn brief(value: &Value) -> String {
 
 static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*""#).ok());
 static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[0-9]+").ok());
-static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b[a-z]{3,4}-N-N(-<generated>)?").ok());
+static NAME: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b[a-z]{3,4}-N-N(-<generated>)?").ok());
 
 /// A message without the values in it.
 pub fn general(text: &str) -> String {
@@ -208,7 +270,9 @@ pub fn general(text: &str) -> String {
 static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\[[^\]]*\]").ok());
 
 fn general_path(path: &str) -> String {
-    let text = PLACE.as_ref().map_or(path.into(), |place| place.replace_all(path, "[]"));
+    let text = PLACE
+        .as_ref()
+        .map_or(path.into(), |place| place.replace_all(path, "[]"));
     text.into_owned()
 }
 

@@ -52,7 +52,8 @@ impl Labels {
 
     /// Notes the name that the server made up.
     pub fn generated(&mut self, name: &str, prefix: &str) {
-        self.generated.push((name.to_owned(), format!("{prefix}<generated>")));
+        self.generated
+            .push((name.to_owned(), format!("{prefix}<generated>")));
     }
 
     fn label(&mut self, what: &'static str, value: &str) -> String {
@@ -112,7 +113,11 @@ impl Labels {
         };
         let masked = |name: &str| matches!(name, "resourceVersion" | "continue");
         let fields = fields.iter().map(|(name, item)| {
-            let shown = if masked(name) { "<set>".into() } else { item.clone() };
+            let shown = if masked(name) {
+                "<set>".into()
+            } else {
+                item.clone()
+            };
             (name.clone(), shown)
         });
         Value::Object(fields.collect())
@@ -139,7 +144,10 @@ impl Labels {
         let mut text = text.to_owned();
         if text.len() >= 20 {
             if let Some(uuid) = UUID.as_ref() {
-                let found: Vec<_> = uuid.find_iter(&text).map(|m| m.as_str().to_owned()).collect();
+                let found: Vec<_> = uuid
+                    .find_iter(&text)
+                    .map(|m| m.as_str().to_owned())
+                    .collect();
                 for uid in found {
                     let label = self.label("uid", &uid);
                     text = text.replace(&uid, &label);
@@ -148,7 +156,11 @@ impl Labels {
             if let Some(time) = TIME.as_ref() {
                 let near = |found: &regex::Captures<'_>| {
                     let micros = found.get(1).map_or("", |_| ".fraction");
-                    if found[0].starts_with("2026") { format!("<time{micros}>") } else { found[0].to_owned() }
+                    if found[0].starts_with("2026") {
+                        format!("<time{micros}>")
+                    } else {
+                        found[0].to_owned()
+                    }
                 };
                 text = time.replace_all(&text, near).into_owned();
             }
@@ -167,7 +179,10 @@ impl Labels {
 
 /// Objects that differ in kind between control planes and that no call asked for.
 fn is_the_control_planes(fields: &serde_json::Map<String, Value>) -> bool {
-    let Some(name) = fields.get("metadata").and_then(|metadata| metadata["name"].as_str()) else {
+    let Some(name) = fields
+        .get("metadata")
+        .and_then(|metadata| metadata["name"].as_str())
+    else {
         return false;
     };
     name == "kube-root-ca.crt" && fields.contains_key("data")

@@ -66,7 +66,11 @@ impl Side {
             None => self.client.connect().await?,
         };
         let response = connection.exchange(request, body).await?;
-        if response.headers().get(header::CONNECTION).is_none_or(|c| c != "close") {
+        if response
+            .headers()
+            .get(header::CONNECTION)
+            .is_none_or(|c| c != "close")
+        {
             self.connection = Some(connection);
         }
         Ok(read(response))

@@ -25,7 +25,7 @@ pub(crate) use grant::{check_name, check_uid};
 pub use key::{KeyError, SigningKey};
 pub use refused::Refused;
 pub use tokens::{TableError, Tokens};
-pub use user::User;
+pub use user::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User};
 
 /// A user that a token was found to belong to, and for which of the audiences asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

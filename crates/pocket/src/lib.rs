@@ -12,6 +12,7 @@
 //! - [`schema`]: the shape of built-in and custom objects;
 //! - `store`: the revisioned store, in memory or durable;
 //! - [`identity`]: who somebody is, by certificate, by token, or as nobody in particular;
+//! - [`access`]: who may do what: roles, bindings and the decision;
 //! - [`patch`]: JSON, merge and strategic patches, server-side apply and managed fields;
 //! - `crd`: custom resource definitions, their schemas and rules;
 //! - `kinds`: the table of built-in kinds, with their defaults and rules;
@@ -22,6 +23,7 @@
 //! - `housekeeping`: garbage collection, namespaces that end, objects that expire;
 //! - `wire`: HTTP, content negotiation, protobuf, TLS.
 
+pub mod access;
 pub mod crd;
 pub mod digest;
 pub mod discovery;

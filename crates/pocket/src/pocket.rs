@@ -3,6 +3,7 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use crate::{
+    access::Access,
     environment::Environment,
     housekeeping::Housekeeper,
     identity::{Accounts, ISSUER, SigningKey},
@@ -109,8 +110,11 @@ impl Pocket {
         // With the commit and not after the request: whoever asked may be gone by then.
         let follower = move |change, definition: &Object| served.follow(change, definition);
         store.follow(DEFINITIONS, Box::new(follower));
+        let access = Access::default();
+        access.follow(&store);
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
             .with_runtime(options.runtime)
+            .with_access(access)
             .with_root_ca(options.root_ca.map(Into::into))
             .with_accounts(Accounts::new(options.issuer, options.signing_key));
         machine

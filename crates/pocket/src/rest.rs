@@ -8,6 +8,8 @@ mod apply;
 mod booking;
 mod create;
 mod delete;
+mod escalation;
+mod first;
 mod holder;
 mod incoming;
 mod list;
@@ -28,6 +30,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use parking_lot::Mutex;
 
 use crate::{
+    access::Access,
     environment::Environment,
     identity::{Accounts, Authenticate, ISSUER},
     kinds::Settings,
@@ -52,6 +55,8 @@ pub struct Machine {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) runtime: Option<Arc<dyn crate::runtime::PodRuntime>>,
+    /// Who may do what.
+    pub(crate) access: Access,
     /// The certificate authority, in PEM, that every namespace is told of.
     root_ca: Option<Arc<str>>,
     /// One writer at a time for resources that hand something out.
@@ -76,6 +81,7 @@ impl Machine {
             registry,
             settings: Arc::new(settings),
             runtime: None,
+            access: Access::default(),
             root_ca: None,
             turns: Arc::default(),
             accounts: Arc::new(Accounts::new(ISSUER.into(), None)),
@@ -87,6 +93,12 @@ impl Machine {
     #[must_use]
     pub fn with_runtime(self, runtime: Option<Arc<dyn crate::runtime::PodRuntime>>) -> Self {
         Self { runtime, ..self }
+    }
+
+    /// The same machine, deciding by these roles and bindings.
+    #[must_use]
+    pub fn with_access(self, access: Access) -> Self {
+        Self { access, ..self }
     }
 
     /// The same machine, telling every namespace of a certificate authority.

@@ -3,10 +3,12 @@
 //! May use every other room; no other room uses it.
 
 mod authenticate;
+mod authorize;
 mod body;
 pub mod decode;
 mod documents;
 mod exec;
+mod impersonate;
 mod metrics;
 mod negotiate;
 mod openid;

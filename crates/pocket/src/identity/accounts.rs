@@ -127,8 +127,7 @@ impl Accounts {
             return Ok(claims.clone());
         }
         let parts = Parts::of(token).ok_or(Refused::Unknown)?;
-        let claims: Claims =
-            serde_json::from_slice(&parts.claims).map_err(|_| Refused::Unknown)?;
+        let claims: Claims = serde_json::from_slice(&parts.claims).map_err(|_| Refused::Unknown)?;
         if claims.iss != self.issuer() {
             return Err(Refused::Unknown);
         }
@@ -179,11 +178,7 @@ fn check_time(claims: &Claims, now: i64) -> Result<(), Refused> {
     Ok(())
 }
 
-fn check_account(
-    account: &Account,
-    now: Timestamp,
-    records: &dyn Records,
-) -> Result<(), Refused> {
+fn check_account(account: &Account, now: Timestamp, records: &dyn Records) -> Result<(), Refused> {
     let namespace = account.namespace.as_str();
     let place = |name: &str| format!("{namespace}/{name}");
     let own = &account.serviceaccount;

@@ -54,10 +54,8 @@ impl SigningKey {
     /// The key in a file: PKCS #8 in PEM.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let key = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes())?;
-        let pair = EcdsaKeyPair::from_pkcs8(
-            &ECDSA_P256_SHA256_FIXED_SIGNING,
-            key.secret_pkcs8_der(),
-        )?;
+        let pair =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.secret_pkcs8_der())?;
         Self::new(pair)
     }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 /// The name of whoever shows nothing.
-const ANONYMOUS: &str = "system:anonymous";
+pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of whoever shows nothing.
-const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group of everybody else.
-const AUTHENTICATED: &str = "system:authenticated";
-/// The group that may do everything.
-const MASTERS: &str = "system:masters";
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// The group whose members may do everything, whatever roles say.
+pub const MASTERS: &str = "system:masters";
 
 /// Who asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +36,15 @@ impl User {
         }
     }
 
+    /// The server itself, which may do everything.
+    pub(crate) fn server() -> Self {
+        Self {
+            name: "system:apiserver".into(),
+            groups: vec![MASTERS.into()],
+            ..Self::default()
+        }
+    }
+
     /// The same user as a member of the group of all who showed who they are.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
@@ -48,16 +57,6 @@ impl User {
     /// Whether the user is in a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
-    }
-
-    /// Whether the user showed who they are.
-    pub fn is_authenticated(&self) -> bool {
-        self.is_in(AUTHENTICATED)
-    }
-
-    /// Whether the user may do everything.
-    pub fn is_master(&self) -> bool {
-        self.is_in(MASTERS)
     }
 
     /// The user as reviews show it; what is empty is left out.

@@ -3,6 +3,7 @@
 //! A pod is what a template becomes when it runs, so it gets more than the template had: a place
 //! for its account's token, tolerations of a node's silence, a priority and a service class.
 
+mod account;
 mod admission;
 mod qos;
 mod subresources;
@@ -11,6 +12,7 @@ mod update;
 
 use serde_json::{Map, Value, json};
 
+pub use account::use_account;
 pub use subresources::{validate_ephemeral_containers, validate_resize};
 
 use super::{
@@ -90,7 +92,7 @@ fn open_on_host(container: &mut Value) {
     }
 }
 
-fn prepare_create(pod: &mut Value, moment: &Moment) {
+fn prepare_create(pod: &mut Value, _: &Moment) {
     let class = qos::class(&pod["spec"]);
     set(
         pod,
@@ -100,10 +102,6 @@ fn prepare_create(pod: &mut Value, moment: &Moment) {
     let Some(spec) = filled(pod, "spec") else {
         return;
     };
-    fill(spec, "serviceAccountName", "default");
-    let account = spec["serviceAccountName"].clone();
-    set(spec, "serviceAccount", account);
-    token_volume::add(spec, moment.seed);
     tolerate_silence(spec);
     if text(spec, "priorityClassName").is_empty() {
         fill(spec, "priority", 0);

@@ -4,6 +4,8 @@
 //! fields were booked, so that what admission adds is nobody's, and before validation;
 //! [`Machine::confirm`] runs last before the store and changes nothing.
 
+mod service_account;
+
 use serde_json::Value;
 
 use super::{Machine, Request, Served, update::Part};
@@ -24,13 +26,13 @@ pub(crate) struct Change<'a> {
 
 impl Machine {
     /// Lets admission change the object or refuse it.
-    #[expect(clippy::unused_async, reason = "webhooks answer over the network")]
     pub(super) async fn mutate(
         &self,
-        _change: Change<'_>,
-        _new: &mut Value,
+        change: Change<'_>,
+        new: &mut Value,
         _warnings: &mut Vec<String>,
     ) -> Result<()> {
+        self.give_account(change, new).await?;
         Ok(())
     }
 

@@ -72,6 +72,7 @@ impl Machine {
         };
         // What the server adds from here on is nobody's.
         self.mutate(change, &mut value, warnings).await?;
+        self.check_grant(change, &value)?;
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));
@@ -79,6 +80,7 @@ impl Machine {
         self.admit(served, &mut value, None).await?;
         self.accept(served, &mut value);
         served.fit(&mut value);
+        self.check_may_create(request)?;
         self.confirm(change, &value, warnings).await?;
         if request.dry_run()? {
             return self.pretend_create(request, served, &value).await;

@@ -2,6 +2,7 @@
 
 use super::{Payload, Presentation};
 use crate::{
+    access::{Attributes, What},
     identity::User,
     status::{ApiError, Problems, Result},
 };
@@ -98,6 +99,29 @@ pub struct Request {
 }
 
 impl Request {
+    /// What the request asks for, as roles see it, with another verb perhaps.
+    pub(crate) fn attributes<'a>(&'a self, verb: &'a str) -> Attributes<'a> {
+        let target = &self.target;
+        // A namespace is asked about in itself, so that a role inside of it can grant it.
+        let itself = target.group.is_empty() && target.plural == "namespaces";
+        let namespace = if itself {
+            &target.name
+        } else {
+            &target.namespace
+        };
+        Attributes {
+            who: self.user.who(),
+            verb,
+            what: What::Resource {
+                group: &target.group,
+                resource: &target.plural,
+                subresource: target.subresource.as_deref().unwrap_or_default(),
+                name: &target.name,
+                namespace,
+            },
+        }
+    }
+
     /// The last value of a query parameter, if present and not empty.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().rev().find(|(key, _)| key == name);

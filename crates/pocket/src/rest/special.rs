@@ -1,5 +1,6 @@
 //! Subresources: status and scale of any kind, and those that single kinds have.
 
+mod access;
 mod identity;
 mod pods;
 mod reviews;

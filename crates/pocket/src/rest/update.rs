@@ -165,6 +165,7 @@ impl Machine {
             old: Some(&old),
         };
         self.mutate(change, &mut new, warnings).await?;
+        self.check_grant(change, &new)?;
         prepare(served, part, &mut new, &old);
         check_change(served, part, name, &new, &old)?;
         if part == Part::Main {

@@ -1,8 +1,7 @@
-//! What a new pod needs to know of other objects: its account and its priority class.
+//! What a new pod needs to know of other objects: its priority class.
 
 use serde_json::Value;
 
-use super::token_volume;
 use crate::{
     kinds::{
         Cluster,
@@ -26,7 +25,6 @@ pub(super) fn admit(
         return Ok(());
     }
     refuse_ephemeral(pod)?;
-    use_account(pod, cluster)?;
     use_priority(pod, cluster)
 }
 
@@ -45,29 +43,6 @@ fn name_of(pod: &Value) -> &str {
 
 fn forbidden(pod: &Value, why: &str) -> ApiError {
     ApiError::forbidden("", "pods", name_of(pod), why)
-}
-
-fn use_account(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
-    let namespace = text(&pod["metadata"], "namespace");
-    let name = text(&pod["spec"], "serviceAccountName");
-    let Some(account) = cluster.get("", "serviceaccounts", namespace, name) else {
-        let why = format!(
-            "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
-        );
-        return Err(forbidden(pod, &why));
-    };
-    let Some(spec) = filled(pod, "spec") else {
-        return Ok(());
-    };
-    let declined = account["automountServiceAccountToken"] == false;
-    if declined && !flag(spec, "automountServiceAccountToken") {
-        token_volume::remove(spec);
-    }
-    let secrets = list(&account, "imagePullSecrets");
-    if !secrets.is_empty() && list(spec, "imagePullSecrets").is_empty() {
-        set(spec, "imagePullSecrets", secrets);
-    }
-    Ok(())
 }
 
 /// What a priority class says about its pods.

@@ -78,7 +78,8 @@ impl Machine {
         let mut asked = shape(request, &served, payload, Origin::Body, &mut warnings)?;
         request.dry_run()?;
         let spec = spec_of(&mut asked);
-        spec.entry("expirationSeconds").or_insert(json!(Grant::USUAL));
+        spec.entry("expirationSeconds")
+            .or_insert(json!(Grant::USUAL));
         self.book(request, &served, Part::Other("token"), None, &mut asked)?;
         self.check_namespace(request, accounts).await?;
         let account = self.read(request, accounts).await?;

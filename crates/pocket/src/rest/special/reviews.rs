@@ -46,6 +46,9 @@ impl Machine {
         match &*served.resource.plural {
             "selfsubjectreviews" => self.review_self(request, review).await,
             "tokenreviews" => self.review_token(request, review).await,
+            "selfsubjectaccessreviews" => Ok(self.review_own_access(request, review)),
+            "selfsubjectrulesreviews" => self.review_rules(request, &review),
+            "subjectaccessreviews" | "localsubjectaccessreviews" => Ok(self.review_access(review)),
             _ => Err(missing()),
         }
     }

@@ -156,10 +156,6 @@ fn what_is_only_stored_says_so() {
             "horizontalpodautoscalers"
                 | "ingresses"
                 | "networkpolicies"
-                | "roles"
-                | "clusterroles"
-                | "rolebindings"
-                | "clusterrolebindings"
                 | "validatingwebhookconfigurations"
                 | "mutatingwebhookconfigurations"
         );
