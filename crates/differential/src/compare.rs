@@ -39,7 +39,8 @@ pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
         out.push(of("content-type", &reference.content_type.clone().into(), &pocket.content_type.clone().into()));
     }
     if reference.warnings != pocket.warnings {
-        let rule = listed(&reference.warnings, &pocket.warnings);
+        let plain = |warnings: &[String]| warnings.iter().map(|text| text.trim_start_matches("299 - ").trim_matches('"').replace("\\\"", "\"")).collect::<Vec<_>>();
+        let rule = listed(&plain(&reference.warnings), &plain(&pocket.warnings));
         out.push(Difference {
             field: "warnings".into(),
             rule,
@@ -156,7 +157,8 @@ pub fn values(path: &str, reference: &Value, pocket: &Value, out: &mut Vec<Diffe
 
 fn join(path: &str, key: &str) -> String {
     let maps = ["labels", "annotations", "data", "stringData", "binaryData", "matchLabels", "nodeSelector", "limits", "requests", "selector", "options"];
-    if maps.iter().any(|map| path.ends_with(map)) {
+    let last = path.rsplit('.').next().unwrap_or_default();
+    if maps.contains(&last) {
         return format!("{path}.*");
     }
     if key.contains(':') {
