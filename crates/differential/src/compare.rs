@@ -40,13 +40,8 @@ pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
     }
     if reference.warnings != pocket.warnings {
         let plain = |warnings: &[String]| warnings.iter().map(|text| text.trim_start_matches("299 - ").trim_matches('"').replace("\\\"", "\"")).collect::<Vec<_>>();
-        let rule = listed(&plain(&reference.warnings), &plain(&pocket.warnings));
-        out.push(Difference {
-            field: "warnings".into(),
-            rule,
-            reference: reference.warnings.clone().into(),
-            pocket: pocket.warnings.clone().into(),
-        });
+        let (theirs, ours) = (plain(&reference.warnings), plain(&pocket.warnings));
+        lists("warnings", &theirs, &ours, &(reference.warnings.clone().into(), pocket.warnings.clone().into()), &mut out);
     }
     if reference.body["kind"] == "Status" && reference.code >= 400 {
         refusals(&reference.body, &pocket.body, &mut out);
@@ -83,12 +78,7 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
     let before = out.len();
     let (theirs, ours) = (causes(reference), causes(pocket));
     if theirs != ours {
-        out.push(Difference {
-            field: "causes".into(),
-            rule: listed(&theirs, &ours),
-            reference: reference["message"].clone(),
-            pocket: pocket["message"].clone(),
-        });
+        lists("causes", &theirs, &ours, &(reference["message"].clone(), pocket["message"].clone()), out);
         return;
     }
     for field in ["reason", "message"] {
@@ -107,16 +97,23 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
     }
 }
 
-/// What one list has and the other lacks, or that their order differs.
-fn listed(reference: &[String], pocket: &[String]) -> String {
-    let lacks = |these: &[String], from: &[String]| these.iter().find(|item| !from.contains(item)).map(|item| general(item));
-    match (lacks(reference, pocket), lacks(pocket, reference)) {
-        (Some(missing), Some(extra)) => format!("missing {missing}; extra {extra}"),
-        (Some(missing), None) => format!("missing {missing}"),
-        (None, Some(extra)) => format!("extra {extra}"),
-        (None, None) if reference.len() == pocket.len() => "order".into(),
-        (None, None) => format!("{} not {} times", reference.len(), pocket.len()),
+/// What one list has and the other lacks, one by one, or that their order differs.
+fn lists(field: &str, reference: &[String], pocket: &[String], whole: &(Value, Value), out: &mut Vec<Difference>) {
+    let mut rules = Vec::new();
+    for (word, these, those) in [("missing", reference, pocket), ("extra", pocket, reference)] {
+        let lacking = these.iter().filter(|item| !those.contains(item));
+        rules.extend(lacking.map(|item| format!("{word} {}", general(item))));
     }
+    rules.dedup();
+    if rules.is_empty() {
+        rules.push(if reference.len() == pocket.len() { "order".into() } else { "number".into() });
+    }
+    out.extend(rules.into_iter().map(|rule| Difference {
+        field: field.into(),
+        rule,
+        reference: whole.0.clone(),
+        pocket: whole.1.clone(),
+    }));
 }
 
 /// At most so many differences of one answer are told.

@@ -43,6 +43,9 @@ struct Cli {
     /// A file for everything that was found, as JSON
     #[arg(long, value_name = "FILE")]
     details: Option<PathBuf>,
+    /// Put into names, so that a reference can be used again
+    #[arg(long, default_value = "")]
+    tag: String,
     /// How many differences to print
     #[arg(long, default_value_t = 60)]
     show: usize,
@@ -75,6 +78,7 @@ async fn go(cli: &Cli) -> Result<bool> {
     let world = Arc::new(World { types, kinds });
     let entries = allow::entries()?;
     let mut run = Run::begin(world.clone(), reference, server.client()?, entries.clone()).await?;
+    run.tag = cli.tag.clone();
     let mut broken = None;
     for seed in cli.seed..cli.seed + cli.seeds {
         if let Err(error) = run.seed(seed, cli.requests).await {

@@ -52,6 +52,8 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// `metadata.continue`: the 410 of an expired continue token offers a fresh one.
     pub continue_token: Option<String>,
+    /// Texts for `Warning` headers: what was noticed before it was refused.
+    pub warnings: Vec<String>,
 }
 
 /// The short form of the result of anything that may be refused.
@@ -69,7 +71,20 @@ impl ApiError {
             causes: Vec::new(),
             retry_after: None,
             continue_token: None,
+            warnings: Vec::new(),
         }
+    }
+
+    /// 500 without a reason: a failure that the API has no word for.
+    pub fn failure(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
+    /// The same refusal with what was noticed before it.
+    #[must_use]
+    pub fn warned(mut self, warnings: &[String]) -> Self {
+        self.warnings.extend_from_slice(warnings);
+        self
     }
 
     /// The same refusal, about `group`/`kind` `name`.
@@ -176,9 +191,11 @@ impl ApiError {
             "metadata": metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if let Some(details) = self.details() {
             status["details"] = details;
         }

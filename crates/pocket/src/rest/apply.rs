@@ -10,12 +10,11 @@ use super::{
     create::Booking,
     incoming::{check_kind, check_place},
     metadata,
-    request::option_error,
     update::{Part, Proposal},
 };
 use crate::{
     patch::apply,
-    status::{ApiError, Problems, Result},
+    status::{ApiError, Result},
     store::Object,
 };
 
@@ -37,7 +36,8 @@ impl Machine {
             let change = |old: &Value| self.apply_over(request, served, part, old, &config);
             let object = self
                 .modify(request, served, part, &mut warnings, change)
-                .await?;
+                .await
+                .map_err(|error| error.warned(&warnings))?;
             (StatusCode::OK, object)
         };
         let reply = self.reply(request, served, status, &object)?;
@@ -110,11 +110,6 @@ impl Machine {
 /// The configuration, which must say what it is and claim no managed fields. Its fields are as
 /// they were sent: what they claim is read from them, and unknown ones are refused with their path.
 fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>) -> Result<Value> {
-    if request.parameter("fieldManager").is_none() {
-        let mut problems = Problems::new();
-        problems.required("fieldManager", "is required for apply patch");
-        return Err(option_error("patch", &problems));
-    }
     let payload = request.payload()?;
     let mut config = payload.value;
     for field in ["apiVersion", "kind"] {

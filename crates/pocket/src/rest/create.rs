@@ -39,7 +39,8 @@ impl Machine {
         let value = shape(request, served, payload, Origin::Body, &mut warnings)?;
         let object = self
             .insert(request, served, value, Booking::Whole, &mut warnings)
-            .await?;
+            .await
+            .map_err(|error| error.warned(&warnings))?;
         let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
         Ok(reply.with_warnings(warnings))
     }
@@ -55,6 +56,7 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
         served.check_not_ending()?;
+        let has_revision = metadata::text(&value, "resourceVersion").parse().unwrap_or(0_u64) > 0;
         self.stamp(served, request, &mut value)?;
         let generated = self.name(&mut value);
         served.check_alias(&mut value)?;
@@ -77,9 +79,15 @@ impl Machine {
         warnings.extend(served.warnings(&value, None));
         let _turn = self.turn(served).await;
         self.admit(served, &mut value, None).await?;
-        self.accept(served, &mut value);
+        if !request.dry_run()? {
+            self.accept(served, &mut value);
+        }
         served.fit(&mut value);
         self.confirm(change, &value, warnings).await?;
+        if has_revision {
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(ApiError::failure(why));
+        }
         if request.dry_run()? {
             return self.pretend_create(request, served, &value).await;
         }

@@ -97,13 +97,20 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
         .unwrap_or(&served.resource.kind);
     if kind != served.resource.kind {
         return Err(ApiError::bad_request(format!(
-            "{kind} in version \"{}\" cannot be handled as a {}: the kind in the data does not match the resource",
-            served.version, served.resource.kind
+            "{kind} in version \"{}\" cannot be handled as a {}: {}",
+            served.version, served.resource.kind, unregistered(kind, &served.api_version)
         )));
     }
     object.insert("apiVersion".into(), json!(served.api_version));
     object.insert("kind".into(), json!(served.resource.kind));
     Ok(())
+}
+
+/// What is said of a kind that nobody has heard of.
+fn unregistered(kind: &str, api_version: &str) -> String {
+    format!(
+        "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+    )
 }
 
 /// Namespace and name of the body must agree with the URL.

@@ -46,6 +46,8 @@ pub(crate) struct Listed {
     pub(crate) objects: Vec<Arc<Object>>,
     pub(crate) next: Option<String>,
     pub(crate) remaining: Option<usize>,
+    /// Lists of custom objects have a token even when it is empty.
+    pub(crate) always_continues: bool,
 }
 
 impl Machine {
@@ -153,6 +155,8 @@ impl Listed {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if let Some(token) = &self.next {
             metadata["continue"] = json!(token);
+        } else if self.always_continues {
+            metadata["continue"] = json!("");
         }
         if let Some(remaining) = self.remaining {
             metadata["remainingItemCount"] = json!(remaining);
@@ -210,6 +214,7 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
         objects,
         remaining: (next.is_some() && selection.is_everything()).then_some(remaining),
         next,
+        always_continues: served.is_custom(),
     }
 }
 

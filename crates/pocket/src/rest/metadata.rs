@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Machine, Request, Served};
-use crate::status::{ApiError, Result};
+use crate::status::Result;
 
 /// Characters of generated name suffixes: no vowels, so that no words appear.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -56,18 +56,14 @@ impl Machine {
         request: &Request,
         value: &mut Value,
     ) -> Result<()> {
-        if !text(value, "resourceVersion").is_empty() && text(value, "resourceVersion") != "0" {
-            return Err(ApiError::new(
-                http::StatusCode::INTERNAL_SERVER_ERROR,
-                "InternalError",
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
         let generation = served.traits().generation;
         let namespace = &request.target.namespace;
         let metadata = of(value);
         for field in KEPT.iter().chain(&["selfLink"]) {
-            metadata.remove(*field);
+            // Kinds that count nothing keep what they are told.
+            if *field != "generation" || generation {
+                metadata.remove(*field);
+            }
         }
         metadata.insert("uid".into(), json!(self.environment.uuid()));
         metadata.insert(

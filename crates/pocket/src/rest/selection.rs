@@ -107,6 +107,7 @@ impl Machine {
             objects,
             next: None,
             remaining: None,
+            always_continues: served.is_custom(),
         })
     }
 }

@@ -77,7 +77,8 @@ impl Machine {
         {
             let object = self
                 .insert(request, served, value, Booking::Whole, &mut warnings)
-                .await?;
+                .await
+                .map_err(|error| error.warned(&warnings))?;
             let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
             return Ok(reply.with_warnings(warnings));
         }
@@ -97,7 +98,8 @@ impl Machine {
         };
         let object = self
             .modify(request, served, part, &mut warnings, change)
-            .await?;
+            .await
+            .map_err(|error| error.warned(&warnings))?;
         let reply = self.reply(request, served, StatusCode::OK, &object)?;
         Ok(reply.with_warnings(warnings))
     }
@@ -247,20 +249,9 @@ fn check_preconditions(
     }
     let revision = match &new["metadata"]["resourceVersion"] {
         Value::String(text) if text.is_empty() || text == "0" => return Ok(()),
-        Value::String(text) => text.parse::<u64>().map_err(|_| {
-            let mut problems = Problems::new();
-            problems.invalid(
-                "metadata.resourceVersion",
-                text.as_str(),
-                "must be a decimal number",
-            );
-            ApiError::invalid(
-                &served.resource.group,
-                &served.resource.kind,
-                name,
-                &problems,
-            )
-        })?,
+        Value::String(text) => text
+            .parse::<u64>()
+            .map_err(|_| ApiError::failure(super::request::not_a_number("ParseUint", text)))?,
         _ => return Ok(()),
     };
     if revision == live.revision() {

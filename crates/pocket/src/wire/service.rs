@@ -238,24 +238,25 @@ impl Service {
             Verb::Get | Verb::List | Verb::Watch => Bytes::new(),
             _ => body::read(incoming, &*self.machine.environment.clock).await?,
         };
-        let body = payload(verb, &content_type, &bytes, &served, &target)?;
         let user_agent = parts
             .headers
             .get(USER_AGENT)
             .and_then(|value| value.to_str().ok());
-        let reply = self
-            .machine
-            .handle(Request {
-                verb,
-                target,
-                query,
-                body,
-                content_type,
-                presentation,
-                user_agent: user_agent.unwrap_or_default().to_owned(),
-                user,
-            })
-            .await?;
+        let mut request = Request {
+            verb,
+            target,
+            query,
+            body: None,
+            content_type,
+            presentation,
+            user_agent: user_agent.unwrap_or_default().to_owned(),
+            user,
+        };
+        // What is asked for is read before what comes with it.
+        request.check_options()?;
+        let kind = &request.content_type;
+        request.body = payload(verb, kind, &bytes, &served, &request.target)?;
+        let reply = self.machine.handle(request).await?;
         Ok(self.respond(reply))
     }
 
@@ -326,7 +327,7 @@ fn payload(
         // What a patch may be written in is decided where patches are understood.
         patch if verb == Verb::Patch && patch.ends_with("+json") => decode::json(bytes)?,
         _ if verb == Verb::Patch => return Ok(None),
-        other => return Err(unsupported(other)),
+        _ => return Err(unsupported()),
     };
     Ok(Some(Payload {
         value: decoded.value,
@@ -334,12 +335,12 @@ fn payload(
     }))
 }
 
-fn unsupported(media_type: &str) -> ApiError {
+fn unsupported() -> ApiError {
     ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "UnsupportedMediaType",
         format!(
-            "the body of the request was in an unknown format ({media_type}) - accepted media types include: \
+            "the body of the request was in an unknown format - accepted media types include: \
              application/json, application/yaml, {}",
             protobuf::CONTENT_TYPE
         ),
@@ -411,6 +412,7 @@ fn refusal(error: &ApiError, yaml: bool) -> Response<Body> {
     *response.status_mut() = error.code;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    warnings::insert(&error.warnings, headers);
     if let Some(seconds) = error.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -39,7 +39,7 @@ pub(super) fn merge(
 fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
     for item in live.iter().chain(patch) {
         if item.is_array() {
-            return Err(unprocessable(name, "lists of lists are not supported"));
+            return Err(unprocessable());
         }
         if item.is_object() != maps {
             let (expected, found) = if maps {

@@ -131,9 +131,9 @@ impl DeleteOptions {
 
 fn dry_run(body: &Value) -> Result<bool> {
     let words = body["dryRun"].as_array().map_or(&[][..], Vec::as_slice);
-    if let Some(other) = words.iter().find(|word| *word != "All") {
+    if words.iter().any(|word| word != "All") {
         let mut problems = Problems::new();
-        problems.not_supported("dryRun", other.as_str().unwrap_or_default(), &["All"]);
+        problems.not_supported("dryRun", json!(words), &["All"]);
         return Err(option_error("delete", &problems));
     }
     Ok(!words.is_empty())
