@@ -44,7 +44,8 @@ pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
         lists("warnings", &theirs, &ours, &(reference.warnings.clone().into(), pocket.warnings.clone().into()), &mut out);
     }
     if reference.body["kind"] == "Status" && reference.code >= 400 {
-        refusals(&reference.body, &pocket.body, &mut out);
+        let (theirs, ours) = (without_object(reference.body.clone()), without_object(pocket.body.clone()));
+        refusals(&theirs, &ours, &mut out);
     } else {
         values("", &reference.body, &pocket.body, &mut out);
     }
@@ -192,6 +193,27 @@ fn brief(value: &Value) -> String {
 static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*""#).ok());
 static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[0-9]+").ok());
 static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b[a-z]{3,4}-N-N(-<generated>)?").ok());
+
+static PATCHED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"patch: Invalid value: "(?:[^"\\]|\\.)*": "#).ok()
+});
+
+/// The refusal of a patch without the whole object that it made, or the whole patch.
+fn without_object(mut status: Value) -> Value {
+    let shorten = |text: &str| match PATCHED.as_ref() {
+        Some(patched) => patched.replace(text, "patch: Invalid value: ").into_owned(),
+        None => text.to_owned(),
+    };
+    if let Some(text) = status["message"].as_str() {
+        status["message"] = shorten(text).into();
+    }
+    let causes = status.pointer_mut("/details/causes").and_then(Value::as_array_mut);
+    for cause in causes.into_iter().flatten().filter(|cause| cause["field"] == "patch") {
+        let whole = format!("patch: {}", cause["message"].as_str().unwrap_or_default());
+        cause["message"] = shorten(&whole).trim_start_matches("patch: ").into();
+    }
+    status
+}
 
 /// A message without the values in it.
 pub fn general(text: &str) -> String {

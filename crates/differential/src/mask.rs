@@ -10,13 +10,14 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 10] = [
+pub const MASKS: [&str; 11] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists: presence",
     "times of the last day: presence and format",
     "continue tokens: presence",
     "clusterIP and clusterIPs above 10.0.0.16, which servers draw: presence",
     "node ports from 30086, which servers draw: presence",
+    "the object that a refused patch made, which the refusal repeats",
     "descriptions of table columns, which are in our own words: presence",
     "the suffix of generated names: by its call",
     "order of managedFields entries, which follows times",
@@ -27,8 +28,6 @@ pub const MASKS: [&str; 10] = [
 #[derive(Debug, Default)]
 pub struct Labels {
     seen: HashMap<(&'static str, String), usize>,
-    /// Generated names and what they are called.
-    generated: Vec<(String, String)>,
     now: usize,
     /// Leaves compared and leaves masked, so far.
     pub compared: usize,
@@ -41,6 +40,10 @@ static UUID: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z").ok()
 });
+/// Prefixes are never used twice, so the rest of the name says nothing.
+static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\b([a-z]{3,4}-[0-9x]+-[0-9]+-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b").ok()
+});
 static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(resource ?version[^0-9]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
 });
@@ -49,11 +52,6 @@ impl Labels {
     /// Begins the answer to a call.
     pub fn begin(&mut self, call: usize) {
         self.now = call;
-    }
-
-    /// Notes the name that the server made up.
-    pub fn generated(&mut self, name: &str, prefix: &str) {
-        self.generated.push((name.to_owned(), format!("{prefix}<generated>")));
     }
 
     fn label(&mut self, what: &'static str, value: &str) -> String {
@@ -101,7 +99,7 @@ impl Labels {
             Value::String(text) => self.text(parent, key, text),
             Value::Number(number) if key == "nodePort" || key == "healthCheckNodePort" => {
                 match number.as_u64() {
-                    Some(30086..=32767) => self.hidden("port"),
+                    Some(30086..) => self.hidden("port"),
                     _ => value.clone(),
                 }
             }
@@ -161,10 +159,8 @@ impl Labels {
                 text = revisions.replace_all(&text, "${1}<revision>").into_owned();
             }
         }
-        for (name, label) in self.generated.iter().rev().take(40) {
-            if text.contains(name) {
-                text = text.replace(name, label);
-            }
+        if let Some(generated) = GENERATED.as_ref() {
+            text = generated.replace_all(&text, "${1}<generated>").into_owned();
         }
         text
     }
@@ -181,7 +177,7 @@ fn is_the_control_planes(fields: &serde_json::Map<String, Value>) -> bool {
 /// Addresses that servers hand out by themselves are above those that are asked for.
 fn is_drawn(address: &str) -> bool {
     let last = address.strip_prefix("10.0.0.").and_then(|last| last.parse::<u8>().ok());
-    last.is_some_and(|last| last > 16)
+    last.is_some_and(|last| last > 16 || last == 0)
 }
 
 fn entry_order(entry: &Value) -> String {

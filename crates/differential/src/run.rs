@@ -168,14 +168,8 @@ impl Run {
     pub async fn ask(&mut self, call: &Call) -> Result<Outcome> {
         let (reference, pocket) = self.both(call).await?;
         let number = self.number;
-        for (side, answer) in [(&mut self.reference, &reference), (&mut self.pocket, &pocket)] {
+        for side in [(&mut self.reference, &reference), (&mut self.pocket, &pocket)].map(|(side, _)| side) {
             side.labels.begin(number);
-            let metadata = &answer.body["metadata"];
-            if let (Some(prefix), Some(name)) = (metadata["generateName"].as_str(), metadata["name"].as_str()) {
-                if call.about.verb == "create" && name.starts_with(prefix) {
-                    side.labels.generated(name, prefix);
-                }
-            }
         }
         let masked = |side: &mut Side, answer: &Answer| Answer {
             body: side.labels.mask(&answer.body),

@@ -16,6 +16,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 const NOT_ENFORCED: &str = "rbac rules are stored but not enforced by this server: the one admin identity may do everything";
 
 const TRAITS: Traits = Traits {
+    checks_metadata_again: true,
     create_on_update: true,
     name: NameRule::PathSegment,
     status: false,
@@ -82,8 +83,7 @@ fn validate_rules(object: &Value, namespaced: bool, problems: &mut Problems) {
 
 fn validate_rule(rule: &Value, namespaced: bool, path: &Path<'_>, problems: &mut Problems) {
     if list(rule, "verbs").is_empty() {
-        // The schema reports missing verbs.
-        return;
+        problems.required(path.field("verbs"), "verbs must contain at least one value");
     }
     let some = |key| !list(rule, key).is_empty();
     if some("nonResourceURLs") {

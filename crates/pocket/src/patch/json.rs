@@ -39,9 +39,8 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
 
 fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
     let Value::Array(list) = &patch else {
-        return Err(ApiError::bad_request(
-            "error decoding patch: a JSON patch must be a list of operations",
-        ));
+        let found = if patch.is_object() { "object" } else { scalar(&patch) };
+        return Err(undecodable(found, "[]handlers.jsonPatchOp"));
     };
     if list.len() > MAX_OPERATIONS {
         return Err(too_large(&format!(
@@ -49,8 +48,26 @@ fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
             list.len()
         )));
     }
-    serde_json::from_value(patch)
-        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))
+    if let Some(item) = list.iter().find(|item| !item.is_object()) {
+        return Err(undecodable(scalar(item), "handlers.jsonPatchOp"));
+    }
+    serde_json::from_value(patch).map_err(|_| unprocessable())
+}
+
+fn undecodable(found: &str, ty: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {found} into Go value of type {ty}"
+    ))
+}
+
+fn scalar(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "array",
+        _ => "null",
+    }
 }
 
 /// The document between two operations.

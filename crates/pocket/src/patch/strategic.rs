@@ -35,9 +35,7 @@ type Fields = Map<String, Value>;
 pub fn apply(schema: Schema<'_>, live: Value, patch: Value) -> Result<Value> {
     refuse_deep(&patch)?;
     let Value::Object(patch) = patch else {
-        return Err(ApiError::bad_request(
-            "error decoding patch: a strategic merge patch must be a JSON object",
-        ));
+        return Err(ApiError::bad_request(super::merge::not_a_map(&patch)));
     };
     let Value::Object(mut live) = live else {
         return Err(ApiError::internal("the live object is not a JSON object"));

@@ -114,8 +114,11 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
     let mut config = payload.value;
     for field in ["apiVersion", "kind"] {
         if !config[field].is_string() {
+            let given = |field: &str| config[field].as_str().unwrap_or_default().to_owned();
+            let (version, kind) = (given("apiVersion"), given("kind"));
+            let (group, version) = version.rsplit_once('/').unwrap_or(("", &version));
             return Err(ApiError::bad_request(format!(
-                "an applied configuration must have {field} set"
+                "invalid object type: {group}/{version}, Kind={kind}"
             )));
         }
     }

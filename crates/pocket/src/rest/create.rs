@@ -58,7 +58,6 @@ impl Machine {
         served.check_not_ending()?;
         let has_revision = metadata::text(&value, "resourceVersion").parse().unwrap_or(0_u64) > 0;
         self.stamp(served, request, &mut value)?;
-        let generated = self.name(&mut value);
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
         served.default(&mut value);
@@ -74,6 +73,7 @@ impl Machine {
         };
         // What the server adds from here on is nobody's.
         self.mutate(change, &mut value, warnings).await?;
+        let generated = self.name(&mut value);
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));

@@ -81,33 +81,44 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     let Some(object) = value.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
     };
-    let api_version = object
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .unwrap_or(&served.api_version);
+    let given = |field: &str| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let api_version = given("apiVersion").unwrap_or(&served.api_version);
+    if api_version != served.api_version && !served.is_custom() {
+        let kind = given("kind").unwrap_or(&served.resource.kind);
+        return Err(unhandled(served, kind, api_version));
+    }
     if api_version != served.api_version {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             served.api_version
         )));
     }
-    let kind = object
-        .get("kind")
-        .and_then(Value::as_str)
-        .unwrap_or(&served.resource.kind);
+    let kind = given("kind").unwrap_or(&served.resource.kind);
     if kind != served.resource.kind {
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version \"{}\" cannot be handled as a {}: {}",
-            served.version, served.resource.kind, unregistered(kind, &served.api_version)
-        )));
+        if served.is_custom() {
+            let mut problems = Problems::new();
+            problems.invalid("kind", kind, format!("must be {}", served.resource.kind));
+            return served.refuse(metadata::text(value, "name"), &problems);
+        }
+        return Err(unhandled(served, kind, &served.api_version));
     }
     object.insert("apiVersion".into(), json!(served.api_version));
     object.insert("kind".into(), json!(served.resource.kind));
     Ok(())
 }
 
+/// 400 for a body of a kind that nobody has heard of.
+fn unhandled(served: &Served, kind: &str, api_version: &str) -> ApiError {
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {}: {}",
+        served.resource.kind,
+        unregistered(kind, api_version)
+    ))
+}
+
 /// What is said of a kind that nobody has heard of.
-fn unregistered(kind: &str, api_version: &str) -> String {
+pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
     format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
     )

@@ -46,8 +46,6 @@ pub(crate) struct Listed {
     pub(crate) objects: Vec<Arc<Object>>,
     pub(crate) next: Option<String>,
     pub(crate) remaining: Option<usize>,
-    /// Lists of custom objects have a token even when it is empty.
-    pub(crate) always_continues: bool,
 }
 
 impl Machine {
@@ -110,7 +108,8 @@ impl Machine {
         served: &Served,
         listed: &Listed,
     ) -> Result<Bytes> {
-        let metadata = listed.metadata();
+        let always = served.is_custom() && request.presentation.shown == Shown::Whole;
+        let metadata = listed.metadata(always);
         match request.presentation.shown {
             Shown::Whole => Ok(whole_list(served, listed, &metadata)),
             Shown::Metadata => {
@@ -151,11 +150,12 @@ impl Machine {
 }
 
 impl Listed {
-    fn metadata(&self) -> Value {
+    /// Whole lists of custom objects have a token even when it is empty.
+    fn metadata(&self, always_continues: bool) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if let Some(token) = &self.next {
             metadata["continue"] = json!(token);
-        } else if self.always_continues {
+        } else if always_continues {
             metadata["continue"] = json!("");
         }
         if let Some(remaining) = self.remaining {
@@ -214,7 +214,6 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
         objects,
         remaining: (next.is_some() && selection.is_everything()).then_some(remaining),
         next,
-        always_continues: served.is_custom(),
     }
 }
 
@@ -250,7 +249,8 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
         (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
         (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
         (Some(other), _) => {
-            problems.not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan"]);
+            let supported = ["Exact", "NotOlderThan", ""];
+            problems.not_supported("resourceVersionMatch", other, &supported);
         }
     }
     Err(option_error("list", &problems))

@@ -10,14 +10,28 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX: usize = 5;
 const LONGEST_BASE: usize = 58;
 
-/// Fields an update never changes, whatever the client sends.
-const KEPT: [&str; 6] = [
+/// Fields of a new object that the server chooses, whatever the client sends.
+const CHOSEN: [&str; 6] = [
     "uid",
     "resourceVersion",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "generation",
+];
+
+/// Fields an update never changes, whatever the client sends.
+const KEPT: [&str; 2] = ["resourceVersion", "generation"];
+
+/// Fields an update may leave out but not change.
+const FILLED: [&str; 7] = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "name",
+    "namespace",
+    "generateName",
 ];
 
 /// `metadata` as a map, made if absent.
@@ -59,7 +73,7 @@ impl Machine {
         let generation = served.traits().generation;
         let namespace = &request.target.namespace;
         let metadata = of(value);
-        for field in KEPT.iter().chain(&["selfLink"]) {
+        for field in CHOSEN.iter().chain(&["selfLink"]) {
             // Kinds that count nothing keep what they are told.
             if *field != "generation" || generation {
                 metadata.remove(*field);
@@ -104,7 +118,7 @@ pub(crate) fn carry_over(new: &mut Value, old: &Value) {
         };
     }
     metadata.remove("selfLink");
-    for field in ["name", "namespace", "generateName"] {
+    for field in FILLED {
         if let Some(value) = old.get(field) {
             metadata.entry(field).or_insert_with(|| value.clone());
         }

@@ -152,7 +152,7 @@ impl Request {
                 let what = format!("resourceVersion: Invalid value: {text:?}: {detail}");
                 match verb {
                     "get" => ApiError::failure(what),
-                    _ => ApiError::bad_request(what),
+                    _ => ApiError::bad_request(format!("invalid resource version: {what}")),
                 }
             }),
         }

@@ -107,7 +107,6 @@ impl Machine {
             objects,
             next: None,
             remaining: None,
-            always_continues: served.is_custom(),
         })
     }
 }

@@ -48,6 +48,15 @@ pub fn conform_patched(schema: Schema<'_>, value: &mut Value, kind: &str) -> Res
     walk(schema, value, kind).map_err(|why| unreadable_patch(&why))
 }
 
+/// Brings part of an object into the canonical form of its type, or says why it has none.
+pub fn conform_part<'a>(
+    schema: Schema<'a>,
+    value: &mut Value,
+    ty: &'a str,
+) -> Result<Conformed, String> {
+    walk(schema, value, ty)
+}
+
 fn walk<'a>(schema: Schema<'a>, value: &mut Value, kind: &'a str) -> Result<Conformed, String> {
     let mut walker = Walker {
         inside: kind,
@@ -138,7 +147,9 @@ impl<'a> Walker<'a> {
             problem = self.value(field, value, here, ty).err();
             self.fields.truncate(depth);
             let zero = known.map_or(Zero::Dropped, |known| known.zero);
-            !is_empty(field.node(), value) && (zero != Zero::Dropped || !is_zero(field.node(), value))
+            let resets = name == "managedFields" && self.inside == "ObjectMeta";
+            (resets || !is_empty(field.node(), value))
+                && (zero != Zero::Dropped || !is_zero(field.node(), value))
         });
         self.inside = outside;
         for (name, field) in held.into_iter().flat_map(Held::written) {

@@ -29,7 +29,7 @@ impl Mark {
                 Some("merge") => Ok(Self::Merge),
                 Some("replace") => Ok(Self::Replace),
                 Some("delete") => Ok(Self::Delete),
-                _ => Err(ApiError::bad_request(format!(
+                _ => Err(ApiError::failure(format!(
                     "unknown patch type: {} in map: {}",
                     shown(&word),
                     shown_map(patch)
@@ -89,13 +89,13 @@ fn retained(value: Value) -> Result<HashSet<String>> {
             .collect(),
         _ => None,
     };
-    keys.ok_or_else(|| ApiError::bad_request("invalid patch format of retainKeys"))
+    keys.ok_or_else(|| ApiError::failure("invalid patch format of retainKeys"))
 }
 
 fn about_list(field: &str, value: Value, bad: &str) -> Result<(String, Vec<Value>)> {
     match (field.strip_prefix('/'), value) {
         (Some(field), Value::Array(items)) if !field.is_empty() => Ok((field.to_owned(), items)),
-        _ => Err(ApiError::bad_request(bad)),
+        _ => Err(ApiError::failure(bad)),
     }
 }
 
@@ -104,7 +104,7 @@ fn about_list(field: &str, value: Value, bad: &str) -> Result<(String, Vec<Value
 pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) -> Result<()> {
     let mut set = patch.iter().filter(|(_, value)| !value.is_null());
     if let Some((key, _)) = set.find(|(key, _)| !kept.contains(*key)) {
-        return Err(ApiError::bad_request(format!(
+        return Err(ApiError::failure(format!(
             "invalid patch format of retainKeys: {key:?} is set but not in the list"
         )));
     }

@@ -47,7 +47,7 @@ fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Re
             } else {
                 ("scalars", "a map")
             };
-            return Err(ApiError::bad_request(format!(
+            return Err(ApiError::failure(format!(
                 "list element types are not identical: {name} is a list of {expected} and has {found}"
             )));
         }
@@ -144,7 +144,7 @@ impl Elements {
 }
 
 fn no_merge_key(map: &Fields, key: &str) -> ApiError {
-    ApiError::bad_request(format!(
+    ApiError::failure(format!(
         "map: {} does not contain declared merge key: {key}",
         shown_map(map)
     ))

@@ -115,7 +115,10 @@ fn bytes(text: &mut String) -> Result<(), Problem> {
         Err(why) => {
             let at = match why {
                 DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len(),
+                // Where the last whole group ends.
+                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => {
+                    text.len() - text.len() % 4
+                }
             };
             let text = format!("illegal base64 data at input byte {at}");
             Err(Problem::Content(text))

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Served, Shape};
 use crate::{
     kinds::{check, metadata},
-    schema::conform,
+    schema::{self, conform},
     status::{Problems, Result},
 };
 
@@ -22,8 +22,26 @@ impl Served {
                 definition,
                 version,
                 ..
-            } => Ok(definition.versions[*version].prune(value)),
+            } => {
+                let unknown = self.conform_metadata(value)?;
+                let mut dropped = definition.versions[*version].prune(value);
+                dropped.extend(unknown);
+                Ok(dropped)
+            }
         }
+    }
+
+    /// The metadata of a custom object is held as that of any other.
+    fn conform_metadata(&self, value: &mut Value) -> Result<Vec<String>> {
+        let metadata = value.get_mut("metadata").filter(|value| value.is_object());
+        let schema = schema::builtin().named(schema::OBJECT_META);
+        let (Some(metadata), Some(schema)) = (metadata, schema) else {
+            return Ok(Vec::new());
+        };
+        let conformed = conform::conform_part(schema, metadata, "ObjectMeta")
+            .map_err(|why| conform::unreadable(&self.resource.kind, &self.api_version, &why))?;
+        let inside = |path: String| format!("metadata.{path}");
+        Ok(conformed.unknown.into_iter().map(inside).collect())
     }
 
     /// As [`Self::conform`], for an object that a patch has made: a mismatch is the patch's fault.
@@ -116,7 +134,10 @@ impl Served {
                 },
                 _,
             ) => {
-                self.validate_metadata(new, old, problems);
+                match old {
+                    None => metadata::validate_metadata(new, self.traits().name, namespaced, problems),
+                    Some(old) => self.validate_changed_metadata(new, old, problems),
+                }
                 definition.versions[*version].validate(new, old, problems);
             }
         }
@@ -136,18 +157,18 @@ impl Served {
     pub fn validate_status(&self, new: &Value, old: &Value, problems: &mut Problems) {
         match &self.shape {
             Shape::BuiltIn { .. } => {
-                self.validate_metadata(new, Some(old), problems);
+                self.validate_changed_metadata(new, old, problems);
+                metadata::validate_finalizer_domains(new, problems);
                 (self.rules.validate_status)(new, old, problems);
             }
             Shape::Custom { .. } => self.validate(new, Some(old), problems),
         }
     }
 
-    fn validate_metadata(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
-        metadata::validate_metadata(new, self.traits().name, self.resource.namespaced, problems);
-        if let Some(old) = old {
-            metadata::validate_metadata_update(new, old, problems);
-        }
+    fn validate_changed_metadata(&self, new: &Value, old: &Value, problems: &mut Problems) {
+        let namespaced = self.resource.namespaced;
+        metadata::validate_changed_metadata(new, old, namespaced, problems);
+        metadata::validate_metadata_update(new, old, problems);
     }
 
     /// What a delete changes on an object that cannot go at once.
