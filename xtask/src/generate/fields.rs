@@ -1,8 +1,8 @@
 //! How a real server holds the fields of the served types, as `data/fields.txt`.
 //!
 //! One line a type. A field is `json-name:type`; in front of the type, `*` says that the field is
-//! optional and a zero is kept, `=` that it is written whether it was set or not, and neither that
-//! a zero is left out. `^VolumeSource` after the type names the struct whose fields appear here.
+//! optional and a zero is kept, `=` that it is written whether it was set or not, `~` that a zero is
+//! left out whatever it is, and none of them that a zero is left out unless it is a struct. `^VolumeSource` after the type names the struct whose fields appear here.
 
 use std::fmt::Write;
 
@@ -37,10 +37,12 @@ fn fields(messages: &Map<String, Value>, entries: &Value, inside: &str, text: &m
             }
             continue;
         }
-        let mark = match (entry["pointer"] == true, entry["omitempty"] == true) {
-            (true, _) => "*",
-            (false, false) => "=",
-            (false, true) => "",
+        let is = |word: &str| entry[word] == true;
+        let mark = match () {
+            () if is("pointer") => "*",
+            () if is("omitzero") => "~",
+            () if is("omitempty") => "",
+            () => "=",
         };
         let ty = word("go").replace(' ', "");
         let _ = write!(text, " {}:{mark}{ty}{inside}", word("name"));

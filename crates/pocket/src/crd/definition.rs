@@ -238,7 +238,8 @@ impl Version {
                     | FieldErrorKind::TooMany
             )
         };
-        if !found.iter().any(blocks) {
+        let unreadable = |error: &FieldError| error.detail.contains(" in body must be of type ");
+        if !found.iter().any(|error| blocks(error) || unreadable(error)) {
             self.rules.check(self.root(), new, old, problems);
         } else if !self.rules.is_empty() {
             problems.push(FieldError {

@@ -59,13 +59,16 @@ impl Machine {
         }
         if !metadata::text(config, "uid").is_empty() {
             self.settle_head(served, &request.target.path()).await?;
-            let why = "uid mismatch: the provided object specified a uid, and no existing object was found";
+            let uid = metadata::text(config, "uid");
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
             let (resource, name) = (&served.resource, &request.target.name);
             return Err(ApiError::conflict(
                 &resource.group,
                 &resource.plural,
                 name,
-                why,
+                &why,
             ));
         }
         let booked = self.booked(request, served, part)?;
@@ -113,7 +116,8 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
     let payload = request.payload()?;
     let mut config = payload.value;
     for field in ["apiVersion", "kind"] {
-        if !config[field].is_string() {
+        let foreign = field == "kind" && config["kind"] != served.resource.kind.as_str();
+        if !config[field].is_string() || foreign {
             let given = |field: &str| config[field].as_str().unwrap_or_default().to_owned();
             let (version, kind) = (given("apiVersion"), given("kind"));
             let (group, version) = version.rsplit_once('/').unwrap_or(("", &version));

@@ -79,16 +79,19 @@ impl Machine {
         warnings.extend(served.warnings(&value, None));
         let _turn = self.turn(served).await;
         self.admit(served, &mut value, None).await?;
-        if !request.dry_run()? {
+        if request.dry_run()? {
+            self.propose(served, &mut value);
+        } else {
             self.accept(served, &mut value);
         }
         served.fit(&mut value);
         self.confirm(change, &value, warnings).await?;
-        if has_revision {
+        let dry = request.dry_run()?;
+        if has_revision && !dry {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::failure(why));
         }
-        if request.dry_run()? {
+        if dry {
             return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Request, Served, metadata, request::option_error};
+use super::{
+    Request, Served, Verb, metadata,
+    request::{APPLY_YAML, option_error},
+};
 use crate::{
     schema::conform::FieldValidation,
     status::{ApiError, Problems, Result},
@@ -98,7 +101,8 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
         if served.is_custom() {
             let mut problems = Problems::new();
             problems.invalid("kind", kind, format!("must be {}", served.resource.kind));
-            return served.refuse(metadata::text(value, "name"), &problems);
+            let (group, kind) = (&served.resource.group, kind.to_owned());
+            return Err(ApiError::invalid(group, &kind, metadata::text(value, "name"), &problems));
         }
         return Err(unhandled(served, kind, &served.api_version));
     }
@@ -135,6 +139,12 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
     }
     let name = metadata::text(value, "name");
     if !target.name.is_empty() && name != target.name {
+        if name.is_empty() && request.verb == Verb::Patch && request.content_type != APPLY_YAML {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                target.name
+            )));
+        }
         if name.is_empty() {
             metadata::of(value).insert("name".into(), json!(target.name));
             return Ok(());

@@ -21,12 +21,11 @@ const CHOSEN: [&str; 6] = [
 ];
 
 /// Fields an update never changes, whatever the client sends.
-const KEPT: [&str; 2] = ["resourceVersion", "generation"];
+const KEPT: [&str; 3] = ["resourceVersion", "generation", "creationTimestamp"];
 
 /// Fields an update may leave out but not change.
-const FILLED: [&str; 7] = [
+const FILLED: [&str; 6] = [
     "uid",
-    "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "name",

@@ -113,9 +113,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// The last value of a query parameter, if present and not empty.
+    /// The first value of a query parameter, if present and not empty.
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        let found = self.query.iter().rev().find(|(key, _)| key == name);
+        let found = self.query.iter().find(|(key, _)| key == name);
         found
             .map(|(_, value)| value.as_str())
             .filter(|value| !value.is_empty())
@@ -128,7 +128,7 @@ impl Request {
 
     /// A boolean query parameter; present without a value counts as true.
     pub fn flag(&self, name: &str) -> bool {
-        let found = self.query.iter().rev().find(|(key, _)| key == name);
+        let found = self.query.iter().find(|(key, _)| key == name);
         found.is_some_and(|(_, value)| value != "false" && value != "0")
     }
 

@@ -149,14 +149,10 @@ impl<'a> Walker<'a> {
             let zero = known.map_or(Zero::Dropped, |known| known.zero);
             let resets = name == "managedFields" && self.inside == "ObjectMeta";
             (resets || !is_empty(field.node(), value))
-                && (zero != Zero::Dropped || !is_zero(field.node(), value))
+                && (matches!(zero, Zero::Kept | Zero::Written) || !is_zero(field.node(), value))
         });
         self.inside = outside;
-        for (name, field) in held.into_iter().flat_map(Held::written) {
-            if let Some(zero) = written(field.ty).filter(|_| !fields.contains_key(name)) {
-                fields.insert(name.to_owned(), zero);
-            }
-        }
+        write_zeros(schema, fields);
         problem.map_or(Ok(()), Err)
     }
 
@@ -233,16 +229,48 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The zero of a type that is written whether it was set or not.
-fn written(ty: &str) -> Option<Value> {
-    match ty {
-        "bool" => Some(false.into()),
-        "int32" | "int64" => Some(0.into()),
-        "string" => Some("".into()),
-        _ if ty.starts_with("[]") || ty.starts_with("map[") => Some(Value::Null),
-        // Named texts; structs and what decodes itself are somebody else's to fill.
-        _ => None,
+/// Adds the fields that are there whether they were set or not.
+fn write_zeros(schema: Schema<'_>, fields: &mut Map<String, Value>) {
+    for (name, field) in schema.node().held.into_iter().flat_map(Held::written) {
+        let Some(property) = schema.property(name).filter(|_| !fields.contains_key(name)) else {
+            continue;
+        };
+        if field.zero == Zero::Written || is_struct(property.node()) {
+            if let Some(zero) = zero(property) {
+                fields.insert(name.to_owned(), zero);
+            }
+        }
     }
+}
+
+/// Whether a real server holds a value of this type as a struct, which is never left out.
+pub(crate) fn is_struct(node: &Node) -> bool {
+    match node.ty {
+        Type::Object => !is_map(node) && !node.preserve_unknown,
+        Type::String => node.format.as_deref() == Some("date-time"),
+        Type::Quantity => true,
+        _ => false,
+    }
+}
+
+/// The zero of a type as it is written; `None` where it is not for us to say.
+fn zero(schema: Schema<'_>) -> Option<Value> {
+    let node = schema.node();
+    Some(match (node.ty, node.format.as_deref()) {
+        (Type::String, Some("date-time" | "byte")) => Value::Null,
+        (Type::String, _) => "".into(),
+        (Type::Integer | Type::IntOrString, _) => 0.into(),
+        (Type::Boolean, _) => false.into(),
+        (Type::Quantity, _) => "0".into(),
+        (Type::Array, _) => Value::Null,
+        (Type::Object, _) if is_map(node) => Value::Null,
+        (Type::Object, _) if !node.preserve_unknown => {
+            let mut fields = Map::new();
+            write_zeros(schema, &mut fields);
+            fields.into()
+        }
+        _ => return None,
+    })
 }
 
 fn is_map(node: &Node) -> bool {

@@ -25,7 +25,9 @@ pub struct Field {
 /// What becomes of the zero of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zero {
-    /// It is left out.
+    /// It is left out, whatever it is.
+    Gone,
+    /// It is left out, unless it is a struct.
     Dropped,
     /// It is kept if it was set.
     Kept,
@@ -39,10 +41,10 @@ impl Held {
         self.fields.get(name).copied()
     }
 
-    /// The fields that are there even if nobody set them.
+    /// The fields that may be there even if nobody set them.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, Field)> {
         let all = self.fields.iter().map(|(name, field)| (*name, *field));
-        all.filter(|(_, field)| field.zero == Zero::Written)
+        all.filter(|(_, field)| matches!(field.zero, Zero::Written | Zero::Dropped))
     }
 }
 
@@ -74,6 +76,7 @@ fn field(word: &'static str) -> Option<(&'static str, Field)> {
     let (zero, ty) = match rest.as_bytes().first()? {
         b'*' => (Zero::Kept, &rest[1..]),
         b'=' => (Zero::Written, &rest[1..]),
+        b'~' => (Zero::Gone, &rest[1..]),
         _ => (Zero::Dropped, rest),
     };
     Some((name, Field { zero, ty, inside }))
@@ -91,6 +94,8 @@ mod tests {
         assert_eq!(secret.zero, Zero::Kept);
         assert_eq!(secret.ty, "v1.SecretVolumeSource");
         assert_eq!(secret.inside, Some("VolumeSource"));
-        assert_eq!(volume.written().map(|(name, _)| name).collect::<Vec<_>>(), ["name"]);
+        assert_eq!(volume.field("name").unwrap().zero, Zero::Written);
+        let meta = of("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").unwrap();
+        assert_eq!(meta.field("creationTimestamp").unwrap().zero, Zero::Gone);
     }
 }

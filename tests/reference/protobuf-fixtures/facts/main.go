@@ -31,6 +31,7 @@ type field struct {
 	Map      bool   `json:"map,omitempty"`
 	Inline   bool   `json:"inline,omitempty"`
 	Go       string `json:"go"`
+	OmitZero bool   `json:"omitzero,omitempty"`
 }
 
 type facts struct {
@@ -95,9 +96,9 @@ func (f *facts) field(from reflect.StructField) (field, bool) {
 	}
 	jsonName, options, _ := strings.Cut(from.Tag.Get("json"), ",")
 	made := field{
-		Number: number, Name: jsonName,
-		Omit:   strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"),
-		Inline: jsonName == "" && from.Anonymous,
+		Number: number, Name: jsonName, Omit: strings.Contains(options, "omitempty"),
+		OmitZero: strings.Contains(options, "omitzero"),
+		Inline:   jsonName == "" && from.Anonymous,
 	}
 	ty := from.Type
 	if ty.Kind() == reflect.Pointer {

@@ -93,7 +93,7 @@ fn values<'a>(lexer: &mut Lexer<'a>) -> Result<Vec<&'a str>> {
     let mut values = Vec::new();
     if lexer.peek() == Token::Symbol(")") {
         lexer.next();
-        return Ok(values);
+        return Ok(vec![""]);
     }
     match lexer.peek() {
         Token::Word(_) | Token::Symbol(",") => {}

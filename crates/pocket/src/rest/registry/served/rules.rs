@@ -18,30 +18,10 @@ impl Served {
                     conform::conform(*schema, value, &self.resource.kind, &self.api_version)?;
                 Ok(conformed.unknown)
             }
-            Shape::Custom {
-                definition,
-                version,
-                ..
-            } => {
-                let unknown = self.conform_metadata(value)?;
-                let mut dropped = definition.versions[*version].prune(value);
-                dropped.extend(unknown);
-                Ok(dropped)
-            }
+            Shape::Custom { .. } => self
+                .conform_custom(value)
+                .map_err(|why| conform::unreadable(&self.resource.kind, &self.api_version, &why)),
         }
-    }
-
-    /// The metadata of a custom object is held as that of any other.
-    fn conform_metadata(&self, value: &mut Value) -> Result<Vec<String>> {
-        let metadata = value.get_mut("metadata").filter(|value| value.is_object());
-        let schema = schema::builtin().named(schema::OBJECT_META);
-        let (Some(metadata), Some(schema)) = (metadata, schema) else {
-            return Ok(Vec::new());
-        };
-        let conformed = conform::conform_part(schema, metadata, "ObjectMeta")
-            .map_err(|why| conform::unreadable(&self.resource.kind, &self.api_version, &why))?;
-        let inside = |path: String| format!("metadata.{path}");
-        Ok(conformed.unknown.into_iter().map(inside).collect())
     }
 
     /// As [`Self::conform`], for an object that a patch has made: a mismatch is the patch's fault.
@@ -51,8 +31,26 @@ impl Served {
                 let conformed = conform::conform_patched(*schema, value, &self.resource.kind)?;
                 Ok(conformed.unknown)
             }
-            Shape::Custom { .. } => self.conform(value),
+            Shape::Custom { .. } => self
+                .conform_custom(value)
+                .map_err(|why| conform::unreadable_patch(&why)),
         }
+    }
+
+    fn conform_custom(&self, value: &mut Value) -> Result<Vec<String>, String> {
+        let Shape::Custom {
+            definition,
+            version,
+            ..
+        } = &self.shape
+        else {
+            return Ok(Vec::new());
+        };
+        let unknown = conform_metadata(value)?;
+        whole_numbers(value);
+        let mut dropped = definition.versions[*version].prune(value);
+        dropped.extend(unknown);
+        Ok(dropped)
     }
 
     /// Fills what was left out. A custom object keeps the schema of the version it is sent in.
@@ -179,5 +177,33 @@ impl Served {
     /// Whether nothing of the kind's own keeps a deleted object.
     pub fn nothing_left(&self, value: &Value) -> bool {
         self.role.nothing_left(value)
+    }
+}
+
+/// The metadata of a custom object is held as that of any other.
+fn conform_metadata(value: &mut Value) -> Result<Vec<String>, String> {
+    let metadata = value.get_mut("metadata").filter(|value| value.is_object());
+    let schema = schema::builtin().named(schema::OBJECT_META);
+    let (Some(metadata), Some(schema)) = (metadata, schema) else {
+        return Ok(Vec::new());
+    };
+    let conformed = conform::conform_part(schema, metadata, "ObjectMeta")?;
+    let inside = |path: String| format!("metadata.{path}");
+    Ok(conformed.unknown.into_iter().map(inside).collect())
+}
+
+/// A number without a fraction is written without one: `2.0` is `2`.
+fn whole_numbers(value: &mut Value) {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < EXACT);
+            if let Some(whole) = whole {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        _ => {}
     }
 }
