@@ -26,6 +26,8 @@ pub struct Run {
     entries: Vec<Entry>,
     number: usize,
     seed: u64,
+    /// Put into names, so that a server can be used again.
+    pub tag: String,
     /// What was found.
     pub report: Report,
     /// The properties that requests had.
@@ -47,12 +49,7 @@ pub struct Outcome {
 
 impl Run {
     /// Begins with two servers that have no definitions yet.
-    pub async fn begin(
-        world: Arc<World>,
-        reference: Client,
-        pocket: Client,
-        entries: Vec<Entry>,
-    ) -> Result<Self> {
+    pub async fn begin(world: Arc<World>, reference: Client, pocket: Client, entries: Vec<Entry>) -> Result<Self> {
         let mut run = Self {
             world,
             reference: Side::new(reference),
@@ -60,16 +57,13 @@ impl Run {
             entries,
             number: 0,
             seed: 0,
+            tag: String::new(),
             report: Report::default(),
             touched: Touched::default(),
             calls: Vec::new(),
         };
         for definition in kinds::definitions()? {
-            run.setup(
-                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-                definition,
-            )
-            .await?;
+            run.setup("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await?;
         }
         for kind in run.world.clone().kinds.iter().filter(|kind| kind.custom) {
             run.served(&kind.collection("default")).await?;
@@ -82,13 +76,14 @@ impl Run {
         let call = plain("POST", path, Body::Json(value));
         let (theirs, ours) = self.both(&call).await?;
         for answer in [&theirs, &ours] {
-            ensure!(
-                matches!(answer.code, 201 | 409),
-                "setting up {path}: {}",
-                answer.body
-            );
+            ensure!(matches!(answer.code, 201 | 409), "setting up {path}: {}", answer.body);
         }
         let number = self.number;
+        let (mut theirs, mut ours) = (theirs, ours);
+        if theirs.code == 409 || ours.code == 409 {
+            let name = fill_name(&call.body);
+            (theirs, ours) = self.both(&plain("GET", &format!("{path}/{name}"), Body::None)).await?;
+        }
         self.reference.captures.insert(number, theirs.body);
         self.pocket.captures.insert(number, ours.body);
         Ok(number)
@@ -119,41 +114,23 @@ impl Run {
     pub async fn seed(&mut self, seed: u64, requests: usize) -> Result<()> {
         self.seed = seed;
         self.calls.clear();
-        let namespaces = ["a", "b"]
-            .map(|suffix| format!("d{seed}-{suffix}"))
-            .to_vec();
+        let tag = self.tag.clone();
+        let namespaces = ["a", "b"].map(|suffix| format!("d{seed}{tag}-{suffix}")).to_vec();
         let mut anchor = 0;
         for namespace in &namespaces {
-            self.setup(
-                "/api/v1/namespaces",
-                json!({"metadata": {"name": namespace}}),
-            )
-            .await?;
-            self.served(&format!(
-                "/api/v1/namespaces/{namespace}/serviceaccounts/default"
-            ))
-            .await?;
-            self.served(&format!(
-                "/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt"
-            ))
-            .await?;
+            self.setup("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await?;
+            self.served(&format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).await?;
+            self.served(&format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt")).await?;
             let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-            anchor = self
-                .setup(&path, json!({"metadata": {"name": "anchor"}}))
-                .await?;
+            anchor = self.setup(&path, json!({"metadata": {"name": "anchor"}})).await?;
         }
-        let mut drawer = Drawer::new(self.world.clone(), seed, namespaces.clone(), anchor);
+        let mut drawer = Drawer::new(self.world.clone(), seed, &tag, namespaces.clone(), anchor);
         for step in 0..requests {
             let call = drawer.next(&self.reference.captures);
             self.step(&mut drawer, &call, step).await?;
         }
         for namespace in &namespaces {
-            self.both(&plain(
-                "DELETE",
-                &format!("/api/v1/namespaces/{namespace}"),
-                Body::None,
-            ))
-            .await?;
+            self.both(&plain("DELETE", &format!("/api/v1/namespaces/{namespace}"), Body::None)).await?;
         }
         Ok(())
     }
@@ -167,31 +144,20 @@ impl Run {
         let number = self.number;
         let keep = code < 300 && outcome.reference.body.is_object();
         if keep {
-            self.reference
-                .captures
-                .insert(number, outcome.reference.body.clone());
-            self.pocket
-                .captures
-                .insert(number, outcome.pocket.body.clone());
+            self.reference.captures.insert(number, outcome.reference.body.clone());
+            self.pocket.captures.insert(number, outcome.pocket.body.clone());
         }
         drawer.learn(number, call, code, &outcome.reference.body);
         if step % 200 == 0 {
             let needed: HashSet<_> = drawer.needed().into_iter().collect();
-            self.reference
-                .captures
-                .retain(|number, _| needed.contains(number));
-            self.pocket
-                .captures
-                .retain(|number, _| needed.contains(number));
+            self.reference.captures.retain(|number, _| needed.contains(number));
+            self.pocket.captures.retain(|number, _| needed.contains(number));
         }
         let differs = !outcome.differences.is_empty();
         for difference in outcome.differences {
             self.report.note(call, (self.seed, step), difference);
         }
-        let ending = call.about.kind == "Namespace"
-            && call.about.verb == "delete"
-            && code == 200
-            && !call.path.contains("dryRun");
+        let ending = call.about.kind == "Namespace" && call.about.verb == "delete" && code == 200 && !call.path.contains("dryRun");
         if (differs || ending) && !call.about.verb.starts_with("list") {
             self.retire(drawer, call, number).await?;
         }
@@ -202,19 +168,8 @@ impl Run {
     pub async fn ask(&mut self, call: &Call) -> Result<Outcome> {
         let (reference, pocket) = self.both(call).await?;
         let number = self.number;
-        for (side, answer) in [
-            (&mut self.reference, &reference),
-            (&mut self.pocket, &pocket),
-        ] {
+        for side in [(&mut self.reference, &reference), (&mut self.pocket, &pocket)].map(|(side, _)| side) {
             side.labels.begin(number);
-            let metadata = &answer.body["metadata"];
-            if let (Some(prefix), Some(name)) =
-                (metadata["generateName"].as_str(), metadata["name"].as_str())
-            {
-                if call.about.verb == "create" && name.starts_with(prefix) {
-                    side.labels.generated(name, prefix);
-                }
-            }
         }
         let masked = |side: &mut Side, answer: &Answer| Answer {
             body: side.labels.mask(&answer.body),
@@ -223,37 +178,24 @@ impl Run {
         let theirs = masked(&mut self.reference, &reference);
         let ours = masked(&mut self.pocket, &pocket);
         let mut found = differences(&theirs, &ours);
-        found.retain(|difference| {
-            match allow::allowing(&self.entries, &call.about.kind, difference) {
-                Some(entry) => {
-                    *self.report.allowed.entry(entry).or_default() += 1;
-                    false
-                }
-                None => true,
+        found.retain(|difference| match allow::allowing(&self.entries, &call.about.kind, difference) {
+            Some(entry) => {
+                *self.report.allowed.entry(entry).or_default() += 1;
+                false
             }
+            None => true,
         });
         self.report.leaves = (self.reference.labels.compared, self.reference.labels.masked);
-        Ok(Outcome {
-            reference,
-            pocket,
-            differences: found,
-        })
+        Ok(Outcome { reference, pocket, differences: found })
     }
 
     fn note_properties(&mut self, call: &Call, code: u16) {
         let Body::Json(body) = &call.body else {
             return;
         };
-        let kind = self
-            .world
-            .kinds
-            .iter()
-            .find(|kind| kind.name == call.about.kind);
-        if let Some(kind) =
-            kind.filter(|_| !call.about.verb.contains("json") && !call.about.verb.contains("scale"))
-        {
-            self.touched
-                .note(&self.world.types, &kind.root, body, code < 300);
+        let kind = self.world.kinds.iter().find(|kind| kind.name == call.about.kind);
+        if let Some(kind) = kind.filter(|_| !call.about.verb.contains("json") && !call.about.verb.contains("scale")) {
+            self.touched.note(&self.world.types, &kind.root, body, code < 300);
         }
     }
 
@@ -263,51 +205,25 @@ impl Run {
             return Ok(());
         };
         drawer.forget(&namespace, &name);
-        let name = if name.is_empty() {
-            crate::call::capture(number, "/metadata/name")
-        } else {
-            name
-        };
-        let kind = self
-            .world
-            .kinds
-            .iter()
-            .find(|kind| kind.name == call.about.kind);
-        let Some(kind) = kind
-            .filter(|kind| kind.name != "CustomResourceDefinition")
-            .cloned()
-        else {
+        let name = if name.is_empty() { crate::call::capture(number, "/metadata/name") } else { name };
+        let kind = self.world.kinds.iter().find(|kind| kind.name == call.about.kind);
+        let Some(kind) = kind.filter(|kind| kind.name != "CustomResourceDefinition").cloned() else {
             return Ok(());
         };
         let path = format!("{}/{name}", kind.collection(&namespace));
-        let mut free = plain(
-            "PATCH",
-            &path,
-            Body::Json(json!({"metadata": {"finalizers": null}})),
-        );
+        let mut free = plain("PATCH", &path, Body::Json(json!({"metadata": {"finalizers": null}})));
         free.content_type = "application/merge-patch+json".into();
         self.both(&free).await?;
-        let gone = plain(
-            "DELETE",
-            &format!("{path}?gracePeriodSeconds=0"),
-            Body::None,
-        );
+        let gone = plain("DELETE", &format!("{path}?gracePeriodSeconds=0"), Body::None);
         self.both(&gone).await?;
-        if kind.name == "Namespace" {
-            self.gone(&path).await?;
-        }
         Ok(())
     }
+}
 
-    async fn gone(&mut self, path: &str) -> Result<()> {
-        for _ in 0..100 {
-            let (theirs, ours) = self.both(&plain("GET", path, Body::None)).await?;
-            if theirs.code == 404 && ours.code == 404 {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
+fn fill_name(body: &Body) -> String {
+    match body {
+        Body::Json(value) => value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        _ => String::new(),
     }
 }
 

@@ -180,6 +180,8 @@ pub struct Traits {
     pub exclusive: bool,
     /// What of `metadata` the status subresource may not change.
     pub status_keeps: &'static [&'static str],
+    /// The rules on a new object's metadata are asked of a changed one too, after the shared ones.
+    pub checks_metadata_again: bool,
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
@@ -212,6 +214,7 @@ impl Traits {
         status: true,
         exclusive: false,
         status_keeps: &[],
+        checks_metadata_again: false,
     };
 }
 

@@ -152,13 +152,18 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
-        check_home(&served, &request)?;
-        let reply = if request.target.subresource.is_some() {
-            self.subresource(&request, &served).await
-        } else {
-            self.main(&request, &served).await
+        let deprecation: Vec<String> = served.deprecation().into_iter().collect();
+        let reply = match check_home(&served, &request) {
+            Err(error) => Err(error),
+            Ok(()) if request.target.subresource.is_some() => {
+                self.subresource(&request, &served).await
+            }
+            Ok(()) => self.main(&request, &served).await,
         };
-        Ok(reply?.with_warnings(served.deprecation().into_iter().collect()))
+        match reply {
+            Ok(reply) => Ok(reply.with_warnings(deprecation)),
+            Err(error) => Err(error.warned(&deprecation)),
+        }
     }
 
     async fn main(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {

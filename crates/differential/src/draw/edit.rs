@@ -5,14 +5,7 @@ use serde_json::Value;
 use crate::call::capture;
 
 /// Fields of metadata that each server has its own value for.
-const OWN: [&str; 6] = [
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "managedFields",
-    "name",
-];
+const OWN: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "name"];
 
 /// Replaces what servers choose by references to the answer `number`, which this value is.
 pub(super) fn symbolic(value: &mut Value, number: usize) {
@@ -24,8 +17,7 @@ pub(super) fn symbolic(value: &mut Value, number: usize) {
             }
             if key == "ownerReferences" {
                 for (place, owner) in item.as_array_mut().into_iter().flatten().enumerate() {
-                    owner["uid"] =
-                        capture(number, &format!("/metadata/ownerReferences/{place}/uid")).into();
+                    owner["uid"] = capture(number, &format!("/metadata/ownerReferences/{place}/uid")).into();
                 }
             }
         }

@@ -41,6 +41,7 @@ pub(super) const RULES: Rules = Rules {
     warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
     admit: Some(admission::admit),
     traits: Traits {
+        checks_metadata_again: true,
         generation: true,
         delete_returns_object: true,
         grace: Some(grace),

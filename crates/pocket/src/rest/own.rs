@@ -113,6 +113,13 @@ impl Machine {
         crd::accept(value, &self.environment.timestamp(), conflict.as_ref());
     }
 
+    /// Shows a definition as it would be before its names are decided.
+    pub(crate) fn propose(&self, served: &Served, value: &mut Value) {
+        if served.role == Role::Definition {
+            crd::propose(value);
+        }
+    }
+
     /// The names that the resources of a group have, or will have once they are committed.
     fn names_in(&self, group: &str) -> Vec<crd::Names> {
         let stored = self.registry.stored();
