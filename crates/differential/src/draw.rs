@@ -49,7 +49,7 @@ pub struct Known {
 pub struct Drawer {
     world: Arc<World>,
     dice: Dice,
-    seed: u64,
+    seed: String,
     /// Where objects are made.
     namespaces: Vec<String>,
     /// The objects that are there.
@@ -73,11 +73,11 @@ pub(super) const MANAGERS: [&str; 6] = ["ann", "bob", "kubectl", "helm", "ci", "
 impl Drawer {
     /// A drawer for one seed that works in `namespaces`; `anchor` is the call that made an object
     /// for others to be owned by.
-    pub fn new(world: Arc<World>, seed: u64, namespaces: Vec<String>, anchor: usize) -> Self {
+    pub fn new(world: Arc<World>, seed: u64, tag: &str, namespaces: Vec<String>, anchor: usize) -> Self {
         Self {
             world,
             dice: Dice::new(seed),
-            seed,
+            seed: format!("{seed}{tag}"),
             namespaces,
             objects: Vec::new(),
             names: 0,

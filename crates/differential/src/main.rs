@@ -40,6 +40,12 @@ struct Cli {
     /// How to print what was found
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
+    /// A file for everything that was found, as JSON
+    #[arg(long, value_name = "FILE")]
+    details: Option<PathBuf>,
+    /// Put into names, so that a reference can be used again
+    #[arg(long, default_value = "")]
+    tag: String,
     /// How many differences to print
     #[arg(long, default_value_t = 60)]
     show: usize,
@@ -72,6 +78,7 @@ async fn go(cli: &Cli) -> Result<bool> {
     let world = Arc::new(World { types, kinds });
     let entries = allow::entries()?;
     let mut run = Run::begin(world.clone(), reference, server.client()?, entries.clone()).await?;
+    run.tag = cli.tag.clone();
     let mut broken = None;
     for seed in cli.seed..cli.seed + cli.seeds {
         if let Err(error) = run.seed(seed, cli.requests).await {
@@ -85,6 +92,9 @@ async fn go(cli: &Cli) -> Result<bool> {
     let roots: Vec<_> = world.kinds.iter().map(|kind| kind.root.clone()).collect();
     let all = world.types.properties(&roots);
     let (sent, accepted) = run.touched.counts(&all);
+    if let Some(file) = &cli.details {
+        fs::write(file, format!("{:#}", run.report.json()))?;
+    }
     if cli.output == Output::Json {
         let mut report = run.report.json();
         report["properties"] = serde_json::json!({"all": all.len(), "sent": sent, "accepted": accepted, "missed": run.touched.missed(&all)});

@@ -10,13 +10,15 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 9] = [
+pub const MASKS: [&str; 11] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists: presence",
     "times of the last day: presence and format",
     "continue tokens: presence",
-    "clusterIP and clusterIPs: by the call that first showed them",
-    "node ports from 30000 to 32767: by the call that first showed them",
+    "clusterIP and clusterIPs above 10.0.0.16, which servers draw: presence",
+    "node ports from 30086, which servers draw: presence",
+    "the object that a refused patch made, which the refusal repeats",
+    "descriptions of table columns, which are in our own words: presence",
     "the suffix of generated names: by its call",
     "order of managedFields entries, which follows times",
     "content of objects that the control plane makes by itself (kube-root-ca.crt, default ServiceAccounts)",
@@ -26,8 +28,6 @@ pub const MASKS: [&str; 9] = [
 #[derive(Debug, Default)]
 pub struct Labels {
     seen: HashMap<(&'static str, String), usize>,
-    /// Generated names and what they are called.
-    generated: Vec<(String, String)>,
     now: usize,
     /// Leaves compared and leaves masked, so far.
     pub compared: usize,
@@ -40,6 +40,10 @@ static UUID: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z").ok()
 });
+/// Prefixes are never used twice, so the rest of the name says nothing.
+static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\b([a-z]{3,4}-[0-9x]+-[0-9]+-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b").ok()
+});
 static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(resource ?version[^0-9]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
 });
@@ -50,16 +54,16 @@ impl Labels {
         self.now = call;
     }
 
-    /// Notes the name that the server made up.
-    pub fn generated(&mut self, name: &str, prefix: &str) {
-        self.generated.push((name.to_owned(), format!("{prefix}<generated>")));
-    }
-
     fn label(&mut self, what: &'static str, value: &str) -> String {
         self.masked += 1;
         let now = self.now;
         let first = *self.seen.entry((what, value.to_owned())).or_insert(now);
         format!("<{what}@{first}>")
+    }
+
+    fn hidden(&mut self, what: &str) -> Value {
+        self.masked += 1;
+        format!("<{what}>").into()
     }
 
     /// The answer in the form in which answers are compared.
@@ -95,7 +99,7 @@ impl Labels {
             Value::String(text) => self.text(parent, key, text),
             Value::Number(number) if key == "nodePort" || key == "healthCheckNodePort" => {
                 match number.as_u64() {
-                    Some(30000..=32767) => self.label("port", &number.to_string()).into(),
+                    Some(30086..) => self.hidden("port"),
                     _ => value.clone(),
                 }
             }
@@ -124,9 +128,8 @@ impl Labels {
             "resourceVersion" if digits && parent == "metadata" => {
                 return self.label("revision", text).into();
             }
-            "clusterIP" | "clusterIPs" if text.starts_with("10.0.0.") => {
-                return self.label("address", text).into();
-            }
+            "clusterIP" | "clusterIPs" if is_drawn(text) => return self.hidden("address"),
+            "description" if parent == "columnDefinitions" => return self.hidden("description"),
             "continue" if text.len() > 20 => return "<set>".into(),
             _ => {}
         }
@@ -156,10 +159,8 @@ impl Labels {
                 text = revisions.replace_all(&text, "${1}<revision>").into_owned();
             }
         }
-        for (name, label) in self.generated.iter().rev().take(40) {
-            if text.contains(name) {
-                text = text.replace(name, label);
-            }
+        if let Some(generated) = GENERATED.as_ref() {
+            text = generated.replace_all(&text, "${1}<generated>").into_owned();
         }
         text
     }
@@ -171,6 +172,12 @@ fn is_the_control_planes(fields: &serde_json::Map<String, Value>) -> bool {
         return false;
     };
     name == "kube-root-ca.crt" && fields.contains_key("data")
+}
+
+/// Addresses that servers hand out by themselves are above those that are asked for.
+fn is_drawn(address: &str) -> bool {
+    let last = address.strip_prefix("10.0.0.").and_then(|last| last.parse::<u8>().ok());
+    last.is_some_and(|last| last > 16 || last == 0)
 }
 
 fn entry_order(entry: &Value) -> String {

@@ -26,6 +26,8 @@ pub struct Run {
     entries: Vec<Entry>,
     number: usize,
     seed: u64,
+    /// Put into names, so that a server can be used again.
+    pub tag: String,
     /// What was found.
     pub report: Report,
     /// The properties that requests had.
@@ -55,6 +57,7 @@ impl Run {
             entries,
             number: 0,
             seed: 0,
+            tag: String::new(),
             report: Report::default(),
             touched: Touched::default(),
             calls: Vec::new(),
@@ -76,6 +79,11 @@ impl Run {
             ensure!(matches!(answer.code, 201 | 409), "setting up {path}: {}", answer.body);
         }
         let number = self.number;
+        let (mut theirs, mut ours) = (theirs, ours);
+        if theirs.code == 409 || ours.code == 409 {
+            let name = fill_name(&call.body);
+            (theirs, ours) = self.both(&plain("GET", &format!("{path}/{name}"), Body::None)).await?;
+        }
         self.reference.captures.insert(number, theirs.body);
         self.pocket.captures.insert(number, ours.body);
         Ok(number)
@@ -106,7 +114,8 @@ impl Run {
     pub async fn seed(&mut self, seed: u64, requests: usize) -> Result<()> {
         self.seed = seed;
         self.calls.clear();
-        let namespaces = ["a", "b"].map(|suffix| format!("d{seed}-{suffix}")).to_vec();
+        let tag = self.tag.clone();
+        let namespaces = ["a", "b"].map(|suffix| format!("d{seed}{tag}-{suffix}")).to_vec();
         let mut anchor = 0;
         for namespace in &namespaces {
             self.setup("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await?;
@@ -115,7 +124,7 @@ impl Run {
             let path = format!("/api/v1/namespaces/{namespace}/configmaps");
             anchor = self.setup(&path, json!({"metadata": {"name": "anchor"}})).await?;
         }
-        let mut drawer = Drawer::new(self.world.clone(), seed, namespaces.clone(), anchor);
+        let mut drawer = Drawer::new(self.world.clone(), seed, &tag, namespaces.clone(), anchor);
         for step in 0..requests {
             let call = drawer.next(&self.reference.captures);
             self.step(&mut drawer, &call, step).await?;
@@ -159,14 +168,8 @@ impl Run {
     pub async fn ask(&mut self, call: &Call) -> Result<Outcome> {
         let (reference, pocket) = self.both(call).await?;
         let number = self.number;
-        for (side, answer) in [(&mut self.reference, &reference), (&mut self.pocket, &pocket)] {
+        for side in [(&mut self.reference, &reference), (&mut self.pocket, &pocket)].map(|(side, _)| side) {
             side.labels.begin(number);
-            let metadata = &answer.body["metadata"];
-            if let (Some(prefix), Some(name)) = (metadata["generateName"].as_str(), metadata["name"].as_str()) {
-                if call.about.verb == "create" && name.starts_with(prefix) {
-                    side.labels.generated(name, prefix);
-                }
-            }
         }
         let masked = |side: &mut Side, answer: &Answer| Answer {
             body: side.labels.mask(&answer.body),
@@ -213,21 +216,14 @@ impl Run {
         self.both(&free).await?;
         let gone = plain("DELETE", &format!("{path}?gracePeriodSeconds=0"), Body::None);
         self.both(&gone).await?;
-        if kind.name == "Namespace" {
-            self.gone(&path).await?;
-        }
         Ok(())
     }
+}
 
-    async fn gone(&mut self, path: &str) -> Result<()> {
-        for _ in 0..100 {
-            let (theirs, ours) = self.both(&plain("GET", path, Body::None)).await?;
-            if theirs.code == 404 && ours.code == 404 {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
+fn fill_name(body: &Body) -> String {
+    match body {
+        Body::Json(value) => value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        _ => String::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use http::{Method, header};
 use neap_load::client::{Client, Connection, Watch};
+use percent_encoding::{AsciiSet, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::{
@@ -55,7 +56,7 @@ impl Side {
         };
         let mut request = http::Request::builder()
             .method(Method::from_bytes(call.method.as_bytes())?)
-            .uri(path)
+            .uri(encoded(&path))
             .header(header::ACCEPT, &call.accept)
             .header(header::USER_AGENT, "differential");
         if !call.content_type.is_empty() {
@@ -77,6 +78,12 @@ impl Side {
         let path = fill_text(path, &self.captures);
         self.client.connect().await?.watch(&path).await
     }
+}
+
+/// Names may have any letters; a path may not.
+fn encoded(path: &str) -> String {
+    const APART: AsciiSet = percent_encoding::CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'{').add(b'}');
+    utf8_percent_encode(path, &APART).to_string()
 }
 
 fn read(response: http::Response<bytes::Bytes>) -> Answer {

@@ -12,8 +12,8 @@ pub(super) type Path = Vec<String>;
 /// Left to calls that are about them: the server fills or keeps these.
 const APART: [&str; 4] = ["managedFields", "apiVersion", "kind", "ownerReferences"];
 /// Owned by work that runs at its own pace on a real cluster.
-const ELSEWHERE: [&str; 6] = [
-    "serviceAccountName", "serviceAccount", "priorityClassName", "priority", "automountServiceAccountToken", "runtimeClassName",
+const ELSEWHERE: [&str; 7] = [
+    "overhead", "serviceAccountName", "serviceAccount", "priorityClassName", "priority", "automountServiceAccountToken", "runtimeClassName",
 ];
 
 /// Every place in a value, but for what servers write themselves.

@@ -155,6 +155,9 @@ impl Drawer {
     /// Like a merge patch, with lists whose items are merged and with directives.
     fn strategic(&mut self, kind: usize, base: &Value, subresource: &str) -> Value {
         let mut patch = self.merge(kind, base, subresource, 0);
+        if !patch.is_object() {
+            return patch;
+        }
         let list: Option<(&str, &str)> = match self.world.kinds[kind].name.as_str() {
             "Pod" => Some(("/spec/containers", "name")),
             "Deployment" => Some(("/spec/template/spec/containers", "name")),

@@ -1,6 +1,6 @@
 //! Client certificates: the common name is the user, each organization is a group.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt::Write, sync::Arc, time::Duration};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use parking_lot::Mutex;
@@ -104,9 +104,12 @@ fn user(parsed: &X509Certificate<'_>, certificate: &CertificateDer<'_>) -> Optio
     if name.is_empty() {
         return None;
     }
-    let print = digest(&SHA256, certificate);
-    let print: String = print.as_ref().iter().map(|b| format!("{b:02x}")).collect();
-    let extra = (CREDENTIAL.into(), vec![format!("X509SHA256={print}")]);
+    let mut credential = "X509SHA256=".to_owned();
+    for byte in digest(&SHA256, certificate).as_ref() {
+        // A string takes whatever is written to it.
+        let _ = write!(credential, "{byte:02x}");
+    }
+    let extra = (CREDENTIAL.into(), vec![credential]);
     let user = User {
         name,
         groups: texts(subject, &oid_registry::OID_X509_ORGANIZATION_NAME),

@@ -118,14 +118,7 @@ fn cells(line: &str) -> Result<Vec<String>, &'static str> {
     loop {
         let (cell, after) = match rest.strip_prefix('"') {
             Some(quoted) => quoted_cell(quoted)?,
-            None => {
-                let end = rest.find(',').unwrap_or(rest.len());
-                let (cell, after) = rest.split_at(end);
-                if cell.contains('"') {
-                    return Err("there is a quote inside a cell that does not begin with one");
-                }
-                (cell.trim().to_owned(), after)
-            }
+            None => plain_cell(rest)?,
         };
         cells.push(cell);
         match after.strip_prefix(',') {
@@ -134,6 +127,14 @@ fn cells(line: &str) -> Result<Vec<String>, &'static str> {
             None => return Err("there is something between a closing quote and the next comma"),
         }
     }
+}
+
+fn plain_cell(text: &str) -> Result<(String, &str), &'static str> {
+    let (cell, after) = text.split_at(text.find(',').unwrap_or(text.len()));
+    if cell.contains('"') {
+        return Err("there is a quote inside a cell that does not begin with one");
+    }
+    Ok((cell.trim().to_owned(), after))
 }
 
 fn quoted_cell(text: &str) -> Result<(String, &str), &'static str> {

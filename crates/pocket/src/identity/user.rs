@@ -10,7 +10,7 @@ pub const ANONYMOUS: &str = "system:anonymous";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group of everybody else.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group that may do everything.
+/// The group whose members may do everything, whatever roles say.
 pub const MASTERS: &str = "system:masters";
 
 /// Who asks.
@@ -57,16 +57,6 @@ impl User {
     /// Whether the user is in a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
-    }
-
-    /// Whether the user showed who they are.
-    pub fn is_authenticated(&self) -> bool {
-        self.is_in(AUTHENTICATED)
-    }
-
-    /// Whether the user may do everything.
-    pub fn is_master(&self) -> bool {
-        self.is_in(MASTERS)
     }
 
     /// The user as reviews show it; what is empty is left out.

@@ -67,7 +67,7 @@ impl World {
 
     fn is_admin(&self, identity: &Identity, pair: &Pair) -> bool {
         let holder = self.holder(identity, pair);
-        matches!(holder, Verdict::Known(user) if user.name == "admin" && user.is_master())
+        matches!(holder, Verdict::Known(user) if user.name == "admin" && user.is_in("system:masters"))
     }
 }
 
@@ -213,7 +213,12 @@ async fn a_given_authority_and_a_given_table_are_taken_beside_our_own() {
     let alice = authenticator.token("secret").unwrap();
     assert_eq!((alice.name.as_str(), alice.uid.as_str()), ("alice", "7"));
     assert_eq!(alice.groups, ["devs", "ops", "system:authenticated"]);
-    assert!(authenticator.token(&identity.token).unwrap().is_master());
+    assert!(
+        authenticator
+            .token(&identity.token)
+            .unwrap()
+            .is_in("system:masters")
+    );
 }
 
 #[tokio::test]
