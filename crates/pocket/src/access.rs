@@ -10,7 +10,6 @@
 mod aggregate;
 mod attributes;
 pub mod bootstrap;
-
 mod decision;
 mod escalation;
 mod policy;
@@ -23,14 +22,14 @@ use serde_json::{Map, Value};
 
 use crate::store::{Change, Object, Store};
 
+pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
+
 pub use aggregate::aggregated;
 pub use attributes::{Attributes, What, Who};
 pub use decision::{Decision, Held, decide};
 pub use escalation::{full_authority, uncovered};
 pub use policy::{Policy, RoleRef};
 pub use rule::{Rule, rules_of};
-
-pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 
 /// The group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
@@ -96,7 +95,8 @@ impl Access {
     pub(crate) fn gathered(&self, name: &str, selectors: &[Value]) -> Vec<Rule> {
         let policy = self.policy.read();
         let others = policy.cluster_roles().filter(|(other, ..)| *other != name);
-        aggregated(selectors, others.map(|(_, labels, rules)| (labels, rules)))
+        let others = others.map(|(_, labels, rules)| (labels, rules));
+        aggregated(selectors, &others)
     }
 }
 

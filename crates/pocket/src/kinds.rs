@@ -79,6 +79,7 @@ pub use life::{
     furniture, namespace_remains, own_service,
 };
 pub use pod_actions::{Budget, bind, eviction_budget};
+pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};
 pub use table::{Alias, alias, rules};
 
@@ -246,6 +247,8 @@ pub enum Role {
     Namespace,
     /// Makes other kinds.
     Definition,
+    /// Ranks pods; some of them belong to the server.
+    PriorityClass,
     /// Shared by two APIs, and not garbage collected.
     Event,
     /// A question that is answered and never stored.

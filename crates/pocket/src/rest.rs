@@ -3,7 +3,7 @@
 //! A [`Machine`] takes a parsed [`Request`] and gives a [`Reply`]; it knows neither HTTP bodies nor
 //! kinds by name. What differs between kinds is in the [`registry`]: a schema, rules and traits.
 
-mod admission;
+pub(crate) mod admission;
 mod apply;
 mod booking;
 mod create;
@@ -31,6 +31,7 @@ use parking_lot::Mutex;
 
 use crate::{
     access::Access,
+    admission::{Courier, Dial, Hooks, Tcp},
     environment::Environment,
     identity::{Accounts, Authenticate, ISSUER},
     kinds::Settings,
@@ -44,6 +45,7 @@ pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
 pub use request::{Request, Target, Verb};
 
+pub(crate) use admission::QUOTAS;
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::path;
 
@@ -59,6 +61,10 @@ pub struct Machine {
     pub(crate) access: Access,
     /// The certificate authority, in PEM, that every namespace is told of.
     root_ca: Option<Arc<str>>,
+    /// Webhooks, as their configurations are stored.
+    pub(crate) hooks: Arc<Hooks>,
+    /// Brings reviews to them.
+    pub(crate) courier: Arc<Courier>,
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
     /// Makes tokens for service accounts, and knows them again.
@@ -75,7 +81,10 @@ impl Machine {
         registry: Arc<Registry>,
         settings: Settings,
     ) -> Self {
+        let courier = Courier::new(environment.clone(), Arc::new(Tcp));
         Self {
+            hooks: Arc::default(),
+            courier: Arc::new(courier),
             environment,
             view,
             registry,
@@ -121,6 +130,14 @@ impl Machine {
             authenticator: Some(authenticator),
             ..self.clone()
         }
+    }
+
+    /// The same machine, reaching webhooks in a way of the embedder's.
+    #[must_use]
+    pub fn with_dial(self, dial: Option<Arc<dyn Dial>>) -> Self {
+        let Some(dial) = dial else { return self };
+        let courier = Arc::new(Courier::new(self.environment.clone(), dial));
+        Self { courier, ..self }
     }
 
     /// The same machine over another view of the same store.
@@ -208,9 +225,19 @@ impl Machine {
         if !served.traits().exclusive {
             return None;
         }
-        let bucket = &served.resource.bucket;
-        let turn = self.turns.lock().entry(bucket.clone()).or_default().clone();
-        Some(turn.lock_owned().await)
+        Some(self.turn_of(&served.resource.bucket).await)
+    }
+
+    /// Waits for a turn at something that is used one at a time.
+    pub(crate) async fn turn_of(&self, what: &str) -> Turn {
+        let turn = {
+            let mut turns = self.turns.lock();
+            match turns.get(what) {
+                Some(turn) => turn.clone(),
+                None => turns.entry(what.into()).or_default().clone(),
+            }
+        };
+        turn.lock_owned().await
     }
 }
 

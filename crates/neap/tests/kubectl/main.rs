@@ -18,3 +18,4 @@ mod identity;
 mod manifests;
 mod read;
 mod watch;
+mod webhooks;

@@ -9,7 +9,7 @@ use crate::selector::LabelSelector;
 /// order of their names.
 pub fn aggregated<'a>(
     selectors: &[Value],
-    roles: impl Iterator<Item = Labelled<'a>> + Clone,
+    roles: &(impl Iterator<Item = Labelled<'a>> + Clone),
 ) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     for selector in selectors {

@@ -5,7 +5,7 @@ use std::fmt;
 use http::StatusCode;
 
 use super::MASTERS;
-use crate::status::ApiError;
+use crate::{identity::User, status::ApiError};
 
 /// Somebody, as far as roles are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,16 @@ pub struct Who<'a> {
     pub name: &'a str,
     /// Groups.
     pub groups: &'a [String],
+}
+
+impl User {
+    /// The user as roles know them.
+    pub fn who(&self) -> Who<'_> {
+        Who {
+            name: &self.name,
+            groups: &self.groups,
+        }
+    }
 }
 
 impl Who<'_> {

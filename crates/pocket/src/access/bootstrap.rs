@@ -94,7 +94,7 @@ fn gather(all: &mut [First]) {
             };
             let others = roles.iter().filter(|(name, ..)| name != first.name());
             let others = others.map(|(_, labels, rules)| (labels, rules.as_slice()));
-            let gathered = Some(json!(aggregated(selectors, others)));
+            let gathered = Some(json!(aggregated(selectors, &others)));
             changed |= first.gathered != gathered;
             first.gathered = gathered;
         }

@@ -135,16 +135,15 @@ pub(super) fn held(who: Who<'_>, namespace: &str, policy: &Policy) -> Held {
         .collect();
     let mut held = Held::default();
     for binding in bindings.values() {
-        match policy.rules(&binding.role, &binding.namespace) {
-            Some(rules) => held.rules.extend(rules.iter().cloned()),
-            None => {
-                let kind = match &*binding.role.kind {
-                    "ClusterRole" => "clusterrole",
-                    _ => "role",
-                };
-                held.missing.push((kind, binding.role.name.clone()));
-            }
+        if let Some(rules) = policy.rules(&binding.role, &binding.namespace) {
+            held.rules.extend(rules.iter().cloned());
+            continue;
         }
+        let kind = match &*binding.role.kind {
+            "ClusterRole" => "clusterrole",
+            _ => "role",
+        };
+        held.missing.push((kind, binding.role.name.clone()));
     }
     held
 }

@@ -1,5 +1,7 @@
 //! Nobody gives away what they do not have: which of the wanted rules somebody does not hold.
 
+use std::fmt::Write as _;
+
 use super::{Rule, Who, decision::Held, rule::Quoted};
 
 /// What of `wanted` is not `held`, in small pieces: one group, one resource, one name, and the
@@ -99,7 +101,8 @@ impl Held {
             .map(|(kind, name)| format!("{kind}s.rbac.authorization.k8s.io \"{name}\" not found"))
             .collect();
         if !absent.is_empty() {
-            why.push_str(&format!("; resolution errors: [{}]", absent.join(" ")));
+            // Writing to a string cannot fail.
+            let _ = write!(why, "; resolution errors: [{}]", absent.join(" "));
         }
         Some(why)
     }

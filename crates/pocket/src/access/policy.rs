@@ -16,10 +16,13 @@ use crate::store::{Change, Object};
 pub struct Policy {
     cluster_roles: BTreeMap<Box<str>, ClusterRole>,
     /// By namespace and name.
-    roles: HashMap<Box<str>, HashMap<Box<str>, Arc<[Rule]>>>,
+    roles: HashMap<Box<str>, Roles>,
     /// By namespace; the empty one has those that hold everywhere.
     bindings: HashMap<Box<str>, Bindings>,
 }
+
+/// The rules of the roles of one namespace, by name.
+type Roles = HashMap<Box<str>, Arc<[Rule]>>;
 
 #[derive(Debug)]
 struct ClusterRole {

@@ -81,19 +81,16 @@ impl Rule {
 
     /// Whether this rule allows everything that `other` does, which names one of each at most.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        let one = |list: &[Box<str>]| list.first().map(|word| word.to_string());
-        let verb = one(&other.verbs).unwrap_or_default();
-        if !has(&self.verbs, &verb) {
+        let one = |words: &'_ [Box<str>]| words.first().cloned().unwrap_or_default();
+        if !has(&self.verbs, &one(&other.verbs)) {
             return false;
         }
         if let Some(path) = other.paths.first() {
             return self.paths.iter().any(|known| leads_to(known, path));
         }
-        let Some(resource) = other.resources.first() else {
-            return true;
-        };
-        let group = one(&other.api_groups).unwrap_or_default();
-        has(&self.api_groups, &group) && self.covers_resource(resource) && self.covers_name(other)
+        has(&self.api_groups, &one(&other.api_groups))
+            && self.covers_resource(&one(&other.resources))
+            && self.covers_name(other)
     }
 
     fn covers_resource(&self, resource: &str) -> bool {

@@ -36,6 +36,15 @@ impl User {
         }
     }
 
+    /// The server itself, which may do everything.
+    pub(crate) fn server() -> Self {
+        Self {
+            name: "system:apiserver".into(),
+            groups: vec![MASTERS.into()],
+            ..Self::default()
+        }
+    }
+
     /// The same user as a member of the group of all who showed who they are.
     #[must_use]
     pub fn authenticated(mut self) -> Self {

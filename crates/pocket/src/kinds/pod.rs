@@ -13,6 +13,8 @@ mod update;
 use serde_json::{Map, Value, json};
 
 pub use account::use_account;
+pub use admission::use_priority;
+pub use qos::class as service_class;
 pub use subresources::{validate_ephemeral_containers, validate_resize};
 
 use super::{
@@ -99,13 +101,12 @@ fn prepare_create(pod: &mut Value, _: &Moment) {
         "status",
         json!({"phase": "Pending", "qosClass": class}),
     );
-    let Some(spec) = filled(pod, "spec") else {
-        return;
-    };
-    tolerate_silence(spec);
-    if text(spec, "priorityClassName").is_empty() {
-        fill(spec, "priority", 0);
-        fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/// Lets a pod stay a while on a node that stopped answering.
+pub fn tolerate(pod: &mut Value) {
+    if let Some(spec) = filled(pod, "spec") {
+        tolerate_silence(spec);
     }
 }
 

@@ -71,17 +71,15 @@ impl Machine {
             old: None,
         };
         // What the server adds from here on is nobody's.
-        self.mutate(change, &mut value, warnings).await?;
+        if self.mutate(change, &mut value, warnings).await? {
+            served.drop_status(&mut value);
+        }
         self.check_grant(change, &value)?;
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));
-        let _turn = self.turn(served).await;
-        self.admit(served, &mut value, None).await?;
-        self.accept(served, &mut value);
-        served.fit(&mut value);
         self.check_may_create(request)?;
-        self.confirm(change, &value, warnings).await?;
+        let _held = self.settle(change, &mut value, warnings).await?;
         if request.dry_run()? {
             return self.pretend_create(request, served, &value).await;
         }

@@ -1,11 +1,14 @@
 //! The roles and bindings that the server makes when it starts, and keeps complete.
 
-use std::sync::Arc;
-
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 
-use super::{Machine, Payload, Request, Served, create::Booking, update::Part};
+use super::{
+    Machine, Payload, Request, Served,
+    create::Booking,
+    own::{own_request, typed},
+    update::Part,
+};
 use crate::{
     access::{
         CLUSTER_ROLES,
@@ -54,8 +57,8 @@ impl Machine {
                 .await;
         };
         let served = self.stored_in(first.bucket)?;
-        let request = self.own_request(&served, Verb::Create, &namespace, "");
-        let mut value = super::own::typed(&served, first.object);
+        let request = own_request(&served, Verb::Create, &namespace, "");
+        let mut value = typed(&served, first.object);
         self.book(&request, &served, Part::Main, None, &mut value)?;
         value["rules"] = rules;
         self.credit_aggregator(&served, &mut value);
@@ -83,7 +86,7 @@ impl Machine {
     async fn replace_own(&self, bucket: &str, value: Value) -> Result<()> {
         let served = self.stored_in(bucket)?;
         let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
-        let request = self.own_request(&served, Verb::Update, text("namespace"), text("name"));
+        let request = own_request(&served, Verb::Update, text("namespace"), text("name"));
         let body = Some(Payload {
             value,
             duplicates: Vec::new(),
@@ -105,13 +108,13 @@ impl Machine {
         if crate::access::rules_of(&stored["rules"]) == rules {
             return Ok(());
         }
-        let served: Arc<Served> = self.stored_in(CLUSTER_ROLES)?;
-        let request = self.own_request(&served, Verb::Patch, "", name);
+        let served = self.stored_in(CLUSTER_ROLES)?;
+        let request = own_request(&served, Verb::Patch, "", name);
         let config = json!({"metadata": {"name": name}, "rules": rules});
         let query = [("fieldManager", AGGREGATOR), ("force", "true")];
         let applied = Request {
             body: Some(Payload {
-                value: super::own::typed(&served, config),
+                value: typed(&served, config),
                 duplicates: Vec::new(),
             }),
             content_type: "application/apply-patch+yaml".into(),

@@ -30,7 +30,7 @@ impl Machine {
     ) -> Result<()> {
         let served = self.stored_in(bucket)?;
         let value = typed(&served, value);
-        let request = self.own_request(&served, Verb::Create, namespace, "");
+        let request = own_request(&served, Verb::Create, namespace, "");
         match self
             .insert(&request, &served, value, Booking::Whole, &mut Vec::new())
             .await
@@ -38,33 +38,6 @@ impl Machine {
             Err(error) if error.code == StatusCode::CONFLICT => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),
-        }
-    }
-
-    /// A request in the server's own name.
-    pub(super) fn own_request(
-        &self,
-        served: &Served,
-        verb: Verb,
-        namespace: &str,
-        name: &str,
-    ) -> Request {
-        Request {
-            verb,
-            target: Target {
-                group: served.resource.group.clone(),
-                version: served.version.clone(),
-                plural: served.resource.plural.clone(),
-                namespace: namespace.into(),
-                name: name.into(),
-                subresource: None,
-            },
-            query: Vec::new(),
-            body: None,
-            content_type: String::new(),
-            presentation: Presentation::default(),
-            user_agent: SELF.into(),
-            user: User::server(),
         }
     }
 
@@ -195,6 +168,27 @@ impl Machine {
     }
 }
 
+/// A request in the server's own name.
+pub(super) fn own_request(served: &Served, verb: Verb, namespace: &str, name: &str) -> Request {
+    Request {
+        verb,
+        target: Target {
+            group: served.resource.group.clone(),
+            version: served.version.clone(),
+            plural: served.resource.plural.clone(),
+            namespace: namespace.into(),
+            name: name.into(),
+            subresource: None,
+        },
+        query: Vec::new(),
+        body: None,
+        content_type: String::new(),
+        presentation: Presentation::default(),
+        user_agent: SELF.into(),
+        user: User::server(),
+    }
+}
+
 /// The object with its kind.
 pub(super) fn typed(served: &Served, mut value: Value) -> Value {
     value["apiVersion"] = served.api_version.clone().into();
@@ -242,6 +236,12 @@ impl Machine {
             let namespace = serde_json::json!({"metadata": {"name": name}});
             if self.head_of(kinds::NAMESPACES, name).is_none() {
                 self.create_own(kinds::NAMESPACES, "", namespace).await?;
+            }
+        }
+        for class in kinds::system_classes() {
+            let name = metadata::text(&class, "name").to_owned();
+            if self.head_of(kinds::PRIORITY_CLASSES, &name).is_none() {
+                self.create_own(kinds::PRIORITY_CLASSES, "", class).await?;
             }
         }
         if self.head_of("/services", "default/kubernetes").is_none() {

@@ -2,7 +2,7 @@
 
 use super::{Payload, Presentation};
 use crate::{
-    access::{Attributes, MASTERS, What, Who},
+    access::{Attributes, What},
     identity::User,
     status::{ApiError, Problems, Result},
 };
@@ -77,25 +77,6 @@ pub(crate) fn path(namespace: &str, name: &str) -> String {
     }
 }
 
-impl User {
-    /// The user as roles know them.
-    pub fn who(&self) -> Who<'_> {
-        Who {
-            name: &self.name,
-            groups: &self.groups,
-        }
-    }
-
-    /// The server itself, which may do everything.
-    pub(crate) fn server() -> Self {
-        Self {
-            name: "system:apiserver".into(),
-            groups: vec![MASTERS.into()],
-            ..Self::default()
-        }
-    }
-}
-
 /// A request whose method, URL and headers were understood.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -138,6 +119,20 @@ impl Request {
                 name: &target.name,
                 namespace,
             },
+        }
+    }
+
+    /// A request for a connection, of which only who asks for what is known.
+    pub(crate) fn connect(target: Target, user: User) -> Self {
+        Self {
+            verb: Verb::Get,
+            target,
+            query: Vec::new(),
+            body: None,
+            content_type: String::new(),
+            presentation: Presentation::default(),
+            user_agent: String::new(),
+            user,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
     access::{Access, Attributes, What, Who},
     rest::User,
     selector::FieldSelector,
-    status::Result,
+    status::{ApiError, Result},
 };
 
 impl Service {
@@ -29,9 +29,34 @@ impl Service {
             Some(impersonation) => impersonation.assume(access, caller.who(), &asked)?,
             None => caller,
         };
-        permitted(access, &asked.by(user.who()))?;
+        let attributes = asked.by(user.who());
+        permitted(access, &attributes)?;
+        check_stream(access, &attributes)?;
         Ok(user)
     }
+}
+
+/// Whoever runs something in a pod changes it, by whatever method a stream is opened.
+fn check_stream(access: &Access, attributes: &Attributes<'_>) -> Result<()> {
+    let What::Resource {
+        group: "",
+        resource: "pods",
+        subresource: "exec" | "attach" | "portforward",
+        name,
+        ..
+    } = attributes.what
+    else {
+        return Ok(());
+    };
+    let create = Attributes {
+        verb: "create",
+        ..*attributes
+    };
+    let decision = access.decide(&create);
+    if decision.allowed {
+        return Ok(());
+    }
+    Err(ApiError::forbidden("", "pods", name, &decision.reason))
 }
 
 /// 403 unless it may be done.

@@ -156,7 +156,8 @@ impl Impersonation {
             }
             permitted(access, &attributes)?;
         }
-        for key in self.wanted.extra.keys().filter(|key| !is_qualified(key)) {
+        let mut keys = self.wanted.extra.keys();
+        if let Some(key) = keys.find(|key| !is_qualified(key)) {
             let why = format!(
                 "impersonating an invalid key in extra is not allowed: extra.key: Invalid value: \"{key}\": must be a domain-prefixed path (such as \"acme.io/foo\")"
             );

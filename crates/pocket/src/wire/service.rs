@@ -182,8 +182,7 @@ impl Service {
         let user = self.user(request.headers())?;
         let user = self.permit(user, &request)?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD");
-        let route = route(request.uri().path());
-        match route {
+        match route(request.uri().path()) {
             Route::Alive => Ok(text(StatusCode::OK, "ok")),
             Route::Ready => Ok(self.health()),
             Route::Resource(target) => self.resource(target, user, request).await,
@@ -239,7 +238,7 @@ impl Service {
         let served = self.machine.registry.find(&target)?;
         let query = parse_query(request.uri().query());
         if Self::is_exec(&target) {
-            return self.exec(&target, &served, &query, request).await;
+            return self.exec(&target, &served, &query, user, request).await;
         }
         let watching = query
             .iter()

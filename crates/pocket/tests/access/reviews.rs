@@ -1,44 +1,26 @@
 //! Questions that are answered and never stored, over HTTP without a socket.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
+use serde_json::json;
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt, Full};
-use neap_pocket::{Options, Pocket, environment::Environment};
-use serde_json::{Value, json};
-use tower::ServiceExt;
-
-async fn pocket() -> Pocket {
-    let options = Options::new(Environment::rehearsal(1));
-    Pocket::open(options).await.unwrap()
-}
-
-async fn ask(pocket: &Pocket, method: &str, path: &str, body: Value) -> (u16, Value) {
-    let request = Request::builder().method(method).uri(path);
-    let body = Full::<Bytes>::from(body.to_string());
-    let response = pocket.service().oneshot(request.body(body).unwrap()).await;
-    let (parts, body) = response.unwrap().into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
-    let value = serde_json::from_slice(&bytes).unwrap_or_default();
-    (parts.status.as_u16(), value)
-}
+use crate::asker::Asker;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 #[tokio::test(start_paused = true)]
 async fn reviews_can_be_created_and_nothing_else() {
-    let pocket = pocket().await;
+    let admin = Asker::new().await;
     for (method, path, code) in [
         ("GET", REVIEWS.to_owned(), 405),
         ("DELETE", REVIEWS.to_owned(), 405),
         ("GET", format!("{REVIEWS}/x"), 404),
         ("PUT", format!("{REVIEWS}/x"), 404),
     ] {
-        let (answer, _) = ask(&pocket, method, &path, json!({})).await;
+        let (answer, _) = admin.ask(method, &path, json!({})).await;
         assert_eq!(answer, code, "{method} {path}");
     }
-    let (_, list) = ask(&pocket, "GET", "/apis/authorization.k8s.io/v1", json!(null)).await;
+    let (_, list) = admin
+        .ask("GET", "/apis/authorization.k8s.io/v1", json!(null))
+        .await;
     let rows = list["resources"].as_array().unwrap();
     assert_eq!(rows.len(), 4);
     for row in rows {
@@ -51,7 +33,7 @@ async fn reviews_can_be_created_and_nothing_else() {
 async fn questions_that_cannot_be_answered_are_refused_by_field() {
     let pods = json!({"verb": "get", "resource": "pods"});
     let local = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews";
-    let pocket = pocket().await;
+    let admin = Asker::new().await;
     for (path, review, field, detail) in [
         (
             REVIEWS,
@@ -78,7 +60,7 @@ async fn questions_that_cannot_be_answered_are_refused_by_field() {
             "Invalid value: \"\": must match metadata.namespace",
         ),
     ] {
-        let (code, status) = ask(&pocket, "POST", path, review).await;
+        let (code, status) = admin.ask("POST", path, review).await;
         assert_eq!(code, 422, "{status}");
         let cause = &status["details"]["causes"][0];
         assert_eq!(
@@ -93,7 +75,7 @@ async fn questions_that_cannot_be_answered_are_refused_by_field() {
     }
     let named =
         json!({"metadata": {"name": "x"}, "spec": {"user": "bob", "resourceAttributes": pods}});
-    let (code, status) = ask(&pocket, "POST", REVIEWS, named).await;
+    let (code, status) = admin.ask("POST", REVIEWS, named).await;
     assert_eq!(
         (code, &status["details"]["causes"][0]["field"]),
         (422, &json!("metadata"))

@@ -1,11 +1,6 @@
 //! Nobody gives away what they do not have.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
-
-#[path = "support/asker.rs"]
-mod asker;
-
-use asker::{Asker, RBAC, user};
+use crate::asker::{Asker, RBAC, user};
 use serde_json::{Value, json};
 
 /// Somebody who may write roles and bindings, and otherwise little.

@@ -2,20 +2,20 @@
 
 use bytes::Bytes;
 use http::Request;
-use http_body_util::{BodyExt, Full};
-use neap_pocket::{Options, Pocket, environment::Environment};
+use http_body_util::{BodyExt, Full, Limited};
+use neap_pocket::{Options, Pocket, Storage, environment::Environment, store::Store, wire::Body};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 /// A server, and in whose name it is asked.
-pub struct Asker {
-    pub pocket: Pocket,
+pub(crate) struct Asker {
+    pub(crate) pocket: Pocket,
     headers: Vec<(String, String)>,
 }
 
 impl Asker {
     /// The one who may do everything, at a new server.
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let options = Options::new(Environment::rehearsal(1));
         Self {
             pocket: Pocket::open(options).await.unwrap(),
@@ -24,7 +24,7 @@ impl Asker {
     }
 
     /// Somebody else at the same server.
-    pub fn user(&self, name: &str, groups: &[&str]) -> Self {
+    pub(crate) fn user(&self, name: &str, groups: &[&str]) -> Self {
         let mut headers = vec![("impersonate-user".into(), name.into())];
         let groups = groups
             .iter()
@@ -36,19 +36,18 @@ impl Asker {
         }
     }
 
-    /// The same, with one more header.
-    #[allow(dead_code, reason = "not every test needs it")]
-    pub fn with(&self, name: &str, value: &str) -> Self {
-        let mut headers = self.headers.clone();
-        headers.push((name.into(), value.into()));
+    /// A server that has a store already, as the one who may do everything.
+    pub(crate) async fn over(store: Store) -> Self {
+        let mut options = Options::new(Environment::rehearsal(2));
+        options.storage = Storage::Store(store);
         Self {
-            pocket: self.pocket.clone(),
-            headers,
+            pocket: Pocket::open(options).await.unwrap(),
+            headers: Vec::new(),
         }
     }
 
     /// Status code and body of the answer.
-    pub async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in &self.headers {
             request = request.header(name, value);
@@ -60,27 +59,26 @@ impl Asker {
         let service = self.pocket.service();
         let response = service.oneshot(request.body(body).unwrap()).await.unwrap();
         let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
+        let bytes = whole(body).await;
         let value =
             serde_json::from_slice(&bytes).unwrap_or(json!(String::from_utf8_lossy(&bytes)));
         (parts.status.as_u16(), value)
     }
 
     /// The code of an answer alone.
-    pub async fn get(&self, path: &str) -> u16 {
+    pub(crate) async fn get(&self, path: &str) -> u16 {
         self.ask("GET", path, Value::Null).await.0
     }
 
     /// Makes an object that must be accepted.
-    pub async fn make(&self, path: &str, object: Value) -> Value {
+    pub(crate) async fn make(&self, path: &str, object: Value) -> Value {
         let (code, made) = self.ask("POST", path, object).await;
         assert_eq!(code, 201, "{path}: {made}");
         made
     }
 
     /// The message of a refusal, with its code.
-    #[allow(dead_code, reason = "not every test needs it")]
-    pub async fn refused(&self, method: &str, path: &str, body: Value) -> (u16, String) {
+    pub(crate) async fn refused(&self, method: &str, path: &str, body: Value) -> (u16, String) {
         let (code, status) = self.ask(method, path, body).await;
         assert_eq!(status["kind"], "Status", "{method} {path}: {status}");
         (
@@ -90,17 +88,17 @@ impl Asker {
     }
 }
 
-pub const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+pub(crate) const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 impl Asker {
     /// A cluster role with these rules.
-    pub async fn cluster_role(&self, name: &str, rules: Value) {
+    pub(crate) async fn cluster_role(&self, name: &str, rules: Value) {
         let role = json!({"metadata": {"name": name}, "rules": rules});
         self.make(&format!("{RBAC}/clusterroles"), role).await;
     }
 
     /// Gives a cluster role to somebody, everywhere.
-    pub async fn bind(&self, name: &str, role: &str, subject: Value) {
+    pub(crate) async fn bind(&self, name: &str, role: &str, subject: Value) {
         let binding = json!({
             "metadata": {"name": name},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
@@ -112,6 +110,13 @@ impl Asker {
 }
 
 /// A user as bindings name them.
-pub fn user(name: &str) -> Value {
+pub(crate) fn user(name: &str) -> Value {
     json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name})
+}
+
+/// The whole of a body.
+#[expect(clippy::disallowed_methods, reason = "the body is limited first")]
+pub(crate) async fn whole(body: Body) -> Bytes {
+    let body = Limited::new(body, 8 << 20);
+    body.collect().await.unwrap().to_bytes()
 }

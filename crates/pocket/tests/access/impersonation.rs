@@ -1,31 +1,29 @@
 //! Standing in for somebody else.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
-
-#[path = "support/asker.rs"]
-mod asker;
-
 use std::sync::Arc;
 
-use asker::{Asker, user};
+use crate::asker::{Asker, user, whole};
 use bytes::Bytes;
-use http::{HeaderMap, Request};
-use http_body_util::{BodyExt, Full};
-use neap_pocket::{rest::User, wire::Authenticate};
+use http::Request;
+use http_body_util::Full;
+use neap_pocket::identity::{Authenticate, User, Verdict};
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 
-/// Everybody is who their `x-user` header says.
+/// Everybody is who their token says.
 struct Believe;
 
 impl Authenticate for Believe {
-    fn authenticate(&self, headers: &HeaderMap, _: &[CertificateDer<'_>]) -> Option<User> {
+    fn certificate(&self, _: &[CertificateDer<'_>]) -> Verdict {
+        Verdict::Silent
+    }
+
+    fn token(&self, token: &str) -> Option<User> {
         Some(User {
-            name: headers.get("x-user")?.to_str().ok()?.to_owned(),
-            groups: vec!["system:authenticated".into()],
+            name: token.into(),
             ..User::default()
         })
     }
@@ -34,14 +32,14 @@ impl Authenticate for Believe {
 /// What `caller` is told who asks for their rules with these headers.
 async fn told(server: &Asker, caller: &str, headers: &[(&str, &str)]) -> (u16, Value) {
     let service = server.pocket.service().authenticated_by(Arc::new(Believe));
-    let mut request = Request::post(RULES).header("x-user", caller);
+    let mut request = Request::post(RULES).header("authorization", format!("Bearer {caller}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let body = json!({"spec": {"namespace": "default"}}).to_string();
     let request = request.body(Full::<Bytes>::from(body)).unwrap();
     let (parts, body) = service.oneshot(request).await.unwrap().into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
+    let bytes = whole(body).await;
     (
         parts.status.as_u16(),
         serde_json::from_slice(&bytes).unwrap(),
@@ -160,49 +158,46 @@ async fn the_wide_way_needs_leave_for_every_detail() {
     assert_eq!(told(&server, "bob", &all).await.0, 201);
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_narrow_way_needs_leave_for_what_is_done_too() {
+/// A server where `bob` may ask for rules while standing in for anybody, if he may stand in at all.
+async fn narrow() -> Asker {
     let server = Asker::new().await;
     let verbs = ["user-info", "serviceaccount", "arbitrary-node"]
         .map(|sort| format!("impersonate-on:{sort}:create"));
-    server.cluster_role("on", json!([{"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectrulesreviews"], "verbs": verbs}])).await;
+    let rules = json!([{"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectrulesreviews"], "verbs": verbs}]);
+    server.cluster_role("on", rules).await;
     server.bind("on", "on", user("bob")).await;
-    let group = "authentication.k8s.io";
-    let everywhere = "at the cluster scope";
+    server
+}
+
+/// What is missing to stand in narrowly.
+fn missing(name: &str, sort: &str, resource: &str, place: &str) -> String {
+    let what = format!("{resource}.authentication.k8s.io \"{name}\"");
+    let verb = format!("impersonate:{sort}");
+    forbidden(&what, &verb, resource, "authentication.k8s.io", place)
+}
+
+const EVERYWHERE: &str = "at the cluster scope";
+
+#[tokio::test(start_paused = true)]
+async fn the_narrow_way_needs_leave_for_whom_beside_what() {
+    let server = narrow().await;
+    let here = "in the namespace \"default\"";
     for (header, message) in [
-        (
-            USER,
-            forbidden(
-                "users.authentication.k8s.io \"x\"",
-                "impersonate:user-info",
-                "users",
-                group,
-                everywhere,
-            ),
-        ),
+        (USER, missing("x", "user-info", "users", EVERYWHERE)),
         (
             ACCOUNT,
-            forbidden(
-                "serviceaccounts.authentication.k8s.io \"acc\"",
-                "impersonate:serviceaccount",
-                "serviceaccounts",
-                group,
-                "in the namespace \"default\"",
-            ),
+            missing("acc", "serviceaccount", "serviceaccounts", here),
         ),
-        (
-            NODE,
-            forbidden(
-                "nodes.authentication.k8s.io \"n1\"",
-                "impersonate:arbitrary-node",
-                "nodes",
-                group,
-                everywhere,
-            ),
-        ),
+        (NODE, missing("n1", "arbitrary-node", "nodes", EVERYWHERE)),
     ] {
         assert_eq!(refused(&server, "bob", &[header]).await, message);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_narrow_way_needs_leave_for_every_detail_and_never_leads_to_masters() {
+    let server = narrow().await;
+    let group = "authentication.k8s.io";
     let rules = json!([
         {"apiGroups": [group], "resources": ["users", "groups"], "verbs": ["impersonate:user-info"]},
         {"apiGroups": [group], "resources": ["serviceaccounts"], "verbs": ["impersonate:serviceaccount"]},
@@ -213,31 +208,12 @@ async fn the_narrow_way_needs_leave_for_what_is_done_too() {
     for headers in [vec![USER], vec![USER, GROUP], vec![ACCOUNT], vec![NODE]] {
         assert_eq!(told(&server, "bob", &headers).await.0, 201, "{headers:?}");
     }
-    let uid = forbidden(
-        "uids.authentication.k8s.io \"u\"",
-        "impersonate:user-info",
-        "uids",
-        group,
-        everywhere,
-    );
+    let uid = missing("u", "user-info", "uids", EVERYWHERE);
     assert_eq!(refused(&server, "bob", &[USER, UID]).await, uid);
-    let masters = forbidden(
-        "groups.authentication.k8s.io \"system:masters\"",
-        "impersonate:user-info",
-        "groups",
-        group,
-        everywhere,
-    );
+    let masters = missing("system:masters", "user-info", "groups", EVERYWHERE);
     let masters = format!("{masters}: impersonating the system:masters group is not allowed");
-    assert_eq!(
-        refused(
-            &server,
-            "bob",
-            &[USER, ("Impersonate-Group", "system:masters")]
-        )
-        .await,
-        masters
-    );
+    let headers = [USER, ("Impersonate-Group", "system:masters")];
+    assert_eq!(refused(&server, "bob", &headers).await, masters);
 }
 
 /// The groups somebody has while they are stood in for, found by what these groups are given.
@@ -252,7 +228,7 @@ async fn groups(server: &Asker, headers: &[(&str, &str)]) -> Vec<String> {
         .oneshot(request.body(Full::<Bytes>::from(body)).unwrap())
         .await
         .unwrap();
-    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    let bytes = whole(answer.into_body()).await;
     let review: Value = serde_json::from_slice(&bytes).unwrap();
     let rules = review["status"]["resourceRules"].as_array().unwrap().iter();
     let probes = rules.filter(|rule| rule["apiGroups"] == json!(["probe"]));

@@ -1,11 +1,6 @@
 //! What roles allow, at a server without a socket.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
-
-#[path = "support/asker.rs"]
-mod asker;
-
-use asker::{Asker, RBAC, user};
+use crate::asker::{Asker, RBAC, user};
 use serde_json::{Value, json};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -77,8 +72,8 @@ async fn an_object_that_would_be_created_by_an_update_needs_leave_to_create_it()
     assert_eq!(code, 200);
 }
 
-#[tokio::test(start_paused = true)]
-async fn reviews_say_who_was_given_what_by_whom() {
+/// A server where many were given a role, each in another way.
+async fn generous() -> Asker {
     let admin = Asker::new().await;
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
     admin.cluster_role("reader", rules.clone()).await;
@@ -105,45 +100,54 @@ async fn reviews_say_who_was_given_what_by_whom() {
     bind_here("b5", "Role", "r5", account("acc5")).await;
     bind_here("b6", "Role", "gone", user("u6")).await;
     bind_here("b7", "ClusterRole", "cgone", user("u6")).await;
+    admin
+}
+
+/// Who gets to read pods in `default`, and why.
+const READERS: [(&str, &[&str], bool, &str); 6] = [
+    (
+        "u1",
+        &[],
+        true,
+        "RBAC: allowed by ClusterRoleBinding \"b1\" of ClusterRole \"reader\" to User \"u1\"",
+    ),
+    (
+        "x",
+        &["g1"],
+        true,
+        "RBAC: allowed by ClusterRoleBinding \"b2\" of ClusterRole \"reader\" to Group \"g1\"",
+    ),
+    (
+        "system:serviceaccount:default:acc",
+        &[],
+        true,
+        "RBAC: allowed by ClusterRoleBinding \"b3\" of ClusterRole \"reader\" to ServiceAccount \"acc/default\"",
+    ),
+    (
+        "u4",
+        &[],
+        true,
+        "RBAC: allowed by RoleBinding \"b4/default\" of ClusterRole \"reader\" to User \"u4\"",
+    ),
+    (
+        "system:serviceaccount:default:acc5",
+        &[],
+        true,
+        "RBAC: allowed by RoleBinding \"b5/default\" of Role \"r5\" to ServiceAccount \"acc5/default\"",
+    ),
+    (
+        "u6",
+        &[],
+        false,
+        "RBAC: [role.rbac.authorization.k8s.io \"gone\" not found, clusterrole.rbac.authorization.k8s.io \"cgone\" not found]",
+    ),
+];
+
+#[tokio::test(start_paused = true)]
+async fn reviews_say_who_was_given_what_by_whom() {
+    let admin = generous().await;
     let pods = json!({"verb": "get", "resource": "pods", "namespace": "default"});
-    for (who, groups, allowed, why) in [
-        (
-            "u1",
-            vec![],
-            true,
-            "RBAC: allowed by ClusterRoleBinding \"b1\" of ClusterRole \"reader\" to User \"u1\"",
-        ),
-        (
-            "x",
-            vec!["g1"],
-            true,
-            "RBAC: allowed by ClusterRoleBinding \"b2\" of ClusterRole \"reader\" to Group \"g1\"",
-        ),
-        (
-            "system:serviceaccount:default:acc",
-            vec![],
-            true,
-            "RBAC: allowed by ClusterRoleBinding \"b3\" of ClusterRole \"reader\" to ServiceAccount \"acc/default\"",
-        ),
-        (
-            "u4",
-            vec![],
-            true,
-            "RBAC: allowed by RoleBinding \"b4/default\" of ClusterRole \"reader\" to User \"u4\"",
-        ),
-        (
-            "system:serviceaccount:default:acc5",
-            vec![],
-            true,
-            "RBAC: allowed by RoleBinding \"b5/default\" of Role \"r5\" to ServiceAccount \"acc5/default\"",
-        ),
-        (
-            "u6",
-            vec![],
-            false,
-            "RBAC: [role.rbac.authorization.k8s.io \"gone\" not found, clusterrole.rbac.authorization.k8s.io \"cgone\" not found]",
-        ),
-    ] {
+    for (who, groups, allowed, why) in READERS {
         let spec = json!({"user": who, "groups": groups, "resourceAttributes": pods});
         let expected = json!({"allowed": allowed, "reason": why});
         assert_eq!(reason(&admin, spec).await, expected, "{who}");
@@ -237,4 +241,20 @@ async fn labelled_roles_are_taken_in_by_those_that_gather_them() {
         .ask("DELETE", &format!("{RBAC}/clusterroles/boats"), Value::Null)
         .await;
     until(&ed, boats, 403).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn running_something_in_a_pod_needs_leave_to_create_by_whatever_method() {
+    let admin = Asker::new().await;
+    let rule =
+        |verb: &str| json!([{"apiGroups": [""], "resources": ["pods/exec"], "verbs": [verb]}]);
+    admin.cluster_role("gets", rule("get")).await;
+    admin.bind("gets", "gets", user("bob")).await;
+    let bob = admin.user("bob", &[]);
+    let exec = format!("{PODS}/x/exec?command=ls");
+    let refused = bob.refused("GET", &exec, Value::Null).await;
+    assert_eq!(refused, (403, "pods \"x\" is forbidden: ".to_owned()));
+    admin.cluster_role("creates", rule("create")).await;
+    admin.bind("creates", "creates", user("bob")).await;
+    assert_eq!(bob.get(&exec).await, 404);
 }
