@@ -50,6 +50,7 @@ mod replica_set;
 mod replication_controller;
 pub mod required;
 mod resources;
+mod reviews;
 mod runtime_class;
 pub mod scale;
 mod secret;
@@ -179,6 +180,8 @@ pub struct Traits {
     pub exclusive: bool,
     /// What of `metadata` the status subresource may not change.
     pub status_keeps: &'static [&'static str],
+    /// The rules on a new object's metadata are asked of a changed one too, after the shared ones.
+    pub checks_metadata_again: bool,
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
@@ -211,6 +214,7 @@ impl Traits {
         status: true,
         exclusive: false,
         status_keeps: &[],
+        checks_metadata_again: false,
     };
 }
 
@@ -250,6 +254,8 @@ pub enum Role {
     PriorityClass,
     /// Shared by two APIs, and not garbage collected.
     Event,
+    /// A question that is answered and never stored.
+    Review,
 }
 
 /// One built-in kind: where it is served and which rules it keeps.

@@ -3,9 +3,11 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use crate::{
+    access::Access,
     admission::{Dial, Phase},
     environment::Environment,
     housekeeping::Housekeeper,
+    identity::{Accounts, ISSUER, SigningKey},
     kinds::{DEFINITIONS, Settings},
     rest::{Machine, Registry},
     runtime::PodRuntime,
@@ -48,6 +50,10 @@ pub struct Options {
     pub dial: Option<Arc<dyn Dial>>,
     /// The port of the `kubernetes` service's target.
     pub port: u16,
+    /// Who makes the tokens of service accounts.
+    pub issuer: String,
+    /// What signs them; without one, a key that lasts as long as the server is made when needed.
+    pub signing_key: Option<SigningKey>,
 }
 
 impl Options {
@@ -62,6 +68,8 @@ impl Options {
             root_ca: None,
             dial: None,
             port: 6443,
+            issuer: ISSUER.into(),
+            signing_key: None,
         }
     }
 }
@@ -106,9 +114,13 @@ impl Pocket {
         // With the commit and not after the request: whoever asked may be gone by then.
         let follower = move |change, definition: &Object| served.follow(change, definition);
         store.follow(DEFINITIONS, Box::new(follower));
+        let access = Access::default();
+        access.follow(&store);
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
             .with_runtime(options.runtime)
+            .with_access(access)
             .with_root_ca(options.root_ca.map(Into::into))
+            .with_accounts(Accounts::new(options.issuer, options.signing_key))
             .with_dial(options.dial);
         for phase in Phase::ALL {
             let hooks = machine.hooks.clone();

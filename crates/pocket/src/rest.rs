@@ -8,6 +8,9 @@ mod apply;
 mod booking;
 mod create;
 mod delete;
+mod escalation;
+mod first;
+mod holder;
 mod incoming;
 mod list;
 mod metadata;
@@ -27,17 +30,20 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use parking_lot::Mutex;
 
 use crate::{
+    access::Access,
     admission::{Courier, Dial, Hooks, Tcp},
     environment::Environment,
+    identity::{Accounts, Authenticate, ISSUER},
     kinds::Settings,
     status::{ApiError, Result},
     store::{self, Head, Object, View},
 };
 
+pub use crate::identity::User;
 pub use incoming::Payload;
 pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
-pub use request::{Request, Target, User, Verb};
+pub use request::{Request, Target, Verb};
 
 pub(crate) use admission::QUOTAS;
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
@@ -51,6 +57,8 @@ pub struct Machine {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) runtime: Option<Arc<dyn crate::runtime::PodRuntime>>,
+    /// Who may do what.
+    pub(crate) access: Access,
     /// The certificate authority, in PEM, that every namespace is told of.
     root_ca: Option<Arc<str>>,
     /// Webhooks, as their configurations are stored.
@@ -59,6 +67,10 @@ pub struct Machine {
     pub(crate) courier: Arc<Courier>,
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
+    /// Makes tokens for service accounts, and knows them again.
+    pub(crate) accounts: Arc<Accounts>,
+    /// Knows the holders of all other credentials.
+    pub(crate) authenticator: Option<Arc<dyn Authenticate>>,
 }
 
 impl Machine {
@@ -78,8 +90,11 @@ impl Machine {
             registry,
             settings: Arc::new(settings),
             runtime: None,
+            access: Access::default(),
             root_ca: None,
             turns: Arc::default(),
+            accounts: Arc::new(Accounts::new(ISSUER.into(), None)),
+            authenticator: None,
         }
     }
 
@@ -89,10 +104,32 @@ impl Machine {
         Self { runtime, ..self }
     }
 
+    /// The same machine, deciding by these roles and bindings.
+    #[must_use]
+    pub fn with_access(self, access: Access) -> Self {
+        Self { access, ..self }
+    }
+
     /// The same machine, telling every namespace of a certificate authority.
     #[must_use]
     pub fn with_root_ca(self, root_ca: Option<Arc<str>>) -> Self {
         Self { root_ca, ..self }
+    }
+
+    /// The same machine, making tokens in this way.
+    #[must_use]
+    pub fn with_accounts(self, accounts: Accounts) -> Self {
+        let accounts = Arc::new(accounts);
+        Self { accounts, ..self }
+    }
+
+    /// The same machine, knowing the holders of credentials.
+    #[must_use]
+    pub fn with_authenticator(&self, authenticator: Arc<dyn Authenticate>) -> Self {
+        Self {
+            authenticator: Some(authenticator),
+            ..self.clone()
+        }
     }
 
     /// The same machine, reaching webhooks in a way of the embedder's.
@@ -115,13 +152,18 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
-        check_home(&served, &request)?;
-        let reply = if request.target.subresource.is_some() {
-            self.subresource(&request, &served).await
-        } else {
-            self.main(&request, &served).await
+        let deprecation: Vec<String> = served.deprecation().into_iter().collect();
+        let reply = match check_home(&served, &request) {
+            Err(error) => Err(error),
+            Ok(()) if request.target.subresource.is_some() => {
+                self.subresource(&request, &served).await
+            }
+            Ok(()) => self.main(&request, &served).await,
         };
-        Ok(reply?.with_warnings(served.deprecation().into_iter().collect()))
+        match reply {
+            Ok(reply) => Ok(reply.with_warnings(deprecation)),
+            Err(error) => Err(error.warned(&deprecation)),
+        }
     }
 
     async fn main(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
@@ -130,6 +172,7 @@ impl Machine {
             Verb::Get => self.get(request, served).await,
             Verb::List => self.list(request, served).await,
             Verb::Watch => self.watch(request, served).await,
+            Verb::Create if served.is_review() => self.answer(request, served).await,
             Verb::Create => self.create(request, served).await,
             Verb::Update => self.update(request, served).await,
             Verb::Patch => self.patch(request, served).await,

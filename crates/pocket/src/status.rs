@@ -54,6 +54,8 @@ pub struct ApiError {
     pub continue_token: Option<String>,
     /// The whole `Status`, where somebody else wrote it: a webhook that refuses.
     pub verbatim: Option<Box<Value>>,
+    /// Texts for `Warning` headers: what was noticed before it was refused.
+    pub warnings: Vec<String>,
 }
 
 /// The short form of the result of anything that may be refused.
@@ -72,7 +74,20 @@ impl ApiError {
             retry_after: None,
             continue_token: None,
             verbatim: None,
+            warnings: Vec::new(),
         }
+    }
+
+    /// 500 without a reason: a failure that the API has no word for.
+    pub fn failure(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
+    /// The same refusal with what was noticed before it.
+    #[must_use]
+    pub fn warned(mut self, warnings: &[String]) -> Self {
+        self.warnings.extend_from_slice(warnings);
+        self
     }
 
     /// The same refusal, about `group`/`kind` `name`.
@@ -182,9 +197,11 @@ impl ApiError {
             "metadata": metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if let Some(details) = self.details() {
             status["details"] = details;
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Role, Settings, service::first_address};
+use super::{Role, Settings, reviews, service::first_address};
 use crate::crd;
 
 /// Where namespaces are stored.
@@ -64,6 +64,7 @@ impl Role {
             ("apiextensions.k8s.io", "customresourcedefinitions") => Self::Definition,
             ("scheduling.k8s.io", "priorityclasses") => Self::PriorityClass,
             ("" | "events.k8s.io", "events") => Self::Event,
+            _ if reviews::is_answered(group, plural) => Self::Review,
             _ => Self::Ordinary,
         }
     }

@@ -9,6 +9,7 @@ mod call;
 mod matter;
 mod plugins;
 mod quota;
+mod service_account;
 mod settle;
 mod webhooks;
 

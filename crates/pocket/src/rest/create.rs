@@ -39,7 +39,8 @@ impl Machine {
         let value = shape(request, served, payload, Origin::Body, &mut warnings)?;
         let object = self
             .insert(request, served, value, Booking::Whole, &mut warnings)
-            .await?;
+            .await
+            .map_err(|error| error.warned(&warnings))?;
         let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
         Ok(reply.with_warnings(warnings))
     }
@@ -55,8 +56,8 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
         served.check_not_ending()?;
+        let has_revision = metadata::text(&value, "resourceVersion").parse().unwrap_or(0_u64) > 0;
         self.stamp(served, request, &mut value)?;
-        let generated = self.name(&mut value);
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
         served.default(&mut value);
@@ -74,11 +75,19 @@ impl Machine {
         if self.mutate(change, &mut value, warnings).await? {
             served.drop_status(&mut value);
         }
+        let generated = self.name(&mut value);
+        self.check_grant(change, &value)?;
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));
+        self.check_may_create(request)?;
         let _held = self.settle(change, &mut value, warnings).await?;
-        if request.dry_run()? {
+        let dry = request.dry_run()?;
+        if has_revision && !dry {
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(ApiError::failure(why));
+        }
+        if dry {
             return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;

@@ -1,9 +1,8 @@
-//! What a new pod needs to know of other objects: its account, and, before anybody else is asked
-//! about it, its priority class.
+//! What a new pod needs to know of other objects before anybody is asked about it: its priority
+//! class.
 
 use serde_json::Value;
 
-use super::token_volume;
 use crate::{
     kinds::{
         Cluster,
@@ -18,16 +17,11 @@ const SYSTEM_CLASSES: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
 ];
 
-pub(super) fn admit(
-    pod: &mut Value,
-    old: Option<&Value>,
-    cluster: &dyn Cluster,
-) -> Result<(), ApiError> {
+pub(super) fn admit(pod: &mut Value, old: Option<&Value>, _: &dyn Cluster) -> Result<(), ApiError> {
     if old.is_some() {
         return Ok(());
     }
-    refuse_ephemeral(pod)?;
-    use_account(pod, cluster)
+    refuse_ephemeral(pod)
 }
 
 fn refuse_ephemeral(pod: &Value) -> Result<(), ApiError> {
@@ -45,29 +39,6 @@ fn name_of(pod: &Value) -> &str {
 
 fn forbidden(pod: &Value, why: &str) -> ApiError {
     ApiError::forbidden("", "pods", name_of(pod), why)
-}
-
-fn use_account(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
-    let namespace = text(&pod["metadata"], "namespace");
-    let name = text(&pod["spec"], "serviceAccountName");
-    let Some(account) = cluster.get("", "serviceaccounts", namespace, name) else {
-        let why = format!(
-            "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
-        );
-        return Err(forbidden(pod, &why));
-    };
-    let Some(spec) = filled(pod, "spec") else {
-        return Ok(());
-    };
-    let declined = account["automountServiceAccountToken"] == false;
-    if declined && !flag(spec, "automountServiceAccountToken") {
-        token_volume::remove(spec);
-    }
-    let secrets = list(&account, "imagePullSecrets");
-    if !secrets.is_empty() && list(spec, "imagePullSecrets").is_empty() {
-        set(spec, "imagePullSecrets", secrets);
-    }
-    Ok(())
 }
 
 /// What a priority class says about its pods.

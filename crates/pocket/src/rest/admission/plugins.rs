@@ -22,6 +22,7 @@ impl Machine {
         if change.part != Part::Main || change.old.is_some() {
             return Ok(());
         }
+        self.give_account(change, new).await?;
         let done = match &*change.served.resource.bucket {
             PODS => self.plug_pod(change, new),
             // A class that is the default is chosen before anybody is asked about the object.

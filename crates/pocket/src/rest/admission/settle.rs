@@ -93,7 +93,11 @@ impl Machine {
     async fn finish(&self, change: Change<'_>, value: &mut Value) -> Result<()> {
         if change.part == Part::Main {
             self.admit(change.served, value, change.old).await?;
-            self.accept(change.served, value);
+            if change.old.is_none() && change.request.dry_run()? {
+                self.propose(change.served, value);
+            } else {
+                self.accept(change.served, value);
+            }
         }
         change.served.fit(value);
         if let Some(old) = change.old {
