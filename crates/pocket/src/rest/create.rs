@@ -56,7 +56,10 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
         served.check_not_ending()?;
-        let has_revision = metadata::text(&value, "resourceVersion").parse().unwrap_or(0_u64) > 0;
+        let has_revision = metadata::text(&value, "resourceVersion")
+            .parse()
+            .unwrap_or(0_u64)
+            > 0;
         self.stamp(served, request, &mut value)?;
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);

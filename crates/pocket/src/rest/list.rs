@@ -249,10 +249,9 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
             "resourceVersionMatch",
             "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         ),
-        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => problems.forbidden(
-            "resourceVersionMatch",
-            NEEDS_REVISION,
-        ),
+        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => {
+            problems.forbidden("resourceVersionMatch", NEEDS_REVISION)
+        }
         (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
         (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
         (Some(other), _) => {

@@ -237,7 +237,12 @@ fn check_uid(
         live.revision()
     );
     let (resource, name) = (&served.resource, &request.target.name);
-    Err(ApiError::conflict(&resource.group, &resource.plural, name, &why))
+    Err(ApiError::conflict(
+        &resource.group,
+        &resource.plural,
+        name,
+        &why,
+    ))
 }
 
 /// Refuses a change of an older state. A write that was overtaken and names a state meets this

@@ -27,7 +27,10 @@ use super::{
 };
 use crate::{
     environment::BoxFuture,
-    rest::{registry::missing, Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, reply},
+    rest::{
+        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, registry::missing,
+        reply,
+    },
     status::{ApiError, Result},
 };
 
@@ -146,7 +149,8 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let head = *request.method() == Method::HEAD;
-        let yaml = negotiate::presentation(request.headers(), false, true).is_ok_and(|form| form.yaml);
+        let yaml =
+            negotiate::presentation(request.headers(), false, true).is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
         // One request that meets a defect must not end the server, nor stay without an answer.
         let answered = AssertUnwindSafe(self.dispatch(request))
@@ -280,7 +284,8 @@ impl Service {
             .iter()
             .any(|(key, value)| key == "watch" && value != "false" && value != "0");
         let verb = verb(request.method(), &target, watching)?;
-        let presentation = negotiate::presentation(request.headers(), verb == Verb::Watch, served.is_custom())?;
+        let presentation =
+            negotiate::presentation(request.headers(), verb == Verb::Watch, served.is_custom())?;
         let (parts, incoming) = request.into_parts();
         let content_type = media_type(&parts.headers);
         let bytes = match verb {
