@@ -22,8 +22,6 @@ use serde_json::{Map, Value};
 
 use crate::store::{Change, Object, Store};
 
-pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
-
 pub use aggregate::aggregated;
 pub use attributes::{Attributes, What, Who};
 pub use decision::{Decision, Held, decide};
