@@ -7,6 +7,7 @@ mod body;
 pub mod decode;
 mod documents;
 mod exec;
+mod form;
 mod metrics;
 mod negotiate;
 pub mod protobuf;

@@ -76,7 +76,7 @@ impl Drawer {
         let cluster = !self.world.kinds[kind].namespaced;
         if cluster {
             query.retain(|part| !part.starts_with("labelSelector"));
-            query.push("labelSelector=app".into());
+            query.push(format!("labelSelector=run%3Dr{}", self.seed));
         }
         let path = format!("{}?{}", self.world.kinds[kind].collection(&namespace), query.join("&"));
         let mut call = self.call(kind, "list", "GET", path);

@@ -5,6 +5,7 @@
 
 mod admission;
 mod qos;
+mod status;
 mod subresources;
 mod token_volume;
 mod update;
@@ -33,7 +34,7 @@ pub(super) const RULES: Rules = Rules {
     },
     validate,
     validate_update: update::validate,
-    validate_status,
+    validate_status: status::validate,
     warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
     admit: Some(admission::admit),
     traits: Traits {
@@ -48,6 +49,7 @@ pub(super) const RULES: Rules = Rules {
 };
 
 fn default(pod: &mut Value) {
+    status::default(pod);
     let Some(spec) = filled(pod, "spec") else {
         return;
     };
@@ -93,11 +95,11 @@ fn open_on_host(container: &mut Value) {
 
 fn prepare_create(pod: &mut Value, moment: &Moment) {
     let class = qos::class(&pod["spec"]);
-    set(
-        pod,
-        "status",
-        json!({"phase": "Pending", "qosClass": class}),
-    );
+    let mut status = json!({"phase": "Pending", "qosClass": class});
+    if !list(&pod["spec"], "schedulingGates").is_empty() {
+        set(&mut status, "conditions", json!([gated(moment)]));
+    }
+    set(pod, "status", status);
     let Some(spec) = filled(pod, "spec") else {
         return;
     };
@@ -110,6 +112,18 @@ fn prepare_create(pod: &mut Value, moment: &Moment) {
         fill(spec, "priority", 0);
         fill(spec, "preemptionPolicy", "PreemptLowerPriority");
     }
+}
+
+/// Why a pod with gates is not placed.
+fn gated(moment: &Moment) -> Value {
+    json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+        "lastProbeTime": null,
+        "lastTransitionTime": crate::environment::rfc3339(moment.now),
+    })
 }
 
 /// A pod stays five minutes on a node that stopped answering, unless it says otherwise.
@@ -140,15 +154,6 @@ fn validate(pod: &Value, problems: &mut Problems) {
     validate_pod_spec(&pod["spec"], "spec", problems);
 }
 
-fn validate_status(new: &Value, old: &Value, problems: &mut Problems) {
-    let (now, before) = (
-        text(&new["status"], "qosClass"),
-        text(&old["status"], "qosClass"),
-    );
-    if !before.is_empty() && now != before {
-        problems.invalid("status.qosClass", now, "field is immutable");
-    }
-}
 
 /// A pod that never ran or has finished needs no time to stop.
 fn grace(pod: &Value, requested: Option<i64>) -> i64 {

@@ -15,7 +15,7 @@ use super::{
     update::Part,
 };
 use crate::{
-    kinds::Moment,
+    kinds::{Moment, metadata::dedup_owners},
     status::{ApiError, Problems, Result},
     store::{self, Expect, Object, Put},
 };
@@ -56,6 +56,7 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
         served.check_not_ending()?;
+        warnings.extend(dedup_owners(&mut value));
         let has_revision = metadata::text(&value, "resourceVersion").parse().unwrap_or(0_u64) > 0;
         self.stamp(served, request, &mut value)?;
         served.check_alias(&mut value)?;

@@ -13,6 +13,7 @@ use super::{
     metadata,
 };
 use crate::{
+    kinds::metadata::dedup_owners,
     patch::managed,
     status::{ApiError, Problems, Result},
     store::Object,
@@ -154,6 +155,8 @@ impl Machine {
             check_uid(served, request, &new, &old, live)?;
         }
         settle_fields(served, part, &mut new, &old);
+        let told = dedup_owners(&mut new);
+        *warnings = merge(warnings, told.into_iter().collect());
         if booking == Booking::Whole {
             self.book(request, served, part, Some(&old), &mut new)?;
         }

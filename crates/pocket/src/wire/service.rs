@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use super::{
     Authenticate, Body, body, decode,
     documents::Documents,
+    form,
     metrics, negotiate, protobuf,
     route::{Route, route, verb},
     swagger, warnings,
@@ -289,7 +290,9 @@ impl Service {
             user,
         };
         // What is asked for is read before what comes with it.
-        request.check_options()?;
+        if served.is_custom() || form::is_readable(verb, &request.content_type) {
+            request.check_options()?;
+        }
         let kind = &request.content_type;
         request.body = payload(verb, kind, &bytes, served, &request.target)?;
         let reply = self.machine.handle(request).await?;
@@ -344,11 +347,25 @@ fn payload(
     target: &Target,
 ) -> Result<Option<Payload>> {
     if bytes.is_empty() {
-        return Ok(None);
+        return match verb {
+            Verb::Create | Verb::Update if target.subresource.is_none() => {
+                Err(form::unreadable(served, bytes, &form::parse_error(form::ENDED)))
+            }
+            _ => Ok(None),
+        };
     }
     let deletes = matches!(verb, Verb::Delete | Verb::DeleteCollection);
     let decoded = match content_type {
-        "" | "application/json" => decode::json(bytes)?,
+        "" | "application/json" => {
+            let decoded = decode::json(bytes).map_err(|error| match verb {
+                Verb::Create | Verb::Update => form::unreadable(served, bytes, &error.message),
+                _ => error,
+            })?;
+            if matches!(verb, Verb::Create | Verb::Update) {
+                form::check(served, bytes, &decoded.value)?;
+            }
+            decoded
+        }
         "application/yaml" | "application/apply-patch+yaml" => decode::yaml(bytes)?,
         // What goes with a deletion is of a built-in kind, whatever is deleted.
         protobuf::CONTENT_TYPE if !served.is_custom() || deletes => {
@@ -361,7 +378,9 @@ fn payload(
             }));
         }
         // What a patch may be written in is decided where patches are understood.
-        patch if verb == Verb::Patch && patch.ends_with("+json") => decode::json(bytes)?,
+        patch if verb == Verb::Patch && patch.ends_with("+json") => {
+            decode::json(bytes).map_err(|error| form::undecodable(&error.message))?
+        }
         _ if verb == Verb::Patch => return Ok(None),
         _ => return Err(unsupported()),
     };
