@@ -49,7 +49,7 @@ static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static CELL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[0-9]+[smh]([0-9]+[smh])?$|\b10\.0\.0\.[0-9]+\b|:3[0-9]{4}\b").ok());
 /// What a refused change of a pod shows of the change.
-static SHOWN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))\n.*").ok());
+static SHOWN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
 static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(resource ?version[^0-9]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
 });
@@ -159,7 +159,7 @@ impl Labels {
     }
 
     /// Masks what shows in prose.
-    fn plain_text(&mut self, text: &str) -> String {
+    pub fn plain_text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         if text.len() >= 20 {
             if let Some(shown) = SHOWN.as_ref().filter(|_| text.contains("may not change fields")) {

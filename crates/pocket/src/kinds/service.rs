@@ -105,6 +105,10 @@ fn warnings(service: &Value) -> Vec<String> {
         let text = "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
         warnings.push(text.to_owned());
     }
+    if !text(spec, "externalName").is_empty() && has_address(spec) {
+        let text = "spec.externalName is ignored when spec.type is not \"ExternalName\"";
+        warnings.push(text.to_owned());
+    }
     warnings
 }
 

@@ -57,7 +57,8 @@ impl Machine {
         self.check_namespace(request, served).await?;
         served.check_not_ending()?;
         warnings.extend(dedup_owners(&mut value));
-        let has_revision = metadata::text(&value, "resourceVersion").parse().unwrap_or(0_u64) > 0;
+        let asked = metadata::text(&value, "resourceVersion").to_owned();
+        let has_revision = booking == Booking::Whole && asked.parse().unwrap_or(0_u64) > 0;
         self.stamp(served, request, &mut value)?;
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
@@ -93,6 +94,9 @@ impl Machine {
             return Err(ApiError::failure(why));
         }
         if dry {
+            if !asked.is_empty() && booking == Booking::Whole {
+                metadata::of(&mut value).insert("resourceVersion".into(), json!(asked));
+            }
             return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;

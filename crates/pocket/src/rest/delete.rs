@@ -60,8 +60,11 @@ impl Machine {
                 &options,
             )
             .await?;
-        if served.traits().delete_returns_object || matches!(deleted, Deleted::Waiting(_)) {
-            return self.reply(request, served, StatusCode::OK, deleted.object());
+        let waits = matches!(deleted, Deleted::Waiting(_));
+        if served.traits().delete_returns_object || waits {
+            // Who asks for its dependents to go is told that they have not yet.
+            let code = if waits && options.spares_nothing { StatusCode::ACCEPTED } else { StatusCode::OK };
+            return self.reply(request, served, code, deleted.object());
         }
         let body = success(served, &request.target.name, deleted.object());
         Ok(Reply::value(StatusCode::OK, &body))

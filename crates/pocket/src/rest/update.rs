@@ -259,7 +259,7 @@ fn check_revision(
     live: &Object,
 ) -> Result<()> {
     let revision = match metadata::text(new, "resourceVersion") {
-        "" | "0" if part == Part::Main && !served.traits().unconditional_update => {
+        "" | "0" if !matches!(part, Part::Other(_)) && !served.traits().unconditional_update => {
             return Err(served.unversioned(name));
         }
         "" | "0" => return Ok(()),

@@ -33,16 +33,23 @@ pub(super) fn undecodable(why: &str) -> ApiError {
     ApiError::bad_request(format!("error decoding patch: {why}"))
 }
 
-/// Whether the body of a write to a built-in resource can be read at all: that is asked before
-/// its options are.
-pub(super) fn is_readable(verb: Verb, content_type: &str) -> bool {
+/// Whether the body of a write can be read at all: where it cannot, nothing is said of its options.
+pub(super) fn is_readable(verb: Verb, content_type: &str, custom: bool) -> bool {
     match verb {
-        Verb::Create | Verb::Update => matches!(
+        Verb::Create | Verb::Update => custom || matches!(
             content_type,
             "" | "application/json" | "application/yaml" | super::protobuf::CONTENT_TYPE
         ),
-        Verb::Patch => content_type.contains("patch+"),
+        Verb::Patch => content_type.contains("patch+") && !(custom && content_type.contains("strategic")),
         _ => true,
+    }
+}
+
+/// 400 for what no custom resource can be asked; of a built-in one it is 405.
+pub(super) fn misplaced(served: &Served, method: &http::Method, error: ApiError) -> ApiError {
+    match method.as_str() {
+        "PUT" if served.is_custom() => ApiError::bad_request("name must be provided"),
+        _ => error,
     }
 }
 

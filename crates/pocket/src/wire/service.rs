@@ -139,7 +139,7 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let head = *request.method() == Method::HEAD;
-        let yaml = negotiate::presentation(request.headers(), false, true).is_ok_and(|form| form.yaml);
+        let yaml = negotiate::presentation(request.headers(), Verb::Get, true).is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
         // One request that meets a defect must not end the server, nor stay without an answer.
         let answered = AssertUnwindSafe(self.dispatch(request))
@@ -267,8 +267,9 @@ impl Service {
         let watching = query
             .iter()
             .any(|(key, value)| key == "watch" && value != "false" && value != "0");
-        let verb = verb(request.method(), &target, watching)?;
-        let presentation = negotiate::presentation(request.headers(), verb == Verb::Watch, served.is_custom())?;
+        let verb = verb(request.method(), &target, watching)
+            .map_err(|error| form::misplaced(served, request.method(), error))?;
+        let presentation = negotiate::presentation(request.headers(), verb, served.is_custom())?;
         let (parts, incoming) = request.into_parts();
         let content_type = media_type(&parts.headers);
         let bytes = match verb {
@@ -290,7 +291,8 @@ impl Service {
             user,
         };
         // What is asked for is read before what comes with it.
-        if served.is_custom() || form::is_readable(verb, &request.content_type) {
+        let there = request.target.subresource.as_deref().is_none_or(|name| served.subresource(name).is_some());
+        if there && form::is_readable(verb, &request.content_type, served.is_custom()) {
             request.check_options()?;
         }
         let kind = &request.content_type;

@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, Ipv4Addr},
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{has_address, is_headless, is_reachable_from_outside};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         names,
         path::Path,
     },
-    status::Problems,
+    status::{FieldError, FieldErrorKind, Problems},
 };
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -41,6 +41,14 @@ pub(super) fn validate(service: &Value, problems: &mut Problems) {
         check_external(entry.as_str().unwrap_or_default(), &path.index(index), problems);
     }
     check_source_ranges(spec, problems);
+    if text(spec, "type") != "LoadBalancer" {
+        let detail = "may only be used when `type` is 'LoadBalancer'";
+        for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+            if is_set(spec, field) {
+                problems.forbidden(format!("spec.{field}"), detail);
+            }
+        }
+    }
     check_health_port(spec, problems);
     let distribution = text(spec, "trafficDistribution");
     let supported = ["PreferClose", "PreferSameZone", "PreferSameNode"];
@@ -168,9 +176,17 @@ fn check_ports(spec: &Value, problems: &mut Problems) {
         let protocol = text(port, "protocol");
         if !numbers.insert((number(port, "port"), protocol)) {
             // Only what makes it a duplicate is shown.
-            let shown = json!({"Name": "", "Protocol": protocol, "AppProtocol": null,
-                "Port": number(port, "port"), "TargetPort": 0, "NodePort": 0});
-            problems.duplicate(path, shown);
+            let shown = format!(
+                "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
+                Value::from(protocol),
+                number(port, "port")
+            );
+            problems.push(FieldError {
+                kind: FieldErrorKind::Duplicate,
+                path: path.to_string(),
+                value: None,
+                detail: shown,
+            });
         }
         let node = number(port, "nodePort");
         if node == 0 {
