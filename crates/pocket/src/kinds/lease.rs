@@ -19,6 +19,7 @@ pub(super) const RULES: Rules = Rules {
     traits: Traits {
         unconditional_update: false,
         create_on_update: true,
+        plain_finalizers: true,
         status: false,
         ..Traits::USUAL
     },

@@ -7,7 +7,7 @@ use super::{
     request::{APPLY_YAML, option_error},
 };
 use crate::{
-    schema::conform::FieldValidation,
+    schema::conform::{FieldValidation, unreadable_patch},
     status::{ApiError, Problems, Result},
 };
 
@@ -71,7 +71,13 @@ pub(super) fn shape(
             mode.judge(&unknown, &duplicates, kind, api_version)?
         }
         Origin::Patch => {
-            let unknown = served.conform_patched(&mut value)?;
+            let strategic = request.content_type.contains("strategic");
+            let unknown = if strategic {
+                let merged = served.conform_merged(&mut value);
+                merged.map_err(|why| unreadable_patch(&why))?
+            } else {
+                served.conform_patched(&mut value)?
+            };
             mode.judge_patch(&unknown, &duplicates)?
         }
     });

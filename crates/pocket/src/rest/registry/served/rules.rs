@@ -37,6 +37,17 @@ impl Served {
         }
     }
 
+    /// As [`Self::conform`], in the words for an object that was merged from typed parts.
+    pub fn conform_merged(&self, value: &mut Value) -> Result<Vec<String>, String> {
+        match &self.shape {
+            Shape::BuiltIn { schema, .. } => {
+                let conformed = conform::conform_merged(*schema, value, &self.resource.kind)?;
+                Ok(conformed.unknown)
+            }
+            Shape::Custom { .. } => self.conform_custom(value),
+        }
+    }
+
     fn conform_custom(&self, value: &mut Value) -> Result<Vec<String>, String> {
         let Shape::Custom {
             definition,
