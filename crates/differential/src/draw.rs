@@ -106,6 +106,27 @@ impl Drawer {
         }
     }
 
+    /// A watch: its kind, namespace and path.
+    pub fn watch(&mut self) -> (usize, String, String) {
+        let kind = loop {
+            let kind = self.kind();
+            if self.world.kinds[kind].namespaced {
+                break kind;
+            }
+        };
+        let namespace = self.namespace(kind);
+        let listed = self.lists.iter().rev().find(|(of, _)| self.world.kinds[*of].namespaced);
+        let since = match (self.dice.below(5), listed) {
+            (0, _) => "&resourceVersion=0".to_owned(),
+            (1, _) => "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true".to_owned(),
+            (2 | 3, Some((_, number))) => format!("&resourceVersion={}", capture(*number, "/metadata/resourceVersion")),
+            _ => String::new(),
+        };
+        let selected = *pick(&mut self.dice, &["", "", "&labelSelector=app%3Dweb", "&labelSelector=app", "&fieldSelector=metadata.name!%3Dnone"]);
+        let path = format!("{}?watch=true{since}{selected}", self.world.kinds[kind].collection(&namespace));
+        (kind, namespace, path)
+    }
+
     fn kind(&mut self) -> usize {
         let world = self.world.clone();
         let total: usize = world.kinds.iter().map(|kind| kind.weight).sum();
@@ -185,7 +206,7 @@ impl Drawer {
 
     /// Learns from the reference's answer to a call.
     pub fn learn(&mut self, number: usize, call: &Call, code: u16, body: &Value) {
-        if body["metadata"]["continue"].is_string() {
+        if body["metadata"]["continue"].as_str().is_some_and(|token| !token.is_empty()) {
             let path = call.path.split("&continue").next().unwrap_or_default().to_owned();
             let kind = self.kind_named(&call.about.kind, &call.path);
             self.pages = Some((number, path, kind));

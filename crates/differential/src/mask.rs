@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 11] = [
+pub const MASKS: [&str; 13] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists: presence",
     "times of the last day: presence and format",
@@ -18,6 +18,8 @@ pub const MASKS: [&str; 11] = [
     "clusterIP and clusterIPs above 10.0.0.16, which servers draw: presence",
     "node ports from 30086, which servers draw: presence",
     "the object that a refused patch made, which the refusal repeats",
+    "the change that a refused update of a pod shows",
+    "ages, addresses and node ports in cells of tables: presence",
     "descriptions of table columns, which are in our own words: presence",
     "the suffix of generated names: by its call",
     "order of managedFields entries, which follows times",
@@ -44,6 +46,10 @@ static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"\b([a-z]{3,4}-[0-9x]+-[0-9]+-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b").ok()
 });
+static CELL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^[0-9]+[smh]([0-9]+[smh])?$|\b10\.0\.0\.[0-9]+\b|:3[0-9]{4}\b").ok());
+/// What a refused change of a pod shows of the change.
+static SHOWN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
 static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(resource ?version[^0-9]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
 });
@@ -131,16 +137,34 @@ impl Labels {
             "clusterIP" | "clusterIPs" if is_drawn(text) => return self.hidden("address"),
             "description" if parent == "columnDefinitions" => return self.hidden("description"),
             "continue" if text.len() > 20 => return "<set>".into(),
+            "cells" => return self.cell(text),
             _ => {}
         }
         self.compared += 1;
         self.plain_text(text).into()
     }
 
+    /// A cell of a table has no name; what servers choose is known by its form.
+    fn cell(&mut self, text: &str) -> Value {
+        self.compared += 1;
+        let Some(cell) = CELL.as_ref() else {
+            return text.into();
+        };
+        let masked = cell.replace_all(text, |found: &regex::Captures<'_>| match &found[0] {
+            address if address.starts_with("10.") => "<address>".to_owned(),
+            port if port.starts_with(':') => ":<port>".to_owned(),
+            _ => "<age>".to_owned(),
+        });
+        self.plain_text(&masked).into()
+    }
+
     /// Masks what shows in prose.
-    fn plain_text(&mut self, text: &str) -> String {
+    pub fn plain_text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         if text.len() >= 20 {
+            if let Some(shown) = SHOWN.as_ref().filter(|_| text.contains("may not change fields")) {
+                text = shown.replace_all(&text, "$1").into_owned();
+            }
             if let Some(uuid) = UUID.as_ref() {
                 let found: Vec<_> = uuid.find_iter(&text).map(|m| m.as_str().to_owned()).collect();
                 for uid in found {
@@ -171,7 +195,7 @@ fn is_the_control_planes(fields: &serde_json::Map<String, Value>) -> bool {
     let Some(name) = fields.get("metadata").and_then(|metadata| metadata["name"].as_str()) else {
         return false;
     };
-    name == "kube-root-ca.crt" && fields.contains_key("data")
+    name == "kube-root-ca.crt" && !fields.contains_key("code")
 }
 
 /// Addresses that servers hand out by themselves are above those that are asked for.

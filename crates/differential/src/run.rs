@@ -7,6 +7,7 @@ use neap_load::client::Client;
 use serde_json::{Value, json};
 
 use crate::{
+    stream::{self, Stream},
     allow::{self, Entry},
     call::{About, Body, Call},
     compare::{Difference, differences},
@@ -16,6 +17,9 @@ use crate::{
     schema::Touched,
     side::{Answer, Side},
 };
+
+/// How many calls lie between the openings of two watches.
+const BETWEEN_WATCHES: usize = 30;
 
 /// Both servers, and what was found so far.
 #[derive(Debug)]
@@ -34,6 +38,9 @@ pub struct Run {
     pub touched: Touched,
     /// The calls of this seed, for showing one again.
     pub calls: Vec<Call>,
+    streams: Vec<Stream>,
+    /// Names of objects that were removed because their states had parted.
+    given_up: HashSet<String>,
 }
 
 /// How a call went.
@@ -61,6 +68,8 @@ impl Run {
             report: Report::default(),
             touched: Touched::default(),
             calls: Vec::new(),
+            streams: Vec::new(),
+            given_up: HashSet::new(),
         };
         for definition in kinds::definitions()? {
             run.setup("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await?;
@@ -126,9 +135,15 @@ impl Run {
         }
         let mut drawer = Drawer::new(self.world.clone(), seed, &tag, namespaces.clone(), anchor);
         for step in 0..requests {
+            if step % BETWEEN_WATCHES == BETWEEN_WATCHES - 1 {
+                let (kind, namespace, path) = drawer.watch();
+                self.open(kind, namespace, path, step + BETWEEN_WATCHES * 2).await?;
+            }
+            self.close_streams(step).await?;
             let call = drawer.next(&self.reference.captures);
             self.step(&mut drawer, &call, step).await?;
         }
+        self.close_streams(usize::MAX).await?;
         for namespace in &namespaces {
             self.both(&plain("DELETE", &format!("/api/v1/namespaces/{namespace}"), Body::None)).await?;
         }
@@ -164,6 +179,86 @@ impl Run {
         Ok(())
     }
 
+    async fn open(&mut self, kind: usize, namespace: String, path: String, until: usize) -> Result<()> {
+        let (reference, pocket) = tokio::join!(self.reference.watch(&path), self.pocket.watch(&path));
+        let (reference, pocket) = (reference?, pocket?);
+        let call = self.watch_call(kind, &path);
+        self.report.count(&call, reference.status, &Value::Null);
+        if reference.status != pocket.status {
+            let rule = format!("{} not {}", reference.status, pocket.status);
+            let none = Value::Null;
+            let difference = Difference { field: "code".into(), rule, reference: none.clone(), pocket: none };
+            self.report.note(&call, (self.seed, until), difference);
+        }
+        if reference.status == 200 && pocket.status == 200 {
+            let kind = self.world.kinds[kind].clone();
+            self.streams.push(Stream { kind, namespace, path, until, reference, pocket });
+        }
+        Ok(())
+    }
+
+    fn watch_call(&self, kind: usize, path: &str) -> Call {
+        let mut call = plain("GET", path, Body::None);
+        call.about = About { kind: self.world.kinds[kind].name.clone(), verb: "watch".into(), object: None };
+        call
+    }
+
+    /// Ends and compares the streams whose time has come.
+    async fn close_streams(&mut self, step: usize) -> Result<()> {
+        let ends = |stream: &mut Stream| stream.until <= step;
+        let ending: Vec<_> = self.streams.extract_if(.., ends).collect();
+        for stream in ending {
+            self.close_stream(stream, step).await?;
+        }
+        Ok(())
+    }
+
+    async fn close_stream(&mut self, mut stream: Stream, step: usize) -> Result<()> {
+        let name = format!("zz-{}-{}", self.seed, self.number);
+        let collection = stream.kind.collection(&stream.namespace);
+        self.setup(&collection, stream::sentinel(&stream.kind, &name)).await?;
+        let (theirs, ours) = tokio::join!(stream::read(&mut stream.reference, &name), stream::read(&mut stream.pocket, &name));
+        let kind = self.world.kinds.iter().position(|kind| kind.root == stream.kind.root).unwrap_or(0);
+        let call = self.watch_call(kind, &stream.path);
+        let (theirs, ours) = match (theirs, ours) {
+            (Ok(theirs), Ok(ours)) => (theirs, ours),
+            (theirs, ours) => {
+                let told = |read: Result<Vec<Value>>| read.map_or_else(|e| e.to_string(), |_| "ended".into());
+                let (reference, pocket) = (told(theirs), told(ours));
+                let rule = format!("{reference} not {pocket}");
+                let difference = Difference { field: "end".into(), rule, reference: reference.into(), pocket: pocket.into() };
+                self.report.note(&call, (self.seed, step), difference);
+                return Ok(());
+            }
+        };
+        let number = self.number;
+        let mut masked = Vec::new();
+        for (side, events) in [(&mut self.reference, theirs), (&mut self.pocket, ours)] {
+            side.labels.begin(number);
+            let events = stream::compared(events, &self.given_up);
+            masked.push(events.iter().map(|event| side.labels.mask(event)).collect::<Vec<_>>());
+        }
+        self.report.watches.0 += 1;
+        self.report.watches.1 += masked[0].len();
+        let found = stream::differences(&masked[0], &masked[1]);
+        for difference in self.not_allowed(&call, found) {
+            self.report.note(&call, (self.seed, step), difference);
+        }
+        self.both(&plain("DELETE", &format!("{collection}/{name}?gracePeriodSeconds=0"), Body::None)).await?;
+        Ok(())
+    }
+
+    fn not_allowed(&mut self, call: &Call, mut found: Vec<Difference>) -> Vec<Difference> {
+        found.retain(|difference| match allow::allowing(&self.entries, &call.about.kind, difference) {
+            Some(entry) => {
+                *self.report.allowed.entry(entry).or_default() += 1;
+                false
+            }
+            None => true,
+        });
+        found
+    }
+
     /// Sends a call to both and compares.
     pub async fn ask(&mut self, call: &Call) -> Result<Outcome> {
         let (reference, pocket) = self.both(call).await?;
@@ -173,20 +268,32 @@ impl Run {
         }
         let masked = |side: &mut Side, answer: &Answer| Answer {
             body: side.labels.mask(&answer.body),
+            warnings: answer.warnings.iter().map(|text| side.labels.plain_text(text)).collect(),
             ..answer.clone()
         };
         let theirs = masked(&mut self.reference, &reference);
         let ours = masked(&mut self.pocket, &pocket);
         let mut found = differences(&theirs, &ours);
-        found.retain(|difference| match allow::allowing(&self.entries, &call.about.kind, difference) {
-            Some(entry) => {
-                *self.report.allowed.entry(entry).or_default() += 1;
-                false
-            }
-            None => true,
-        });
+        found.extend(self.order(call, &reference, &pocket));
+        let found = self.not_allowed(call, found);
         self.report.leaves = (self.reference.labels.compared, self.reference.labels.masked);
         Ok(Outcome { reference, pocket, differences: found })
+    }
+
+    /// A write gets a revision that is greater than all before it, or the one that the object had.
+    fn order(&mut self, call: &Call, reference: &Answer, pocket: &Answer) -> Option<Difference> {
+        let writes = matches!(call.method.as_str(), "POST" | "PUT" | "PATCH") && !call.path.contains("dryRun");
+        if !writes || reference.code >= 300 || pocket.code >= 300 {
+            return None;
+        }
+        let theirs = self.reference.moved(&reference.body);
+        let ours = self.pocket.moved(&pocket.body);
+        (theirs != ours).then(|| Difference {
+            field: "revisions".into(),
+            rule: format!("{theirs} not {ours}"),
+            reference: theirs.into(),
+            pocket: ours.into(),
+        })
     }
 
     fn note_properties(&mut self, call: &Call, code: u16) {
@@ -205,6 +312,10 @@ impl Run {
             return Ok(());
         };
         drawer.forget(&namespace, &name);
+        for side in [&self.reference, &self.pocket] {
+            let name = if name.is_empty() { crate::call::capture(number, "/metadata/name") } else { name.clone() };
+            self.given_up.insert(crate::call::fill_text(&name, &side.captures));
+        }
         let name = if name.is_empty() { crate::call::capture(number, "/metadata/name") } else { name };
         let kind = self.world.kinds.iter().find(|kind| kind.name == call.about.kind);
         let Some(kind) = kind.filter(|kind| kind.name != "CustomResourceDefinition").cloned() else {

@@ -20,6 +20,7 @@ pub struct Side {
     pub captures: Captures,
     /// What its own choices are called in comparisons.
     pub labels: Labels,
+    newest: u64,
 }
 
 /// What a server answered, as far as it is compared.
@@ -43,6 +44,7 @@ impl Side {
             connection: None,
             captures: Captures::new(),
             labels: Labels::default(),
+            newest: 0,
         }
     }
 
@@ -71,6 +73,19 @@ impl Side {
             self.connection = Some(connection);
         }
         Ok(read(response))
+    }
+
+    /// How the revision of an object that was written compares with those before it.
+    pub fn moved(&mut self, object: &Value) -> &'static str {
+        let revision = object["metadata"]["resourceVersion"].as_str();
+        let Some(revision) = revision.and_then(|text| text.parse::<u64>().ok()) else {
+            return "no revision";
+        };
+        if revision > self.newest {
+            self.newest = revision;
+            return "newer than all";
+        }
+        "as it was"
     }
 
     /// Opens a watch on a connection of its own.

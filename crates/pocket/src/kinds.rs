@@ -73,7 +73,8 @@ pub use core_group::core_kinds;
 use crate::status::{ApiError, Problems};
 
 pub use definition::RULES as DEFINITION_RULES;
-pub use field_labels::{field_value, has_field_label};
+pub use names::path_problem;
+pub use field_labels::{field_value, has_field_label, has_own_labels};
 pub use life::{
     DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, FURNITURE, NAMESPACES, end_namespace,
     furniture, namespace_remains, own_service,
@@ -180,6 +181,8 @@ pub struct Traits {
     pub exclusive: bool,
     /// What of `metadata` the status subresource may not change.
     pub status_keeps: &'static [&'static str],
+    /// Finalizers need no domain.
+    pub plain_finalizers: bool,
     /// The rules on a new object's metadata are asked of a changed one too, after the shared ones.
     pub checks_metadata_again: bool,
 }
@@ -215,6 +218,7 @@ impl Traits {
         exclusive: false,
         status_keeps: &[],
         checks_metadata_again: false,
+        plain_finalizers: false,
     };
 }
 

@@ -76,7 +76,7 @@ impl Drawer {
         let cluster = !self.world.kinds[kind].namespaced;
         if cluster {
             query.retain(|part| !part.starts_with("labelSelector"));
-            query.push("labelSelector=app".into());
+            query.push(format!("labelSelector=run%3Dr{}", self.seed));
         }
         let path = format!("{}?{}", self.world.kinds[kind].collection(&namespace), query.join("&"));
         let mut call = self.call(kind, "list", "GET", path);
@@ -113,7 +113,7 @@ impl Drawer {
         }
         (*pick(&mut self.dice, &[
             "resourceVersion=0", "resourceVersion=x", "resourceVersion=-1", "resourceVersionMatch=Exact", "resourceVersion=0&resourceVersionMatch=Exact",
-            "resourceVersion=0&resourceVersionMatch=NotOlderThan", "resourceVersion=0&resourceVersionMatch=Often", "resourceVersion=1&resourceVersionMatch=Exact",
+            "resourceVersion=0&resourceVersionMatch=NotOlderThan", "resourceVersion=0&resourceVersionMatch=Often",
             "sendInitialEvents=true", "allowWatchBookmarks=true",
         ])).to_owned()
     }
@@ -125,7 +125,7 @@ impl Drawer {
         };
         let place = self.place(kind, &known, "");
         let collection = self.world.kinds[kind].collection(&known.namespace);
-        let mut call = match self.dice.below(12) {
+        let mut call = match self.dice.below(14) {
             0 => self.call(kind, "odd-method", "POST", place),
             1 => self.call(kind, "odd-method", "PUT", collection),
             2 => self.call(kind, "odd-method", "PATCH", collection),
@@ -152,6 +152,13 @@ impl Drawer {
                 return call;
             }
             10 => return self.delete_absent(kind),
+            12 | 13 => {
+                let query = *pick(&mut self.dice, &[
+                    "resourceVersion=x", "sendInitialEvents=true", "sendInitialEvents=true&resourceVersionMatch=Exact", "resourceVersionMatch=NotOlderThan",
+                    "labelSelector=a+b", "fieldSelector=spec.nope%3D1", "timeoutSeconds=x",
+                ]);
+                return self.call(kind, "odd-watch", "GET", format!("{collection}?watch=true&{query}&timeoutSeconds=1"));
+            }
             _ => return self.put(kind, captures),
         };
         call.content_type = "application/json".into();

@@ -57,6 +57,9 @@ impl Drawer {
         if chance(&mut self.dice, 2) {
             value["metadata"]["labels"]["app"] = (*pick(&mut self.dice, &["web", "db", "x"])).into();
         }
+        if !table.namespaced {
+            value["metadata"]["labels"]["run"] = format!("r{}", self.seed).into();
+        }
         if chance(&mut self.dice, 12) {
             value["metadata"]["finalizers"] = json!(["example.com/hold"]);
         }

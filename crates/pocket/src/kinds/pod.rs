@@ -6,6 +6,7 @@
 mod account;
 mod admission;
 mod qos;
+mod status;
 mod subresources;
 mod token_volume;
 mod update;
@@ -37,7 +38,7 @@ pub(super) const RULES: Rules = Rules {
     },
     validate,
     validate_update: update::validate,
-    validate_status,
+    validate_status: status::validate,
     warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
     admit: Some(admission::admit),
     traits: Traits {
@@ -52,6 +53,7 @@ pub(super) const RULES: Rules = Rules {
 };
 
 fn default(pod: &mut Value) {
+    status::default(pod);
     let Some(spec) = filled(pod, "spec") else {
         return;
     };
@@ -95,13 +97,13 @@ fn open_on_host(container: &mut Value) {
     }
 }
 
-fn prepare_create(pod: &mut Value, _: &Moment) {
+fn prepare_create(pod: &mut Value, moment: &Moment) {
     let class = qos::class(&pod["spec"]);
-    set(
-        pod,
-        "status",
-        json!({"phase": "Pending", "qosClass": class}),
-    );
+    let mut status = json!({"phase": "Pending", "qosClass": class});
+    if !list(&pod["spec"], "schedulingGates").is_empty() {
+        set(&mut status, "conditions", json!([gated(moment)]));
+    }
+    set(pod, "status", status);
 }
 
 /// Lets a pod stay a while on a node that stopped answering.
@@ -109,6 +111,18 @@ pub fn tolerate(pod: &mut Value) {
     if let Some(spec) = filled(pod, "spec") {
         tolerate_silence(spec);
     }
+}
+
+/// Why a pod with gates is not placed.
+fn gated(moment: &Moment) -> Value {
+    json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+        "lastProbeTime": null,
+        "lastTransitionTime": crate::environment::rfc3339(moment.now),
+    })
 }
 
 /// A pod stays five minutes on a node that stopped answering, unless it says otherwise.
@@ -139,15 +153,6 @@ fn validate(pod: &Value, problems: &mut Problems) {
     validate_pod_spec(&pod["spec"], "spec", problems);
 }
 
-fn validate_status(new: &Value, old: &Value, problems: &mut Problems) {
-    let (now, before) = (
-        text(&new["status"], "qosClass"),
-        text(&old["status"], "qosClass"),
-    );
-    if !before.is_empty() && now != before {
-        problems.invalid("status.qosClass", now, "field is immutable");
-    }
-}
 
 /// A pod that never ran or has finished needs no time to stop.
 fn grace(pod: &Value, requested: Option<i64>) -> i64 {

@@ -74,7 +74,9 @@ impl Machine {
         let booked = self.booked(request, served, part)?;
         let applied = apply::apply(served.schema(), None, config, &booked.stamp(), true)?;
         let mut value = applied.object;
-        served.conform_patched(&mut value)?;
+        served
+            .conform_merged(&mut value)
+            .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
         let inserted = self
             .insert(request, served, value, Booking::Done, warnings)
@@ -100,7 +102,9 @@ impl Machine {
         let force = request.flag("force");
         let applied = apply::apply(served.schema(), Some(&live), config, &booked.stamp(), force)?;
         let mut value = applied.object;
-        served.conform_patched(&mut value)?;
+        served
+            .conform_merged(&mut value)
+            .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
         Ok(Proposal {
@@ -141,4 +145,19 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
     let (kind, api_version) = (&served.resource.kind, &served.api_version);
     warnings.extend(mode.judge(&[], &payload.duplicates, kind, api_version)?);
     Ok(config)
+}
+
+/// 500, as the reference has it, for what cannot be read as the kind after it was applied.
+fn unconvertible(served: &Served, config: &Value, why: &str) -> ApiError {
+    let kind = format!("{}, Kind={}", shown_version(served), served.resource.kind);
+    let (namespace, name) = (metadata::text(config, "namespace"), metadata::text(config, "name"));
+    ApiError::failure(format!(
+        "failed to convert new object ({namespace}/{name}; {kind}) to proper version: \
+         unable to convert unstructured object to {kind}: {why}"
+    ))
+}
+
+/// `/v1` of the core group, `apps/v1` of others.
+fn shown_version(served: &Served) -> String {
+    format!("{}/{}", served.resource.group, served.version)
 }

@@ -15,7 +15,7 @@ use super::{
     update::Part,
 };
 use crate::{
-    kinds::Moment,
+    kinds::{Moment, metadata::dedup_owners},
     status::{ApiError, Problems, Result},
     store::{self, Expect, Object, Put},
 };
@@ -56,7 +56,9 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
         served.check_not_ending()?;
-        let has_revision = metadata::text(&value, "resourceVersion").parse().unwrap_or(0_u64) > 0;
+        warnings.extend(dedup_owners(&mut value));
+        let asked = metadata::text(&value, "resourceVersion").to_owned();
+        let has_revision = booking == Booking::Whole && asked.parse().unwrap_or(0_u64) > 0;
         self.stamp(served, request, &mut value)?;
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
@@ -88,6 +90,9 @@ impl Machine {
             return Err(ApiError::failure(why));
         }
         if dry {
+            if !asked.is_empty() && booking == Booking::Whole {
+                metadata::of(&mut value).insert("resourceVersion".into(), json!(asked));
+            }
             return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;

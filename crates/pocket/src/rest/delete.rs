@@ -67,13 +67,19 @@ impl Machine {
                 &options,
             )
             .await?;
-        let reply =
-            if served.traits().delete_returns_object || matches!(deleted, Deleted::Waiting(_)) {
-                self.reply(request, served, StatusCode::OK, deleted.object())?
+        let waits = matches!(deleted, Deleted::Waiting(_));
+        let reply = if served.traits().delete_returns_object || waits {
+            // Who asks for its dependents to go is told that they have not yet.
+            let code = if waits && options.spares_nothing {
+                StatusCode::ACCEPTED
             } else {
-                let body = success(served, &target.name, deleted.object());
-                Reply::value(StatusCode::OK, &body)
+                StatusCode::OK
             };
+            self.reply(request, served, code, deleted.object())?
+        } else {
+            let body = success(served, &target.name, deleted.object());
+            Reply::value(StatusCode::OK, &body)
+        };
         Ok(reply.with_warnings(warnings))
     }
 
@@ -210,7 +216,7 @@ impl Machine {
         let stays = grace > Some(0) || is_kept(served, &new);
         // Whoever has a grace period is told of its end, even when it had no time at all.
         if !metadata::is_deleting(old) && (stays || grace.is_some()) {
-            self.set_deadline(&mut new, grace.unwrap_or(0));
+            self.set_deadline(served, &mut new, grace.unwrap_or(0));
         }
         if stays {
             Fate::Waits(new)
@@ -219,14 +225,17 @@ impl Machine {
         }
     }
 
-    fn set_deadline(&self, value: &mut Value, grace: i64) {
+    fn set_deadline(&self, served: &Served, value: &mut Value, grace: i64) {
         let now = self.environment.clock.now();
         let until = now
             .saturating_add(jiff::SignedDuration::from_secs(grace))
             .unwrap_or(now);
         let fields = metadata::of(value);
         fields.insert("deletionTimestamp".into(), json!(rfc3339(until)));
-        fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        // A namespace ends when it is empty, and not after some time.
+        if !served.is_namespace() {
+            fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        }
         metadata::count_removal(value);
     }
 }

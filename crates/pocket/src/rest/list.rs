@@ -65,7 +65,6 @@ impl Machine {
 
     /// The objects a list request is about.
     pub(crate) async fn select(&self, request: &Request, served: &Served) -> Result<Listed> {
-        let selection = Selection::of(request, served)?;
         let limit = request
             .number("limit")?
             .and_then(|n| usize::try_from(n).ok())
@@ -74,7 +73,8 @@ impl Machine {
             .parameter("continue")
             .map(decode_token)
             .transpose()?;
-        let at = revision_rule(request, token.as_ref())?;
+        let at = revision_rule(request, token.as_ref(), limit.is_some())?;
+        let selection = Selection::of(request, served)?;
         let revision = match at {
             At::Newest => None,
             At::NotOlderThan(revision) => {
@@ -207,7 +207,10 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
             }
         }
     }
-    let remaining = if full { rest.len() + page.remaining } else { 0 };
+    let mut remaining = if full { rest.len() + page.remaining } else { 0 };
+    if !selection.is_everything() && !rest.any(|(_, object)| selection.matches(served, &object)) {
+        remaining = 0;
+    }
     let next = last
         .filter(|_| remaining > 0)
         .map(|key| encode_token(page.revision, &key));
@@ -221,7 +224,7 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
 
 const NEEDS_REVISION: &str = "resourceVersionMatch is forbidden unless resourceVersion is provided";
 
-fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
+fn revision_rule(request: &Request, token: Option<&Continue>, limited: bool) -> Result<At> {
     let given = request.parameter("resourceVersion");
     let matching = request.parameter("resourceVersionMatch");
     let mut problems = Problems::new();
@@ -249,10 +252,11 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
             "resourceVersionMatch",
             "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         ),
-        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => problems.forbidden(
-            "resourceVersionMatch",
-            NEEDS_REVISION,
-        ),
+        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => {
+            problems.forbidden("resourceVersionMatch", NEEDS_REVISION);
+        }
+        // Pages of a state that was named are pages of that state.
+        (None, Some(revision)) if limited => return Ok(At::Exactly(revision)),
         (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
         (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
         (Some(other), _) => {

@@ -13,6 +13,7 @@ use super::{
     metadata,
 };
 use crate::{
+    kinds::metadata::dedup_owners,
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -149,6 +150,8 @@ impl Machine {
             check_uid(served, request, &new, &old, live)?;
         }
         settle_fields(served, part, &mut new, &old);
+        let told = dedup_owners(&mut new);
+        *warnings = merge(warnings, told.into_iter().collect());
         if booking == Booking::Whole {
             self.book(request, served, part, Some(&old), &mut new)?;
         }
@@ -237,7 +240,12 @@ fn check_uid(
         live.revision()
     );
     let (resource, name) = (&served.resource, &request.target.name);
-    Err(ApiError::conflict(&resource.group, &resource.plural, name, &why))
+    Err(ApiError::conflict(
+        &resource.group,
+        &resource.plural,
+        name,
+        &why,
+    ))
 }
 
 /// Refuses a change of an older state. A write that was overtaken and names a state meets this
@@ -250,7 +258,7 @@ fn check_revision(
     live: &Object,
 ) -> Result<()> {
     let revision = match metadata::text(new, "resourceVersion") {
-        "" | "0" if part == Part::Main && !served.traits().unconditional_update => {
+        "" | "0" if !matches!(part, Part::Other(_)) && !served.traits().unconditional_update => {
             return Err(served.unversioned(name));
         }
         "" | "0" => return Ok(()),

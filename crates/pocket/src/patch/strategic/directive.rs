@@ -23,19 +23,20 @@ pub(super) enum Mark {
 impl Mark {
     /// Takes `$patch` out of the map; absent, it is `merge`.
     pub(super) fn take(patch: &mut Fields) -> Result<Self> {
-        match patch.remove(PATCH) {
-            None => Ok(Self::Merge),
-            Some(word) => match word.as_str() {
-                Some("merge") => Ok(Self::Merge),
-                Some("replace") => Ok(Self::Replace),
-                Some("delete") => Ok(Self::Delete),
-                _ => Err(ApiError::failure(format!(
+        let mark = match patch.get(PATCH).map(Value::as_str) {
+            None | Some(Some("merge")) => Self::Merge,
+            Some(Some("replace")) => Self::Replace,
+            Some(Some("delete")) => Self::Delete,
+            Some(_) => {
+                return Err(ApiError::failure(format!(
                     "unknown patch type: {} in map: {}",
-                    shown(&word),
+                    shown(&patch[PATCH]),
                     shown_map(patch)
-                ))),
-            },
-        }
+                )));
+            }
+        };
+        patch.remove(PATCH);
+        Ok(mark)
     }
 }
 
@@ -180,7 +181,10 @@ fn in_go(value: &Value) -> String {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(key, _)| *key);
-            let fields: Vec<String> = fields.iter().map(|(key, value)| format!("{key}:{}", in_go(value))).collect();
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", in_go(value)))
+                .collect();
             format!("map[{}]", fields.join(" "))
         }
         other => other.to_string(),

@@ -128,6 +128,10 @@ impl Elements {
             let Value::Object(mut map) = item else {
                 continue;
             };
+            if map.get("$patch").is_some_and(|word| word == "merge") {
+                let why = "merging lists cannot yet be specified in the patch";
+                return Err(ApiError::failure(why));
+            }
             let mark = Mark::take(&mut map)?;
             match (mark, map.get(key).cloned()) {
                 // The marked element is the marker and not an element.

@@ -27,6 +27,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) propagation: Option<Propagation>,
     pub(crate) grace: Option<i64>,
     pub(crate) dry_run: bool,
+    /// `orphanDependents` was given, and false.
+    pub(crate) spares_nothing: bool,
 }
 
 impl DeleteOptions {
@@ -53,7 +55,10 @@ impl DeleteOptions {
             None if body.is_null() => request.number("gracePeriodSeconds")?,
             seconds => seconds,
         };
+        let orphans = body["orphanDependents"].as_bool();
+        let spared = body.is_null() && request.parameter("orphanDependents").is_some();
         Ok(Self {
+            spares_nothing: orphans == Some(false) || spared && !request.flag("orphanDependents"),
             uid: text(&preconditions["uid"]),
             revision: text(&preconditions["resourceVersion"]),
             propagation: propagation(request, body)?,
