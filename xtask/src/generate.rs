@@ -4,6 +4,7 @@
 //! served ones need, and `inputs/served.txt` is the only place that says which those are. The
 //! outputs are a function of the inputs alone: no clock, no order of maps, no network.
 
+mod access;
 mod columns;
 mod discovery;
 mod fields;
@@ -53,6 +54,7 @@ fn outputs() -> anyhow::Result<Vec<(PathBuf, String)>> {
     let resources = discovery::resources(&json(&inputs.join("discovery.json"))?, &served)?;
     let facts = json(&inputs.join("protobuf.json"))?;
     let columns = json(&inputs.join("columns.json"))?;
+    let rbac = json(&inputs.join("rbac.json"))?;
     let kept = types::render(&definitions, &resources, &served)?;
     Ok(vec![
         (
@@ -69,6 +71,7 @@ fn outputs() -> anyhow::Result<Vec<(PathBuf, String)>> {
             data.join("columns.json"),
             columns::render(&columns, &served)?,
         ),
+        (data.join("rbac.json"), access::render(&rbac)?),
     ])
 }
 

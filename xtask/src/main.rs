@@ -10,6 +10,7 @@
 
 mod bench;
 mod check;
+mod differential;
 mod generate;
 mod load;
 mod process;
@@ -66,6 +67,18 @@ enum Task {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Sends the same requests to ours and to a real kube-apiserver, and names every difference
+    Differential {
+        /// How many seeds the random part runs
+        #[arg(long, default_value_t = 10)]
+        seeds: u64,
+    },
+    /// Lets the real kube-controller-manager work on ours, and hears what it complains about
+    Informers {
+        /// How long it runs at least, each time
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
     /// Writes the generated files
     Generate,
 }
@@ -79,6 +92,8 @@ fn main() -> ExitCode {
         } => test::run(!no_check, &arguments),
         Task::Bench { area, output } => bench::run(area, output),
         Task::Crash { kills, seed } => load::crash(kills, seed),
+        Task::Differential { seeds } => differential::run(seeds),
+        Task::Informers { seconds } => load::informers(seconds),
         Task::Generate => generate::run(false).map(|()| true),
     };
     match holds {

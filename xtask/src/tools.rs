@@ -1,6 +1,9 @@
 //! The clients that tests drive the product with: found, or else built.
 
 mod go;
+mod helm;
+mod python;
+mod reference;
 
 use std::{
     fs,
@@ -12,6 +15,8 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+pub(crate) use self::helm::{Helm, helm};
+pub(crate) use self::reference::reference;
 use crate::process;
 
 /// The oldest kubectl whose behaviour the tests rely on.

@@ -6,9 +6,11 @@
 pub mod client;
 pub mod crash;
 pub mod dice;
+pub mod informers;
 mod kubeconfig;
 pub mod measure;
 pub mod objects;
+pub mod reference;
 pub mod rush;
 pub mod server;
 pub mod skip;

@@ -7,14 +7,16 @@
 )]
 
 use std::{
+    ffi::{OsStr, OsString},
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::{Command, ExitCode},
+    time::Duration,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
-use neap_load::{crash, measure, stopwatch::Stopwatch};
+use neap_load::{crash, informers, measure, reference, stopwatch::Stopwatch};
 use serde_json::{Map, Value, json};
 
 /// Load, crashes and measurements against a `neap up`
@@ -41,6 +43,33 @@ enum Task {
         #[arg(long, default_value_t = 16)]
         writers: usize,
     },
+    /// Run a command beside a real control plane
+    Beside {
+        /// The program that is the control plane
+        #[arg(long, value_name = "FILE")]
+        reference: PathBuf,
+        /// Its controllers, in the words of kube-controller-manager [default: none]
+        #[arg(long, value_name = "LIST")]
+        controllers: Option<String>,
+        /// The environment variable that tells the command the kubeconfig
+        #[arg(long, value_name = "NAME", default_value = "KUBECONFIG")]
+        told_in: OsString,
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
+    /// Let the real controllers work on it, and hear what they complain about
+    Informers {
+        /// The program that is kube-controller-manager and kubectl
+        #[arg(long, value_name = "FILE")]
+        reference: PathBuf,
+        /// How long they run at least, in seconds
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// As whom they come [default: both]
+        #[arg(long = "as", value_enum)]
+        identity: Vec<As>,
+    },
     /// Measure, and print the figures as JSON
     Measure {
         /// What to measure
@@ -53,6 +82,14 @@ enum Task {
         #[arg(long, default_value_t = 1_000_000)]
         writes: usize,
     },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum As {
+    /// All as the admin
+    Admin,
+    /// Each as a service account of its own
+    ServiceAccounts,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -82,21 +119,45 @@ fn main() -> ExitCode {
 }
 
 async fn run(neap: &Path, task: &Task) -> Result<()> {
-    match *task {
+    match task {
         Task::Crash {
             kills,
             seed,
             writers,
-        } => crash(neap, kills, seed, writers).await,
+        } => crash(neap, *kills, *seed, *writers).await,
+        Task::Beside {
+            reference,
+            controllers,
+            told_in,
+            command,
+        } => {
+            let mut plan = reference::Plan::new(reference);
+            plan.controllers.clone_from(controllers);
+            beside(&plan, told_in, command).await
+        }
+        Task::Informers {
+            reference,
+            seconds,
+            identity,
+        } => {
+            let identities: &[As] = match identity[..] {
+                [] => &[As::Admin, As::ServiceAccounts],
+                _ => identity,
+            };
+            for &identity in identities {
+                informers(neap, reference, *seconds, identity).await?;
+            }
+            Ok(())
+        }
         Task::Measure {
             what,
             objects,
             writes,
         } => {
             let figures = match what {
-                What::Memory => measure::memory(neap, objects).await?,
-                What::Throughput => measure::throughput(neap, objects).await?,
-                What::Restart => measure::restart(neap, objects, writes).await?,
+                What::Memory => measure::memory(neap, *objects).await?,
+                What::Throughput => measure::throughput(neap, *objects).await?,
+                What::Restart => measure::restart(neap, *objects, *writes).await?,
                 What::Definition => measure::definition(neap, 21).await?,
             };
             let figures: Map<String, Value> = figures
@@ -107,6 +168,35 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             Ok(())
         }
     }
+}
+
+async fn beside(plan: &reference::Plan, told_in: &OsStr, command: &[OsString]) -> Result<()> {
+    let (program, arguments) = command.split_first().context("no command")?;
+    let reference = plan.start().await?;
+    let status = Command::new(program)
+        .args(arguments)
+        .env(told_in, reference.kubeconfig())
+        .status()?;
+    ensure!(status.success(), "the command failed ({status})");
+    Ok(())
+}
+
+async fn informers(neap: &Path, reference: &Path, seconds: u64, identity: As) -> Result<()> {
+    let (identity, who) = match identity {
+        As::Admin => (informers::Identity::Admin, "as the admin"),
+        As::ServiceAccounts => {
+            let identity = informers::Identity::ServiceAccounts;
+            (identity, "each as a service account of its own")
+        }
+    };
+    println!("kube-controller-manager, its controllers {who}");
+    let plan = informers::Plan {
+        neap: neap.to_owned(),
+        reference: reference.to_owned(),
+        length: Duration::from_secs(seconds),
+        identity,
+    };
+    informers::run(&plan, |seen| println!(" ✓ {seen}")).await
 }
 
 async fn crash(neap: &Path, kills: usize, seed: u64, writers: usize) -> Result<()> {

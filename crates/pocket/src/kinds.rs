@@ -50,6 +50,7 @@ mod replica_set;
 mod replication_controller;
 pub mod required;
 mod resources;
+mod reviews;
 mod runtime_class;
 pub mod scale;
 mod secret;
@@ -79,6 +80,7 @@ pub use life::{
     furniture, namespace_remains, own_service,
 };
 pub use pod_actions::{Budget, bind, eviction_budget};
+pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};
 pub use table::{Alias, alias, rules};
 
@@ -252,8 +254,12 @@ pub enum Role {
     Namespace,
     /// Makes other kinds.
     Definition,
+    /// Ranks pods; some of them belong to the server.
+    PriorityClass,
     /// Shared by two APIs, and not garbage collected.
     Event,
+    /// A question that is answered and never stored.
+    Review,
 }
 
 /// One built-in kind: where it is served and which rules it keeps.

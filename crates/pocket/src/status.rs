@@ -52,6 +52,8 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// `metadata.continue`: the 410 of an expired continue token offers a fresh one.
     pub continue_token: Option<String>,
+    /// The whole `Status`, where somebody else wrote it: a webhook that refuses.
+    pub verbatim: Option<Box<Value>>,
     /// Texts for `Warning` headers: what was noticed before it was refused.
     pub warnings: Vec<String>,
 }
@@ -71,6 +73,7 @@ impl ApiError {
             causes: Vec::new(),
             retry_after: None,
             continue_token: None,
+            verbatim: None,
             warnings: Vec::new(),
         }
     }
@@ -181,6 +184,9 @@ impl ApiError {
 
     /// The `Status` object of this refusal.
     pub fn to_value(&self) -> Value {
+        if let Some(status) = &self.verbatim {
+            return (**status).clone();
+        }
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {
             metadata.insert("continue".into(), json!(token));
@@ -233,7 +239,10 @@ impl ApiError {
 }
 
 fn cause_value(cause: &Cause) -> Value {
-    let mut value = json!({"reason": cause.reason, "message": cause.message});
+    let mut value = json!({"message": cause.message});
+    if !cause.reason.is_empty() {
+        value["reason"] = json!(cause.reason);
+    }
     if !cause.field.is_empty() {
         value["field"] = json!(cause.field);
     }

@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod absent;
+mod access;
 mod apply;
 mod change;
 mod cluster;
@@ -14,6 +15,8 @@ mod create;
 mod custom;
 mod delete;
 mod describe;
+mod identity;
 mod manifests;
 mod read;
 mod watch;
+mod webhooks;

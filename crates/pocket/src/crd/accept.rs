@@ -81,7 +81,9 @@ pub fn accept(object: &mut Value, now: &str, conflict: Option<&NameConflict>) {
 
 /// The status of a definition whose names nobody has decided on yet.
 pub fn propose(object: &mut Value) {
-    let stored: Vec<Value> = storage_version(&object["spec"]["versions"]).into_iter().collect();
+    let stored: Vec<Value> = storage_version(&object["spec"]["versions"])
+        .into_iter()
+        .collect();
     object["status"] = json!({
         "conditions": null,
         "acceptedNames": {"kind": "", "plural": ""},

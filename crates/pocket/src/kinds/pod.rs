@@ -3,6 +3,7 @@
 //! A pod is what a template becomes when it runs, so it gets more than the template had: a place
 //! for its account's token, tolerations of a node's silence, a priority and a service class.
 
+mod account;
 mod admission;
 mod qos;
 mod status;
@@ -12,6 +13,9 @@ mod update;
 
 use serde_json::{Map, Value, json};
 
+pub use account::use_account;
+pub use admission::use_priority;
+pub use qos::class as service_class;
 pub use subresources::{validate_ephemeral_containers, validate_resize};
 
 use super::{
@@ -100,17 +104,12 @@ fn prepare_create(pod: &mut Value, moment: &Moment) {
         set(&mut status, "conditions", json!([gated(moment)]));
     }
     set(pod, "status", status);
-    let Some(spec) = filled(pod, "spec") else {
-        return;
-    };
-    fill(spec, "serviceAccountName", "default");
-    let account = spec["serviceAccountName"].clone();
-    set(spec, "serviceAccount", account);
-    token_volume::add(spec, moment.seed);
-    tolerate_silence(spec);
-    if text(spec, "priorityClassName").is_empty() {
-        fill(spec, "priority", 0);
-        fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/// Lets a pod stay a while on a node that stopped answering.
+pub fn tolerate(pod: &mut Value) {
+    if let Some(spec) = filled(pod, "spec") {
+        tolerate_silence(spec);
     }
 }
 

@@ -39,7 +39,11 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
 
 fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
     let Value::Array(list) = &patch else {
-        let found = if patch.is_object() { "object" } else { scalar(&patch) };
+        let found = if patch.is_object() {
+            "object"
+        } else {
+            scalar(&patch)
+        };
         return Err(undecodable(found, "[]handlers.jsonPatchOp"));
     };
     if list.len() > MAX_OPERATIONS {

@@ -36,7 +36,9 @@ pub fn apply(schema: Schema<'_>, live: Value, patch: Value) -> Result<Value> {
     refuse_deep(&patch)?;
     let Value::Object(patch) = patch else {
         let why = super::merge::not_a_map(&patch);
-        return Err(ApiError::bad_request(why.trim_start_matches("error decoding patch: ")));
+        return Err(ApiError::bad_request(
+            why.trim_start_matches("error decoding patch: "),
+        ));
     };
     let Value::Object(mut live) = live else {
         return Err(ApiError::internal("the live object is not a JSON object"));

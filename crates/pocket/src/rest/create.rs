@@ -75,20 +75,16 @@ impl Machine {
             old: None,
         };
         // What the server adds from here on is nobody's.
-        self.mutate(change, &mut value, warnings).await?;
+        if self.mutate(change, &mut value, warnings).await? {
+            served.drop_status(&mut value);
+        }
         let generated = self.name(&mut value);
+        self.check_grant(change, &value)?;
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));
-        let _turn = self.turn(served).await;
-        self.admit(served, &mut value, None).await?;
-        if request.dry_run()? {
-            self.propose(served, &mut value);
-        } else {
-            self.accept(served, &mut value);
-        }
-        served.fit(&mut value);
-        self.confirm(change, &value, warnings).await?;
+        self.check_may_create(request)?;
+        let _held = self.settle(change, &mut value, warnings).await?;
         let dry = request.dry_run()?;
         if has_revision && !dry {
             let why = "resourceVersion should not be set on objects to be created";

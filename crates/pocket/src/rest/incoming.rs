@@ -90,7 +90,12 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     let Some(object) = value.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
     };
-    let given = |field: &str| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let given = |field: &str| {
+        object
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     let api_version = given("apiVersion").unwrap_or(&served.api_version);
     if api_version != served.api_version && !served.is_custom() {
         let kind = given("kind").unwrap_or(&served.resource.kind);
@@ -108,7 +113,12 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
             let mut problems = Problems::new();
             problems.invalid("kind", kind, format!("must be {}", served.resource.kind));
             let (group, kind) = (&served.resource.group, kind.to_owned());
-            return Err(ApiError::invalid(group, &kind, metadata::text(value, "name"), &problems));
+            return Err(ApiError::invalid(
+                group,
+                &kind,
+                metadata::text(value, "name"),
+                &problems,
+            ));
         }
         return Err(unhandled(served, kind, &served.api_version));
     }

@@ -261,10 +261,9 @@ fn revision_rule(request: &Request, token: Option<&Continue>, limited: bool) -> 
             "resourceVersionMatch",
             "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         ),
-        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => problems.forbidden(
-            "resourceVersionMatch",
-            NEEDS_REVISION,
-        ),
+        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => {
+            problems.forbidden("resourceVersionMatch", NEEDS_REVISION);
+        }
         // Pages of a state that was named are pages of that state.
         (None, Some(revision)) if limited => return Ok(At::Exactly(revision)),
         (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),

@@ -153,8 +153,12 @@ impl Tables {
 }
 
 /// Whether the path has a namespace where the kind needs one, and none where it has none. The
-/// collection of a namespaced kind over all namespaces is a place of its own.
+/// collection of a namespaced kind over all namespaces is a place of its own. What is not stored has
+/// no names.
 fn has_place(served: &Served, target: &Target) -> bool {
+    if served.is_review() && !target.name.is_empty() {
+        return false;
+    }
     if served.resource.namespaced {
         !target.namespace.is_empty() || target.name.is_empty()
     } else {

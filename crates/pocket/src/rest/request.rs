@@ -1,9 +1,9 @@
 //! A request as the machine sees it: who, what, which options, which body.
 
-use std::collections::BTreeMap;
-
 use super::{Payload, Presentation};
 use crate::{
+    access::{Attributes, What},
+    identity::User,
     schema::conform::FieldValidation,
     status::{ApiError, Problems, Result},
 };
@@ -78,19 +78,6 @@ pub(crate) fn path(namespace: &str, name: &str) -> String {
     }
 }
 
-/// Who asks.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct User {
-    /// Name.
-    pub name: String,
-    /// Unique id, if whoever vouches for the user has one.
-    pub uid: String,
-    /// Groups.
-    pub groups: Vec<String>,
-    /// What else is known, such as the token a service account showed.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
-
 /// A request whose method, URL and headers were understood.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -113,6 +100,43 @@ pub struct Request {
 }
 
 impl Request {
+    /// What the request asks for, as roles see it, with another verb perhaps.
+    pub(crate) fn attributes<'a>(&'a self, verb: &'a str) -> Attributes<'a> {
+        let target = &self.target;
+        // A namespace is asked about in itself, so that a role inside of it can grant it.
+        let itself = target.group.is_empty() && target.plural == "namespaces";
+        let namespace = if itself {
+            &target.name
+        } else {
+            &target.namespace
+        };
+        Attributes {
+            who: self.user.who(),
+            verb,
+            what: What::Resource {
+                group: &target.group,
+                resource: &target.plural,
+                subresource: target.subresource.as_deref().unwrap_or_default(),
+                name: &target.name,
+                namespace,
+            },
+        }
+    }
+
+    /// A request for a connection, of which only who asks for what is known.
+    pub(crate) fn connect(target: Target, user: User) -> Self {
+        Self {
+            verb: Verb::Get,
+            target,
+            query: Vec::new(),
+            body: None,
+            content_type: String::new(),
+            presentation: Presentation::default(),
+            user_agent: String::new(),
+            user,
+        }
+    }
+
     /// The first value of a query parameter, if present and not empty.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().find(|(key, _)| key == name);
@@ -199,7 +223,9 @@ impl Request {
             }
         }
         self.check_manager(&mut problems);
-        self.dry_problems().iter().for_each(|problem| problems.push(problem.clone()));
+        self.dry_problems()
+            .iter()
+            .for_each(|problem| problems.push(problem.clone()));
         let word = self.parameter("fieldValidation");
         if FieldValidation::parse(word).is_none() {
             let supported = &FieldValidation::SUPPORTED;
@@ -256,7 +282,11 @@ pub(crate) fn not_a_number(function: &str, text: &str) -> String {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let signed = text.starts_with('-') && function == "ParseUint";
-    let why = if numeric && !signed { "value out of range" } else { "invalid syntax" };
+    let why = if numeric && !signed {
+        "value out of range"
+    } else {
+        "invalid syntax"
+    };
     format!("strconv.{function}: parsing {text:?}: {why}")
 }
 

@@ -1,6 +1,9 @@
 //! Subresources: status and scale of any kind, and those that single kinds have.
 
+mod access;
+mod identity;
 mod pods;
+mod reviews;
 mod scale;
 
 use std::sync::Arc;
@@ -43,6 +46,7 @@ impl Machine {
             ("binding", _) => self.bind(request, served).await,
             ("eviction", _) => self.evict(request, served).await,
             ("log", _) => self.log(request, served).await,
+            ("token", _) => self.request_token(request, served).await,
             _ => Err(missing()),
         }
     }

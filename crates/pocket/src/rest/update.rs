@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     kinds::metadata::dedup_owners,
-    patch::managed,
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -118,10 +117,6 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         let place = request.target.path();
         let name = &request.target.name;
-        let _turn = match part {
-            Part::Main => self.turn(served).await,
-            Part::Status | Part::Other(_) => None,
-        };
         for _ in 0..ATTEMPTS {
             let Some(head) = self.head(served, &place) else {
                 return Err(served.not_found(name));
@@ -174,17 +169,16 @@ impl Machine {
             part,
             old: Some(&old),
         };
-        self.mutate(change, &mut new, warnings).await?;
+        if self.mutate(change, &mut new, warnings).await? {
+            settle_fields(served, part, &mut new, &old);
+        }
+        self.check_grant(change, &new)?;
         prepare(served, part, &mut new, &old);
         check_change(served, part, name, &new, &old)?;
         if part == Part::Main {
-            self.admit(served, &mut new, Some(&old)).await?;
-            self.accept(served, &mut new);
             *warnings = merge(warnings, served.warnings(&new, Some(&old)));
         }
-        served.fit(&mut new);
-        managed::keep_times(&old, &mut new);
-        self.confirm(change, &new, warnings).await?;
+        let _held = self.settle(change, &mut new, warnings).await?;
         if new == old {
             return Ok(Some(live.clone()));
         }

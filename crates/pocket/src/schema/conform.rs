@@ -192,7 +192,9 @@ impl<'a> Walker<'a> {
         let Some(values) = schema.additional() else {
             return Ok(());
         };
-        let ty = ty.strip_prefix("map[string]").unwrap_or("resource.Quantity");
+        let ty = ty
+            .strip_prefix("map[string]")
+            .unwrap_or("resource.Quantity");
         for (key, value) in map {
             fill_null(values.node(), value);
             self.value(values, value, Place::Field(&at, key), ty)?;

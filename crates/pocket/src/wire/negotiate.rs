@@ -72,7 +72,13 @@ pub(super) fn presentation(
     }
     let mut forms = accepted.iter().filter_map(form);
     forms.find(|form| !(stream && form.yaml)).ok_or_else(|| {
-        let known = |range: &Range<'_>| form(&Range { shown: "", ..range.clone() }).is_some();
+        let known = |range: &Range<'_>| {
+            form(&Range {
+                shown: "",
+                ..range.clone()
+            })
+            .is_some()
+        };
         if custom || accepted.iter().any(known) {
             not_acceptable()
         } else {

@@ -25,6 +25,10 @@ pub(super) enum Route {
     OpenApiIndex,
     /// `/openapi/v3/...`: group and version.
     OpenApi(String, String),
+    /// `/.well-known/openid-configuration`: who makes the tokens of service accounts.
+    TokenIssuer,
+    /// `/openid/v1/jwks`: the keys of these tokens.
+    TokenKeys,
     /// `/version`.
     ServerVersion,
     /// `/livez`: whether the process answers.
@@ -75,6 +79,8 @@ pub(super) fn route(path: &str) -> Route {
         ["openapi", "v3", "apis", group, version] => {
             Route::OpenApi((*group).into(), (*version).into())
         }
+        [".well-known", "openid-configuration"] => Route::TokenIssuer,
+        ["openid", "v1", "jwks"] => Route::TokenKeys,
         ["version"] => Route::ServerVersion,
         ["livez", ..] => Route::Alive,
         ["healthz" | "readyz", ..] => Route::Ready,
@@ -178,12 +184,7 @@ mod tests {
 
     #[test]
     fn paths_that_lead_nowhere() {
-        for path in [
-            "/",
-            "/foo",
-            "/openapi/v4",
-            "//api/v1/pods",
-        ] {
+        for path in ["/", "/foo", "/openapi/v4", "//api/v1/pods"] {
             assert_eq!(route(path), Route::Unknown, "{path}");
         }
         for path in ["/api/v1/namespaces//pods", "/api/v1/namespaces/a//b"] {

@@ -19,16 +19,18 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::watch;
 
 use super::{
-    Authenticate, Body, body, decode,
+    Authenticate, Body, authenticate, body, decode,
     documents::Documents,
-    form,
-    metrics, negotiate, protobuf,
+    form, metrics, negotiate, openid, protobuf,
     route::{Route, route, verb},
     swagger, warnings,
 };
 use crate::{
     environment::BoxFuture,
-    rest::{registry::missing, Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, reply},
+    rest::{
+        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, registry::missing,
+        reply,
+    },
     status::{ApiError, Result},
 };
 
@@ -38,6 +40,8 @@ pub struct Service {
     machine: Machine,
     documents: Arc<Documents>,
     caller: Caller,
+    /// Where the server listens.
+    address: Arc<str>,
     /// Turns true when the server stops; streams that have no end of their own end then.
     stopped: Option<watch::Receiver<bool>>,
 }
@@ -49,19 +53,22 @@ enum Caller {
     Trusted,
     /// The caller shows credentials.
     Asked {
-        authenticator: Arc<dyn Authenticate>,
         certificates: Arc<Vec<CertificateDer<'static>>>,
+        /// Whether one who shows nothing is somebody too.
+        anonymous: bool,
     },
 }
 
 impl Service {
     /// The server on `port` of this machine.
     pub(crate) fn new(machine: Machine, port: u16) -> Self {
+        let address = format!("127.0.0.1:{port}");
         Self {
+            address: address.as_str().into(),
             documents: Arc::new(Documents::new(
                 machine.registry.clone(),
                 machine.runtime.is_some(),
-                format!("127.0.0.1:{port}"),
+                address,
             )),
             machine,
             caller: Caller::Trusted,
@@ -82,12 +89,24 @@ impl Service {
     #[must_use]
     pub fn authenticated_by(&self, authenticator: Arc<dyn Authenticate>) -> Self {
         Self {
+            machine: self.machine.with_authenticator(authenticator),
             caller: Caller::Asked {
-                authenticator,
                 certificates: Arc::default(),
+                anonymous: false,
             },
             ..self.clone()
         }
+    }
+
+    /// The same service, where one who shows nothing is `system:anonymous` or, as before this is
+    /// said, refused.
+    #[must_use]
+    pub fn with_anonymous(&self, allowed: bool) -> Self {
+        let mut service = self.clone();
+        if let Caller::Asked { anonymous, .. } = &mut service.caller {
+            *anonymous = allowed;
+        }
+        service
     }
 
     /// The same service for one connection, whose client presented these certificates and whose
@@ -111,13 +130,6 @@ impl Service {
     }
 
     fn user(&self, headers: &HeaderMap) -> Result<User> {
-        // Doing as admin what was asked for as somebody else would be worse than not doing it.
-        if headers
-            .keys()
-            .any(|name| name.as_str().starts_with("impersonate-"))
-        {
-            return Err(no_impersonation());
-        }
         match &self.caller {
             Caller::Trusted => Ok(User {
                 name: "system:admin".into(),
@@ -125,11 +137,9 @@ impl Service {
                 ..User::default()
             }),
             Caller::Asked {
-                authenticator,
                 certificates,
-            } => authenticator
-                .authenticate(headers, certificates)
-                .ok_or_else(unauthorized),
+                anonymous,
+            } => authenticate::user(&self.machine, headers, certificates, *anonymous),
         }
     }
 
@@ -139,7 +149,8 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let head = *request.method() == Method::HEAD;
-        let yaml = negotiate::presentation(request.headers(), Verb::Get, true).is_ok_and(|form| form.yaml);
+        let yaml = negotiate::presentation(request.headers(), Verb::Get, true)
+            .is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
         // One request that meets a defect must not end the server, nor stay without an answer.
         let answered = AssertUnwindSafe(self.dispatch(request))
@@ -155,7 +166,9 @@ impl Service {
             }
         };
         let headers = response.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        headers
+            .entry(CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
         if let Ok(id) = HeaderValue::from_str(&id) {
             headers.insert(HeaderName::from_static("audit-id"), id);
         }
@@ -171,6 +184,7 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let user = self.user(request.headers())?;
+        let user = self.permit(user, &request)?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD");
         match route(request.uri().path()) {
             Route::Alive => Ok(text(StatusCode::OK, "ok")),
@@ -180,6 +194,8 @@ impl Service {
             Route::Unknown => Ok(no_page()),
             _ if !reads => Err(ApiError::method_not_allowed()),
             Route::Swagger => Ok(swagger::respond(request.headers())),
+            Route::TokenIssuer => Ok(openid::issuer(&self.machine.accounts, &self.address)),
+            Route::TokenKeys => openid::keys(&self.machine.accounts),
             other => Ok(self.document(&other, request.headers())),
         }
     }
@@ -262,7 +278,7 @@ impl Service {
     {
         let query = parse_query(request.uri().query());
         if Self::is_exec(&target) {
-            return self.exec(&target, served, &query, request).await;
+            return self.exec(&target, served, &query, user, request).await;
         }
         let watching = query
             .iter()
@@ -410,18 +426,6 @@ fn unsupported() -> ApiError {
             protobuf::CONTENT_TYPE
         ),
     )
-}
-
-fn no_impersonation() -> ApiError {
-    ApiError::new(
-        StatusCode::FORBIDDEN,
-        "Forbidden",
-        "this server does not offer impersonation: leave out --as, --as-group and --as-uid",
-    )
-}
-
-fn unauthorized() -> ApiError {
-    ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
 }
 
 fn media_type(headers: &HeaderMap) -> String {

@@ -181,7 +181,10 @@ fn in_go(value: &Value) -> String {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(key, _)| *key);
-            let fields: Vec<String> = fields.iter().map(|(key, value)| format!("{key}:{}", in_go(value))).collect();
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", in_go(value)))
+                .collect();
             format!("map[{}]", fields.join(" "))
         }
         other => other.to_string(),

@@ -144,7 +144,9 @@ impl Served {
                 _,
             ) => {
                 match old {
-                    None => metadata::validate_metadata(new, self.traits().name, namespaced, problems),
+                    None => {
+                        metadata::validate_metadata(new, self.traits().name, namespaced, problems)
+                    }
                     Some(old) => self.validate_changed_metadata(new, old, problems),
                 }
                 definition.versions[*version].validate(new, old, problems);
@@ -208,7 +210,9 @@ fn whole_numbers(value: &mut Value) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < EXACT);
+            let whole = number
+                .as_f64()
+                .filter(|n| n.fract() == 0.0 && n.abs() < EXACT);
             if let Some(whole) = whole {
                 *value = Value::from(whole as i64);
             }
