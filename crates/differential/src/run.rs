@@ -248,6 +248,20 @@ impl Run {
         Ok(())
     }
 
+    /// Takes objects that were given up out of lists: they end when their servers see to it.
+    fn leave_out(&self, body: &mut Value) {
+        for field in ["items", "rows"] {
+            let Some(items) = body.get_mut(field).and_then(Value::as_array_mut) else {
+                continue;
+            };
+            items.retain(|item| {
+                let object = if item["object"].is_object() { &item["object"] } else { item };
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                !self.given_up.contains(name)
+            });
+        }
+    }
+
     fn not_allowed(&mut self, call: &Call, mut found: Vec<Difference>) -> Vec<Difference> {
         found.retain(|difference| match allow::allowing(&self.entries, &call.about.kind, difference) {
             Some(entry) => {
@@ -266,13 +280,17 @@ impl Run {
         for side in [(&mut self.reference, &reference), (&mut self.pocket, &pocket)].map(|(side, _)| side) {
             side.labels.begin(number);
         }
+        let (mut reference_shown, mut pocket_shown) = (reference.clone(), pocket.clone());
+        for answer in [&mut reference_shown, &mut pocket_shown] {
+            self.leave_out(&mut answer.body);
+        }
         let masked = |side: &mut Side, answer: &Answer| Answer {
             body: side.labels.mask(&answer.body),
             warnings: answer.warnings.iter().map(|text| side.labels.plain_text(text)).collect(),
             ..answer.clone()
         };
-        let theirs = masked(&mut self.reference, &reference);
-        let ours = masked(&mut self.pocket, &pocket);
+        let theirs = masked(&mut self.reference, &reference_shown);
+        let ours = masked(&mut self.pocket, &pocket_shown);
         let mut found = differences(&theirs, &ours);
         found.extend(self.order(call, &reference, &pocket));
         let found = self.not_allowed(call, found);

@@ -161,8 +161,9 @@ impl Machine {
             Ok(()) => self.main(&request, &served).await,
         };
         match reply {
-            Ok(reply) => Ok(reply.with_warnings(deprecation)),
-            Err(error) => Err(error.warned(&deprecation)),
+            Ok(reply) => Ok(reply.warned_first(deprecation)),
+            // The wire says it first, whatever is refused.
+            Err(error) => Err(error),
         }
     }
 
@@ -266,6 +267,8 @@ fn check_home(served: &Served, request: &Request) -> Result<()> {
 fn check_segment(request: &Request) -> Result<()> {
     let name = &request.target.name;
     match crate::kinds::path_problem(name) {
+        // Nothing is served there.
+        Some(_) if name.contains('/') => Err(registry::missing()),
         Some(why) => Err(ApiError::bad_request(format!("Name parameter invalid: {name:?}: {why}"))),
         None => Ok(()),
     }

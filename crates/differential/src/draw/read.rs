@@ -42,7 +42,9 @@ impl Drawer {
         let query = *pick(&mut self.dice, &["", "", "", "", "resourceVersion=0", "resourceVersion=x", "pretty=true", "resourceVersionMatch=Exact", "unknown=1"]);
         let path = format!("{}?{query}", self.place(kind, &known, subresource));
         let mut call = self.call(kind, &verb("get", subresource), "GET", path);
-        self.accept(&mut call, false);
+        if subresource != "scale" {
+            self.accept(&mut call, false);
+        }
         call.about.object = Some((known.namespace, known.name));
         call
     }
@@ -60,7 +62,8 @@ impl Drawer {
         }
         let namespace = self.namespace(kind);
         let mut query = vec![format!("limit={}", *pick(&mut self.dice, &["0", "1", "2", "3", "500", "x", "-1"]))];
-        if chance(&mut self.dice, 2) {
+        // Namespaces end in their own time, so their pages are not the same everywhere.
+        if chance(&mut self.dice, 2) || self.world.kinds[kind].name == "Namespace" {
             query.clear();
         }
         if chance(&mut self.dice, 2) {
@@ -125,10 +128,11 @@ impl Drawer {
         };
         let place = self.place(kind, &known, "");
         let collection = self.world.kinds[kind].collection(&known.namespace);
+        let custom = self.world.kinds[kind].custom;
         let mut call = match self.dice.below(14) {
-            0 => self.call(kind, "odd-method", "POST", place),
+            0 if !custom => self.call(kind, "odd-method", "POST", place),
             1 => self.call(kind, "odd-method", "PUT", collection),
-            2 => self.call(kind, "odd-method", "PATCH", collection),
+            2 if !custom => self.call(kind, "odd-method", "PATCH", collection),
             3 => self.call(kind, "odd-subresource", "GET", format!("{place}/nope")),
             4 => self.call(kind, "odd-path", "GET", format!("{place}/status/more")),
             5 => {

@@ -71,6 +71,11 @@ impl Machine {
                 &why,
             ));
         }
+        let revision = metadata::text(config, "resourceVersion");
+        if !revision.is_empty() && revision.parse::<u64>().is_err() {
+            let why = super::request::not_a_number("ParseUint", revision);
+            return Err(ApiError::failure(why));
+        }
         let booked = self.booked(request, served, part)?;
         let applied = apply::apply(served.schema(), None, config, &booked.stamp(), true)?;
         let mut value = applied.object;

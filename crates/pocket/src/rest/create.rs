@@ -36,7 +36,8 @@ impl Machine {
     pub(super) async fn create(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let mut warnings = Vec::new();
         let payload = request.payload()?;
-        let value = shape(request, served, payload, Origin::Body, &mut warnings)?;
+        let value = shape(request, served, payload, Origin::Body, &mut warnings)
+            .map_err(|error| error.warned(&warnings))?;
         let object = self
             .insert(request, served, value, Booking::Whole, &mut warnings)
             .await

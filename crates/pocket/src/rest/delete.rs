@@ -174,12 +174,43 @@ impl Machine {
             }));
         }
         match fate {
-            Fate::Goes(last) => self.take_away(served, place, live, &last).await,
+            Fate::Goes(last) => {
+                // Whoever has a grace period is seen to end before it is gone.
+                let marked = match served.traits().grace {
+                    Some(_) if !metadata::is_deleting(&old) => {
+                        self.mark(served, place, live, &last).await?
+                    }
+                    _ => Some(live.clone()),
+                };
+                match marked {
+                    Some(live) => self.take_away(served, place, &live, &last).await,
+                    None => Ok(None),
+                }
+            }
             Fate::Waits(new) if new == old => Ok(Some(Deleted::Waiting(live.clone()))),
             Fate::Waits(new) => Ok(self
                 .put(served, place, live, &new)
                 .await?
                 .map(Deleted::Waiting)),
+        }
+    }
+
+    /// Shows an object as it is about to go. `None` if somebody was faster.
+    async fn mark(
+        &self,
+        served: &Served,
+        place: &str,
+        live: &Object,
+        last: &Value,
+    ) -> Result<Option<Arc<Object>>> {
+        let now = self.environment.clock.now();
+        let expect = Expect::Revision(live.revision());
+        let put = Put::Object(last);
+        let bucket = &served.resource.bucket;
+        match self.view.write(bucket, place, expect, put, now).await? {
+            Ok(object) => Ok(Some(object)),
+            Err(store::Error::Conflict) => Ok(None),
+            Err(error) => Err(broken(&error)),
         }
     }
 

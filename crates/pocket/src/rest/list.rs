@@ -8,6 +8,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::Verb;
 use super::{
     Machine, Reply, Request, Served, Shown,
     reply::{finish, include_object, partial},
@@ -68,7 +69,8 @@ impl Machine {
         let limit = request
             .number("limit")?
             .and_then(|n| usize::try_from(n).ok())
-            .filter(|&n| n > 0);
+            // Whoever is content with any state gets all of it.
+            .filter(|&n| n > 0 && request.parameter("resourceVersion") != Some("0"));
         let token = request
             .parameter("continue")
             .map(decode_token)
@@ -99,7 +101,7 @@ impl Machine {
             .page(&served.resource.bucket, range, revision)
             .await?;
         let page = page.map_err(|error| expired(&error, token.as_ref(), self.view.revision()))?;
-        Ok(cut(served, page, &selection, limit))
+        Ok(cut(served, page, &selection, limit, request.verb))
     }
 
     pub(super) fn render(
@@ -192,7 +194,13 @@ fn whole_list(served: &Served, listed: &Listed, metadata: &Value) -> Bytes {
 }
 
 /// Keeps what was selected, up to the limit.
-fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>) -> Listed {
+fn cut(
+    served: &Served,
+    page: Page,
+    selection: &Selection,
+    limit: Option<usize>,
+    verb: Verb,
+) -> Listed {
     let mut objects = Vec::new();
     let mut last = None;
     let mut rest = page.objects.into_iter();
@@ -208,7 +216,8 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
         }
     }
     let mut remaining = if full { rest.len() + page.remaining } else { 0 };
-    if !selection.is_everything() && !rest.any(|(_, object)| selection.matches(served, &object)) {
+    let counts_all = verb == Verb::DeleteCollection || selection.is_everything();
+    if !counts_all && !rest.any(|(_, object)| selection.matches(served, &object)) {
         remaining = 0;
     }
     let next = last

@@ -77,6 +77,14 @@ impl Reply {
         Self::json(status, value.to_string())
     }
 
+    /// The same answer with warnings before those it has.
+    #[must_use]
+    pub fn warned_first(mut self, mut warnings: Vec<String>) -> Self {
+        warnings.append(&mut self.warnings);
+        self.warnings = warnings;
+        self
+    }
+
     /// The same answer with `Warning` headers.
     #[must_use]
     pub fn with_warnings(mut self, warnings: Vec<String>) -> Self {

@@ -175,7 +175,7 @@ impl Request {
                 let detail = not_a_number("ParseUint", text);
                 let what = format!("resourceVersion: Invalid value: {text:?}: {detail}");
                 match verb {
-                    "get" => ApiError::failure(what),
+                    "get" | "watch" => ApiError::failure(what),
                     _ => ApiError::bad_request(format!("invalid resource version: {what}")),
                 }
             }),

@@ -259,9 +259,9 @@ impl Service {
         };
         let warnings: Vec<String> = served.deprecation().into_iter().collect();
         let answered = self.resource_of(target, &served, user, request).await;
-        answered.map_err(|error| match error.warnings.is_empty() {
-            true => error.warned(&warnings),
-            false => error,
+        answered.map_err(|mut error| {
+            error.warnings.splice(0..0, warnings);
+            error
         })
     }
 
@@ -374,13 +374,17 @@ fn payload(
     }
     let deletes = matches!(verb, Verb::Delete | Verb::DeleteCollection);
     let decoded = match content_type {
+        _ if verb == Verb::Patch && !content_type.contains("patch+") => return Ok(None),
         "" | "application/json" => {
-            let decoded = decode::json(bytes).map_err(|error| match verb {
+            let mut decoded = decode::json(bytes).map_err(|error| match verb {
                 Verb::Create | Verb::Update => form::unreadable(served, bytes, &error.message),
                 _ => error,
             })?;
             if matches!(verb, Verb::Create | Verb::Update) {
                 form::check(served, bytes, &decoded.value)?;
+                if decoded.value.is_null() {
+                    decoded.value = serde_json::json!({});
+                }
             }
             decoded
         }
