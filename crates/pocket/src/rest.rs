@@ -6,6 +6,7 @@
 mod admission;
 mod apply;
 mod booking;
+mod bulk;
 mod create;
 mod delete;
 mod incoming;
@@ -38,6 +39,8 @@ pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
 pub use request::{Request, Target, User, Verb};
 
+use bulk::Bulk;
+
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::path;
 
@@ -53,6 +56,8 @@ pub struct Machine {
     root_ca: Option<Arc<str>>,
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
+    /// For work on many objects.
+    bulk: Bulk,
 }
 
 impl Machine {
@@ -71,6 +76,7 @@ impl Machine {
             runtime: None,
             root_ca: None,
             turns: Arc::default(),
+            bulk: Bulk::new(),
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod authenticate;
 mod body;
+mod connection;
 pub mod decode;
 mod documents;
 mod exec;

@@ -87,7 +87,7 @@ impl Machine {
         }
         let mut request = request.clone();
         request.presentation.shown = Shown::Whole;
-        let body = self.render(&request, served, &listed)?;
+        let body = self.render(&request, served, listed)?;
         finish(&request, StatusCode::OK, body)
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::watch as wake;
 
 use super::{Change, Error, Event, Expect, Follower, Object, Placed, Put, Retention, encode};
 
+pub(super) use past::Batch;
 pub use past::{Page, Range};
 
 use bucket::{Bucket, Buckets};

@@ -37,6 +37,7 @@ pub struct Service {
     machine: Machine,
     documents: Arc<Documents>,
     caller: Caller,
+    room: body::Room,
     /// Turns true when the server stops; streams that have no end of their own end then.
     stopped: Option<watch::Receiver<bool>>,
 }
@@ -64,6 +65,7 @@ impl Service {
             )),
             machine,
             caller: Caller::Trusted,
+            room: body::Room::default(),
             stopped: None,
         }
     }
@@ -234,11 +236,11 @@ impl Service {
         let presentation = negotiate::presentation(request.headers(), verb == Verb::Watch)?;
         let (parts, incoming) = request.into_parts();
         let content_type = media_type(&parts.headers);
-        let bytes = match verb {
-            Verb::Get | Verb::List | Verb::Watch => Bytes::new(),
-            _ => body::read(incoming, &*self.machine.environment.clock).await?,
+        let incoming = match verb {
+            Verb::Get | Verb::List | Verb::Watch => body::Incoming::default(),
+            _ => body::read(incoming, &self.room, &*self.machine.environment.clock).await?,
         };
-        let body = payload(verb, &content_type, &bytes, &served, &target)?;
+        let body = payload(verb, &content_type, &incoming.bytes, &served, &target)?;
         let user_agent = parts
             .headers
             .get(USER_AGENT)
@@ -262,7 +264,9 @@ impl Service {
     fn respond(&self, reply: Reply) -> Response<Body> {
         let body = match (reply.body, self.stopped.clone()) {
             (ReplyBody::Full(bytes), _) => Body::full(bytes),
-            (ReplyBody::Stream(stream), None) => Body::stream(stream),
+            (ReplyBody::Parts(stream), _) | (ReplyBody::Stream(stream), None) => {
+                Body::stream(stream)
+            }
             (ReplyBody::Stream(stream), Some(mut stopped)) => {
                 // A server that is gone without a word has stopped too.
                 let stop = async move { drop(stopped.wait_for(|stopped| *stopped).await) };

@@ -95,7 +95,11 @@ impl Feed {
     async fn next(&mut self) -> Option<Bytes> {
         let mut chunk = BytesMut::new();
         loop {
-            self.fill(&mut chunk).await;
+            {
+                let bulk = self.lines.bulk();
+                let _turn = bulk.turn(self.items.len()).await;
+                self.fill(&mut chunk).await;
+            }
             if !chunk.is_empty() {
                 return Some(chunk.freeze());
             }
