@@ -10,6 +10,7 @@
 
 mod bench;
 mod check;
+mod differential;
 mod generate;
 mod load;
 mod process;
@@ -72,6 +73,12 @@ enum Task {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Sends the same requests to ours and to a real kube-apiserver, and names every difference
+    Differential {
+        /// How many seeds the random part runs
+        #[arg(long, default_value_t = 10)]
+        seeds: u64,
+    },
     /// Writes the generated files
     Generate,
 }
@@ -90,6 +97,7 @@ fn main() -> ExitCode {
             only,
         } => bench::run(area, output, &bench::Scope { no_peer, only }),
         Task::Crash { kills, seed } => load::crash(kills, seed),
+        Task::Differential { seeds } => differential::run(seeds),
         Task::Generate => generate::run(false).map(|()| true),
     };
     match holds {

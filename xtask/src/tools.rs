@@ -1,6 +1,7 @@
 //! The clients that tests drive the product with: found, or else built.
 
 mod go;
+mod reference;
 
 use std::{
     fs,
@@ -12,6 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+pub(crate) use self::reference::reference;
 use crate::process;
 
 /// The oldest kubectl whose behaviour the tests rely on.

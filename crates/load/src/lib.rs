@@ -9,6 +9,7 @@ pub mod dice;
 mod kubeconfig;
 pub mod measure;
 pub mod objects;
+pub mod reference;
 pub mod rush;
 pub mod server;
 pub mod skip;

@@ -7,15 +7,16 @@
 )]
 
 use std::{
+    ffi::{OsStr, OsString},
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::{Command, ExitCode},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use neap_load::{
-    crash, measure,
+    crash, measure, reference,
     stopwatch::Stopwatch,
     subject::{Keeping, Subject},
 };
@@ -48,6 +49,21 @@ enum Task {
         #[arg(long, default_value_t = 16)]
         writers: usize,
     },
+    /// Run a command beside a real control plane
+    Beside {
+        /// The program that is the control plane
+        #[arg(long, value_name = "FILE")]
+        reference: PathBuf,
+        /// Its controllers, in the words of kube-controller-manager [default: none]
+        #[arg(long, value_name = "LIST")]
+        controllers: Option<String>,
+        /// The environment variable that tells the command the kubeconfig
+        #[arg(long, value_name = "NAME", default_value = "KUBECONFIG")]
+        told_in: OsString,
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
     /// Measure, and print the figures as JSON
     Measure(Measure),
 }
@@ -69,6 +85,9 @@ struct Measure {
     /// Keep nothing on disk, or do not wait for the disk
     #[arg(long)]
     memory: bool,
+    /// Measure the real control plane that this program is, in place of neap
+    #[arg(long, value_name = "FILE")]
+    reference: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -110,13 +129,23 @@ fn main() -> ExitCode {
 }
 
 async fn run(neap: &Path, task: &Task) -> Result<()> {
-    match *task {
+    match task {
         Task::Crash {
             kills,
             seed,
             writers,
-        } => crash(neap, kills, seed, writers).await,
-        Task::Measure(ref task) => {
+        } => crash(neap, *kills, *seed, *writers).await,
+        Task::Beside {
+            reference,
+            controllers,
+            told_in,
+            command,
+        } => {
+            let mut plan = reference::Plan::new(reference);
+            plan.controllers.clone_from(controllers);
+            beside(&plan, told_in, command).await
+        }
+        Task::Measure(task) => {
             let figures: Map<String, Value> = measured(neap, task)
                 .await?
                 .into_iter()
@@ -129,7 +158,10 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
 }
 
 async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
-    let subject = &Subject::Neap(neap.to_owned());
+    let subject = &match &task.reference {
+        None => Subject::Neap(neap.to_owned()),
+        Some(program) => Subject::reference(program),
+    };
     let folder = tempfile::tempdir()?;
     let keeping = if task.memory {
         Keeping::Memory
@@ -148,6 +180,17 @@ async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
         What::Restart => measure::restart(neap, task.objects, task.writes).await,
         What::Definition => measure::definition(neap, task.times).await,
     }
+}
+
+async fn beside(plan: &reference::Plan, told_in: &OsStr, command: &[OsString]) -> Result<()> {
+    let (program, arguments) = command.split_first().context("no command")?;
+    let reference = plan.start().await?;
+    let status = Command::new(program)
+        .args(arguments)
+        .env(told_in, reference.kubeconfig())
+        .status()?;
+    ensure!(status.success(), "the command failed ({status})");
+    Ok(())
 }
 
 async fn crash(neap: &Path, kills: usize, seed: u64, writers: usize) -> Result<()> {

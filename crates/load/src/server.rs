@@ -96,11 +96,7 @@ impl Server {
 
     /// Memory that it holds now.
     pub fn resident_bytes(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.id()))
-            .context("memory is measured on Linux only")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        Ok(kibibytes.context("no VmRSS")? * 1024)
+        resident_bytes(self.id())
     }
 
     /// Ends it as a power cut would end it, were it not for the kernel: SIGKILL, at once.
@@ -138,6 +134,15 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Memory that a process holds now.
+pub(crate) fn resident_bytes(id: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{id}/status"))
+        .context("memory is measured on Linux only")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kibibytes.context("no VmRSS")? * 1024)
 }
 
 /// The size of all files under a folder.

@@ -10,13 +10,20 @@ use std::{
 use anyhow::{Result, ensure};
 use http::Method;
 
-use crate::{client::Client, server::Server, stopwatch::Stopwatch};
+use crate::{
+    client::Client,
+    reference::{self, Reference},
+    server::Server,
+    stopwatch::Stopwatch,
+};
 
 /// What is measured.
 #[derive(Debug, Clone)]
 pub enum Subject {
     /// `neap up`, of this program.
     Neap(PathBuf),
+    /// The real control plane, with as much of it as a figure needs.
+    Reference(Box<reference::Plan>),
 }
 
 /// Where a server keeps its objects.
@@ -39,40 +46,65 @@ pub struct Running {
 #[derive(Debug)]
 enum Process {
     Neap(Server),
+    /// Killed when this value goes.
+    Reference(Box<Reference>),
 }
 
 impl Subject {
+    /// etcd and kube-apiserver, of this program.
+    pub fn reference(program: &Path) -> Self {
+        Self::Reference(Box::new(reference::Plan::new(program)))
+    }
+
+    /// The same with what ends namespaces, which `neap` does by itself.
+    #[must_use]
+    pub fn ending_namespaces(mut self) -> Self {
+        if let Self::Reference(plan) = &mut self {
+            plan.controllers = Some("namespace-controller".to_owned());
+        }
+        self
+    }
+
     /// Starts it and returns once it says over the wire that it is ready.
     pub async fn start(&self, keeping: Keeping<'_>) -> Result<Running> {
-        let watch = Stopwatch::start();
-        let process = match self {
-            Self::Neap(neap) => {
-                let folder = match keeping {
-                    Keeping::Memory => None,
-                    Keeping::Folder(folder) => Some(folder),
-                };
-                let server = Server::launch(neap, folder)?;
-                Process::Neap(tokio::task::spawn_blocking(|| server.ready()).await??)
-            }
-        };
-        let client = process.client()?;
-        let mut connection = client.connect().await?;
-        let ready = connection.send(Method::GET, "/readyz", "").await?;
-        ensure!(ready.status == 200, "started, and is not ready");
-        Ok(Running {
-            process,
-            client,
-            ready_after: watch.elapsed(),
-        })
+        match self {
+            Self::Neap(neap) => start_neap(neap, keeping).await,
+            Self::Reference(plan) => start_reference(plan, keeping).await,
+        }
     }
 }
 
-impl Process {
-    fn client(&self) -> Result<Client> {
-        match self {
-            Self::Neap(server) => server.client(),
-        }
+async fn start_neap(neap: &Path, keeping: Keeping<'_>) -> Result<Running> {
+    let watch = Stopwatch::start();
+    let folder = match keeping {
+        Keeping::Memory => None,
+        Keeping::Folder(folder) => Some(folder),
+    };
+    let server = Server::launch(neap, folder)?;
+    let server = tokio::task::spawn_blocking(|| server.ready()).await??;
+    let client = server.client()?;
+    let mut connection = client.connect().await?;
+    let ready = connection.send(Method::GET, "/readyz", "").await?;
+    ensure!(ready.status == 200, "started, and is not ready");
+    Ok(Running {
+        process: Process::Neap(server),
+        client,
+        ready_after: watch.elapsed(),
+    })
+}
+
+async fn start_reference(plan: &reference::Plan, keeping: Keeping<'_>) -> Result<Running> {
+    let mut plan = plan.clone();
+    if let Keeping::Folder(folder) = keeping {
+        plan.folder = Some(folder.to_owned());
+        plan.durable = true;
     }
+    let reference = plan.start().await?;
+    Ok(Running {
+        client: reference.client()?,
+        ready_after: reference.ready_after(),
+        process: Process::Reference(Box::new(reference)),
+    })
 }
 
 impl Running {
@@ -90,16 +122,21 @@ impl Running {
     pub fn resident_bytes(&self) -> Result<u64> {
         match &self.process {
             Process::Neap(server) => server.resident_bytes(),
+            Process::Reference(reference) => reference.resident_bytes(),
         }
     }
 
-    /// Asks it to stop, and waits.
+    /// Ends it, and waits.
     pub async fn stop(self) -> Result<()> {
         match self.process {
             Process::Neap(server) => {
                 let (status, complaints) =
                     tokio::task::spawn_blocking(|| server.stop()).await??;
                 ensure!(status.success(), "it ended with {status}: {complaints}");
+                Ok(())
+            }
+            Process::Reference(reference) => {
+                drop(reference);
                 Ok(())
             }
         }

@@ -14,8 +14,11 @@ use crate::{
 
 /// From the delete of a namespace with `count` objects until it is gone; the median of `times`.
 pub async fn namespace(subject: &Subject, count: usize, times: usize) -> Result<Vec<Figure>> {
+    let subject = subject.clone().ending_namespaces();
     let server = subject.start(Keeping::Memory).await?;
     let client = server.client();
+    // Whoever ends namespaces may have begun after the server itself was ready.
+    one(client, "first", 1).await?;
     let mut took = Vec::new();
     for number in 0..times {
         took.push(one(client, &format!("ending-{number}"), count).await?);

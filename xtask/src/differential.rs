@@ -1,0 +1,36 @@
+//! `cargo xtask differential`: ours held against a real kube-apiserver on the same requests.
+
+use anyhow::Result;
+
+use crate::{load::Built, process, tools};
+
+/// What the real control plane does by controllers and ours by itself.
+const CONTROLLERS: [&str; 7] = [
+    "garbage-collector-controller",
+    "namespace-controller",
+    "serviceaccount-controller",
+    "root-ca-certificate-publisher-controller",
+    "clusterrole-aggregation-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
+];
+
+/// Runs both parts; false if something differs.
+pub(crate) fn run(_seeds: u64) -> Result<bool> {
+    let reference = tools::reference()?;
+    println!("building neap");
+    let built = Built::new()?;
+    println!("scenarios");
+    let mut command = built.load();
+    command
+        .arg("beside")
+        .arg("--reference")
+        .arg(&reference)
+        .args(["--controllers", &CONTROLLERS.join(",")])
+        .args(["--told-in", "NEAP_SCENARIO_KUBECONFIG", "--"])
+        .arg(process::cargo().get_program())
+        .args(["test", "--locked", "--package", "neap-pocket"])
+        .args(["--test", "scenarios", "--", "--test-threads", "4"])
+        .current_dir(process::root());
+    Ok(command.status()?.success())
+}
