@@ -15,6 +15,7 @@ use tokio::{net::TcpStream, sync::watch};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{Service, serve::GRACE};
+use crate::environment::Seldom;
 
 /// How long a client may take for its TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -113,11 +114,12 @@ where
     C: Future<Output = hyper::Result<()>>,
 {
     tokio::pin!(connection);
-    let stop = async {
+    let stop = Seldom::new(async {
         // A server that is gone without a word has stopped too.
         let _ = stopped.wait_for(|stopped| *stopped).await;
-    };
+    });
     tokio::select! {
+        biased;
         ended = &mut connection => return ended,
         () = stop => shut_down(connection.as_mut()),
     }

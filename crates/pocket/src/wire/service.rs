@@ -26,7 +26,7 @@ use super::{
     swagger, warnings,
 };
 use crate::{
-    environment::BoxFuture,
+    environment::{BoxFuture, Seldom},
     rest::{Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, reply},
     status::{ApiError, Result},
 };
@@ -270,7 +270,7 @@ impl Service {
             (ReplyBody::Stream(stream), Some(mut stopped)) => {
                 // A server that is gone without a word has stopped too.
                 let stop = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
-                Body::stream(stream.take_until(Box::pin(stop)).boxed())
+                Body::stream(stream.take_until(Seldom::new(stop)).boxed())
             }
         };
         let mut response = Response::new(body);
