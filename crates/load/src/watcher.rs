@@ -2,20 +2,61 @@
 //! the server whose work is measured.
 
 use anyhow::{Context, Result, bail, ensure};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 use tokio_rustls::client::TlsStream;
 
-use crate::client::Client;
+use crate::client::{Client, Multiplexed};
 
 /// Room for the events that come together.
 const BUFFER: usize = 4 << 10;
 
-/// One watch on a connection of its own.
+/// One watch.
 #[derive(Debug)]
-pub struct Watcher {
+pub enum Watcher {
+    /// On a connection of its own.
+    Alone(Box<Alone>),
+    /// Beside others on an HTTP/2 connection.
+    Among(Incoming),
+}
+
+impl Watcher {
+    /// Returns once the server has agreed to the watch, on a connection of its own.
+    pub async fn alone(client: &Client, path: &str) -> Result<Self> {
+        Ok(Self::Alone(Box::new(Alone::open(client, path).await?)))
+    }
+
+    /// The same on a connection that has others.
+    pub async fn among(connection: &Multiplexed, path: &str) -> Result<Self> {
+        let answer = connection.get(path).await?;
+        ensure!(answer.status() == 200, "refused: {}", answer.status());
+        Ok(Self::Among(answer.into_body()))
+    }
+
+    /// Waits for events, and says how many have come; at least one.
+    pub async fn events(&mut self) -> Result<usize> {
+        let body = match self {
+            Self::Alone(watch) => return watch.events().await,
+            Self::Among(body) => body,
+        };
+        loop {
+            let frame = body.frame().await.context("the watch ended")??;
+            let data = frame.into_data().unwrap_or_default();
+            let events = data.iter().filter(|&&byte| byte == b'\n').count();
+            if events > 0 {
+                return Ok(events);
+            }
+        }
+    }
+}
+
+/// A watch read from the wire as it is.
+#[derive(Debug)]
+pub struct Alone {
     stream: TlsStream<TcpStream>,
     buffer: Box<[u8]>,
     /// The last byte that was read.
@@ -24,9 +65,8 @@ pub struct Watcher {
     early: usize,
 }
 
-impl Watcher {
-    /// Returns once the server has agreed to the watch.
-    pub async fn open(client: &Client, path: &str) -> Result<Self> {
+impl Alone {
+    async fn open(client: &Client, path: &str) -> Result<Self> {
         let mut stream = client.raw().await?;
         let authorization = client.authorization();
         let request = format!(
@@ -61,8 +101,7 @@ impl Watcher {
         }
     }
 
-    /// Waits for events, and says how many have come; at least one.
-    pub async fn events(&mut self) -> Result<usize> {
+    async fn events(&mut self) -> Result<usize> {
         if self.early > 0 {
             return Ok(std::mem::take(&mut self.early));
         }

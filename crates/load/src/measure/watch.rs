@@ -13,9 +13,9 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-use super::{Figure, create_as, median, milliseconds, prepare};
+use super::{CONNECTIONS, Figure, create_as, median, milliseconds, prepare};
 use crate::{
-    client::{Client, Connection},
+    client::{Client, Connection, Multiplexed},
     objects::{self, Resource},
     stopwatch::Stopwatch,
     subject::{Keeping, Subject},
@@ -30,27 +30,45 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// From sending a POST to the event in the hands of a watcher; the median of `count`.
 pub async fn told(subject: &Subject, count: usize) -> Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
-    let took = measure(subject, Keeping::Folder(folder.path()), 1, count).await?;
+    let took = measure(subject, Keeping::Folder(folder.path()), (1, Seats::Own), count).await?;
     Ok(vec![("told", took)])
 }
 
-/// From sending a POST until the last of `watchers` has the event; the median of `count`.
+/// From sending a POST until the last of `watchers` has the event; the median of `count`. They share
+/// the connections that all figures are taken with, as the watches of one process do, and then each
+/// has its own.
 pub async fn fan_out(subject: &Subject, watchers: usize, count: usize) -> Result<Vec<Figure>> {
-    let took = measure(subject, Keeping::Memory, watchers, count).await?;
-    Ok(vec![("last told", took)])
+    let mut figures = Vec::new();
+    for (name, seats) in [
+        ("last told", Seats::Shared(CONNECTIONS)),
+        ("last told, alone", Seats::Own),
+    ] {
+        let took = measure(subject, Keeping::Memory, (watchers, seats), count).await?;
+        figures.push((name, took));
+    }
+    Ok(figures)
+}
+
+/// How watchers are connected.
+#[derive(Debug, Clone, Copy)]
+enum Seats {
+    /// On so many HTTP/2 connections.
+    Shared(usize),
+    /// On a connection each.
+    Own,
 }
 
 async fn measure(
     subject: &Subject,
     keeping: Keeping<'_>,
-    watchers: usize,
+    (watchers, seats): (usize, Seats),
     count: usize,
 ) -> Result<f64> {
     let server = subject.start(keeping).await?;
     let client = server.client();
     let mut connection = client.connect().await?;
     prepare(&mut connection).await?;
-    let mut crowd = Crowd::gather(client, &mut connection, watchers).await?;
+    let mut crowd = Crowd::gather(client, &mut connection, watchers, seats).await?;
     let mut took = Vec::new();
     for number in 0..WARM_UP + count {
         let elapsed = crowd.write(&mut connection, number).await?;
@@ -68,6 +86,7 @@ struct Crowd {
     size: usize,
     told: Arc<Told>,
     tasks: JoinSet<Result<()>>,
+    _connections: Vec<Multiplexed>,
 }
 
 #[derive(Default)]
@@ -88,15 +107,31 @@ impl Told {
 }
 
 impl Crowd {
-    async fn gather(client: &Client, connection: &mut Connection, size: usize) -> Result<Self> {
+    async fn gather(
+        client: &Client,
+        connection: &mut Connection,
+        size: usize,
+        seats: Seats,
+    ) -> Result<Self> {
         let path = Resource::ConfigMaps.collection();
         let listed = connection.send(Method::GET, &path, "").await?;
         let from = objects::revision(&listed.success()?)?;
         let path = format!("{path}?watch=1&resourceVersion={from}");
+        let mut connections = Vec::new();
+        if let Seats::Shared(count) = seats {
+            for _ in 0..count {
+                connections.push(client.multiplex().await?);
+            }
+        }
         let told = Arc::new(Told::default());
         let mut tasks = JoinSet::new();
-        for _ in 0..size {
-            let mut watcher = Watcher::open(client, &path).await?;
+        for number in 0..size {
+            let mut watcher = match seats {
+                Seats::Own => Watcher::alone(client, &path).await?,
+                Seats::Shared(count) => {
+                    Watcher::among(&connections[number % count], &path).await?
+                }
+            };
             let told = told.clone();
             tasks.spawn(async move {
                 loop {
@@ -104,7 +139,12 @@ impl Crowd {
                 }
             });
         }
-        Ok(Self { size, told, tasks })
+        Ok(Self {
+            size,
+            told,
+            tasks,
+            _connections: connections,
+        })
     }
 
     /// Writes once, and returns how long it took until everybody knew, in milliseconds.

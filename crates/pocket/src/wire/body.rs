@@ -25,7 +25,7 @@ pub(super) const LARGEST: usize = 3 << 20;
 /// Bodies up to this size need no room.
 const SMALL: usize = 64 << 10;
 /// The room for all others together.
-const TOGETHER: usize = 256 << 20;
+const TOGETHER: usize = 128 << 20;
 /// How much of a body that is too large is still taken in and thrown away: a client that is cut off
 /// while it sends never hears why.
 const DISCARDED: usize = 4 * LARGEST;
@@ -136,8 +136,12 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut held = None;
-    let mut bytes = BytesMut::new();
     let mut fits = body.size_hint().lower() <= LARGEST as u64;
+    let announced = body.size_hint().exact().filter(|_| fits);
+    // Not grown step by step, which would hold what is outgrown too. What never comes is not paid
+    // for: memory is taken when it is written.
+    let large = announced.filter(|&size| size > SMALL as u64);
+    let mut bytes = BytesMut::with_capacity(large.map_or(0, |size| size as usize));
     while fits && let Some(mut data) = part(body.as_mut()).await? {
         let size = bytes.len() + data.remaining();
         fits = size <= LARGEST;
