@@ -53,6 +53,15 @@ impl Client {
         })
     }
 
+    /// The same way to the same server, showing another token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        Self {
+            authorization: format!("Bearer {token}").into(),
+            ..self.clone()
+        }
+    }
+
     /// A TLS connection with nothing said on it yet.
     pub async fn raw(&self) -> Result<TlsStream<TcpStream>> {
         self.handshake(&self.tls).await
