@@ -4,8 +4,10 @@
 //! served ones need, and `inputs/served.txt` is the only place that says which those are. The
 //! outputs are a function of the inputs alone: no clock, no order of maps, no network.
 
+mod access;
 mod columns;
 mod discovery;
+mod fields;
 mod protobuf;
 mod served;
 mod types;
@@ -52,11 +54,14 @@ fn outputs() -> anyhow::Result<Vec<(PathBuf, String)>> {
     let resources = discovery::resources(&json(&inputs.join("discovery.json"))?, &served)?;
     let facts = json(&inputs.join("protobuf.json"))?;
     let columns = json(&inputs.join("columns.json"))?;
+    let rbac = json(&inputs.join("rbac.json"))?;
+    let kept = types::render(&definitions, &resources, &served)?;
     Ok(vec![
         (
-            data.join("types.json"),
-            types::render(&definitions, &resources, &served)?,
+            data.join("fields.txt"),
+            fields::render(&facts, &serde_json::from_str(&kept)?),
         ),
+        (data.join("types.json"), kept),
         (data.join("discovery.json"), discovery::render(&resources)?),
         (
             data.join("protobuf.txt"),
@@ -66,6 +71,7 @@ fn outputs() -> anyhow::Result<Vec<(PathBuf, String)>> {
             data.join("columns.json"),
             columns::render(&columns, &served)?,
         ),
+        (data.join("rbac.json"), access::render(&rbac)?),
     ])
 }
 

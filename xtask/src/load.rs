@@ -1,4 +1,5 @@
-//! The program that works a server hard from outside, built and run for crash runs and benches.
+//! The program that works a server hard from outside, built and run for crash runs, benches and
+//! controllers.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,7 +9,7 @@ use std::{
 
 use anyhow::Result;
 
-use crate::process;
+use crate::{process, tools};
 
 /// The release builds of the server and of what works it.
 #[derive(Debug)]
@@ -51,6 +52,16 @@ pub(crate) fn crash(kills: usize, seed: Option<u64>) -> Result<bool> {
         println!("again with: cargo xtask crash --kills {kills} --seed {seed}");
     }
     Ok(status.success())
+}
+
+/// `cargo xtask informers`; false if the controllers complain, or do not get their work done.
+pub(crate) fn informers(seconds: u64) -> Result<bool> {
+    let reference = tools::reference()?;
+    let built = Built::new()?;
+    let mut command = built.load();
+    command.arg("informers").arg("--reference").arg(reference);
+    command.args(["--seconds", &seconds.to_string()]);
+    Ok(command.status()?.success())
 }
 
 /// Another one each time; it is printed, so that a run can be repeated.

@@ -79,6 +79,12 @@ enum Task {
         #[arg(long, default_value_t = 10)]
         seeds: u64,
     },
+    /// Lets the real kube-controller-manager work on ours, and hears what it complains about
+    Informers {
+        /// How long it runs at least, each time
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
     /// Writes the generated files
     Generate,
 }
@@ -98,6 +104,7 @@ fn main() -> ExitCode {
         } => bench::run(area, output, &bench::Scope { no_peer, only }),
         Task::Crash { kills, seed } => load::crash(kills, seed),
         Task::Differential { seeds } => differential::run(seeds),
+        Task::Informers { seconds } => load::informers(seconds),
         Task::Generate => generate::run(false).map(|()| true),
     };
     match holds {

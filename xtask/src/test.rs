@@ -15,7 +15,7 @@ use self::tally::Tally;
 use crate::{
     check, process,
     stopwatch::Stopwatch,
-    tools::{self, Kubectl},
+    tools::{self, Helm, Kubectl},
 };
 
 /// Runs everything; true if all holds.
@@ -30,6 +30,8 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
     println!("set up");
     let kubectl = tools::kubectl();
     announce(&kubectl);
+    let helm = tools::helm();
+    announce_helm(&helm);
     let testdata = tools::api_testdata();
     match &testdata {
         Ok(_) => println!(" ✓ API test data        of the Go module k8s.io/api"),
@@ -43,9 +45,10 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
     println!("test");
     let skips = process::root().join("target/skipped-tests");
     fs::write(&skips, "").context("cannot write target/skipped-tests")?;
-    let kubectl = kubectl.ok();
+    let (kubectl, helm) = (kubectl.ok(), helm.ok());
     let (mut tally, built) = cargo_test(
         kubectl.as_ref(),
+        helm.as_ref(),
         testdata.ok().as_deref(),
         &skips,
         arguments,
@@ -72,6 +75,19 @@ fn announce(kubectl: &Result<Kubectl>) {
     }
 }
 
+fn announce_helm(helm: &Result<Helm>) {
+    match helm {
+        Ok(helm) => println!(
+            " ✓ helm                 {} {}",
+            helm.version,
+            helm.path.display()
+        ),
+        Err(error) => {
+            println!(" ! helm                 none, tests that need it are skipped: {error:#}");
+        }
+    }
+}
+
 /// Somebody relies on every test having run.
 fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
@@ -80,6 +96,7 @@ fn in_ci() -> bool {
 /// Runs `cargo test`, shows what it prints, and counts. False if it failed.
 fn cargo_test(
     kubectl: Option<&Kubectl>,
+    helm: Option<&Helm>,
     testdata: Option<&Path>,
     skips: &Path,
     arguments: &[String],
@@ -94,6 +111,10 @@ fn cargo_test(
     match kubectl {
         Some(kubectl) => command.env("NEAP_KUBECTL", &kubectl.path),
         None => command.env_remove("NEAP_KUBECTL"),
+    };
+    match helm {
+        Some(helm) => command.env("NEAP_HELM", &helm.path),
+        None => command.env_remove("NEAP_HELM"),
     };
     match testdata {
         Some(folder) => command.env("NEAP_API_TESTDATA", folder),

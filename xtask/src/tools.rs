@@ -1,6 +1,8 @@
 //! The clients that tests drive the product with: found, or else built.
 
 mod go;
+mod helm;
+mod python;
 mod reference;
 
 use std::{
@@ -13,6 +15,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+pub(crate) use self::helm::{Helm, helm};
 pub(crate) use self::reference::reference;
 use crate::process;
 

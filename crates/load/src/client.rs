@@ -62,6 +62,15 @@ impl Client {
         }
     }
 
+    /// How to reach a server at a host and port, vouched for by a certificate authority in PEM.
+    pub fn to(address: &str, authority: &[u8], token: &str) -> Result<Self> {
+        Self::new(&Kubeconfig {
+            address: address.to_owned(),
+            authority: authority.to_vec(),
+            token: token.to_owned(),
+        })
+    }
+
     /// A TLS connection with nothing said on it yet.
     pub async fn raw(&self) -> Result<TlsStream<TcpStream>> {
         self.handshake(&self.tls).await
@@ -203,6 +212,26 @@ impl Connection {
             let status = response.status().as_u16();
             let body = whole(response.into_body()).await?;
             Ok(Answer { status, body })
+        };
+        timeout(PATIENCE, answered)
+            .await
+            .context("no answer in time")?
+    }
+
+    /// Sends a request with headers of its own and reads the whole answer, headers included.
+    pub async fn exchange(
+        &mut self,
+        request: http::request::Builder,
+        body: impl Into<Bytes>,
+    ) -> Result<http::Response<Bytes>> {
+        let request = request
+            .header(header::HOST, &*self.client.address)
+            .header(header::AUTHORIZATION, &*self.client.authorization)
+            .body(Full::new(body.into()))?;
+        let answered = async {
+            self.sender.ready().await?;
+            let (parts, body) = self.sender.send_request(request).await?.into_parts();
+            Ok(http::Response::from_parts(parts, whole(body).await?))
         };
         timeout(PATIENCE, answered)
             .await

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod crash;
 pub mod dice;
+pub mod informers;
 mod kubeconfig;
 pub mod measure;
 pub mod objects;

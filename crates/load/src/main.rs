@@ -11,12 +11,13 @@ use std::{
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     process::{Command, ExitCode},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use neap_load::{
-    crash, measure, reference,
+    crash, informers, measure, reference,
     stopwatch::Stopwatch,
     subject::{Keeping, Subject},
 };
@@ -64,6 +65,18 @@ enum Task {
         #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
         command: Vec<OsString>,
     },
+    /// Let the real controllers work on it, and hear what they complain about
+    Informers {
+        /// The program that is kube-controller-manager and kubectl
+        #[arg(long, value_name = "FILE")]
+        reference: PathBuf,
+        /// How long they run at least, in seconds
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// As whom they come [default: both]
+        #[arg(long = "as", value_enum)]
+        identity: Vec<As>,
+    },
     /// Measure, and print the figures as JSON
     Measure(Measure),
 }
@@ -88,6 +101,14 @@ struct Measure {
     /// Measure the real control plane that this program is, in place of neap
     #[arg(long, value_name = "FILE")]
     reference: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum As {
+    /// All as the admin
+    Admin,
+    /// Each as a service account of its own
+    ServiceAccounts,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -145,6 +166,20 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             plan.controllers.clone_from(controllers);
             beside(&plan, told_in, command).await
         }
+        Task::Informers {
+            reference,
+            seconds,
+            identity,
+        } => {
+            let identities: &[As] = match identity[..] {
+                [] => &[As::Admin, As::ServiceAccounts],
+                _ => identity,
+            };
+            for &identity in identities {
+                informers(neap, reference, *seconds, identity).await?;
+            }
+            Ok(())
+        }
         Task::Measure(task) => {
             let figures: Map<String, Value> = measured(neap, task)
                 .await?
@@ -191,6 +226,24 @@ async fn beside(plan: &reference::Plan, told_in: &OsStr, command: &[OsString]) -
         .status()?;
     ensure!(status.success(), "the command failed ({status})");
     Ok(())
+}
+
+async fn informers(neap: &Path, reference: &Path, seconds: u64, identity: As) -> Result<()> {
+    let (identity, who) = match identity {
+        As::Admin => (informers::Identity::Admin, "as the admin"),
+        As::ServiceAccounts => {
+            let identity = informers::Identity::ServiceAccounts;
+            (identity, "each as a service account of its own")
+        }
+    };
+    println!("kube-controller-manager, its controllers {who}");
+    let plan = informers::Plan {
+        neap: neap.to_owned(),
+        reference: reference.to_owned(),
+        length: Duration::from_secs(seconds),
+        identity,
+    };
+    informers::run(&plan, |seen| println!(" ✓ {seen}")).await
 }
 
 async fn crash(neap: &Path, kills: usize, seed: u64, writers: usize) -> Result<()> {

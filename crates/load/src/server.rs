@@ -89,6 +89,11 @@ impl Server {
         self.child.id()
     }
 
+    /// The file that lets other clients in.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     /// A client that is let in.
     pub fn client(&self) -> Result<Client> {
         Client::new(&Kubeconfig::read(&self.kubeconfig)?)

@@ -40,8 +40,9 @@ In another terminal, with the kubeconfig that `neap up` names:
   kubectl get namespaces
 
 ~/.kube/config is never read or written. The server speaks TLS with its own certificate
-authority, and knows one user, admin; a request without the admin's token or client
-certificate is answered with 401. Ctrl-C or SIGTERM stops it cleanly.";
+authority. The kubeconfig is for the user admin, who may do everything; --token-auth-file and
+--client-ca-file name others, and service accounts get tokens with `kubectl create token`.
+Wrong credentials are answered with 401. Ctrl-C or SIGTERM stops it cleanly.";
 
 /// Build it. Release it. Run it. Rest it.
 ///
@@ -103,6 +104,21 @@ pub(crate) struct UpOptions {
     /// the data folder or in a private temporary one
     #[arg(long, value_name = "FILE", env = "NEAP_KUBECONFIG")]
     pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Know the users of this table too: a line for each token with
+    /// token,user,uid,"group1,group2"
+    #[arg(long, value_name = "FILE", env = "NEAP_TOKEN_AUTH_FILE")]
+    pub(crate) token_auth_file: Option<PathBuf>,
+
+    /// Know the holders of client certificates that these authorities (PEM) signed: the common
+    /// name is the user, each organization is a group
+    #[arg(long, value_name = "FILE", env = "NEAP_CLIENT_CA_FILE")]
+    pub(crate) client_ca_file: Option<PathBuf>,
+
+    /// Take a request without credentials for one of system:anonymous, who may see little more
+    /// than whether the server is well; with false it is refused
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    pub(crate) anonymous_auth: bool,
 }
 
 /// How a command prints what it found.

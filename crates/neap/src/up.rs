@@ -1,7 +1,7 @@
 //! `neap up`: starts the API server in this process, says so, and stops it cleanly.
 //!
 //! The order is chosen so that whatever can be refused is refused before anything is written:
-//! folder, address, then credentials, store and server.
+//! the files it is given, folder, address, then credentials, store and server.
 
 mod folder;
 mod identity;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::listen::Listen;
 use self::{
     folder::Folder,
-    identity::Identity,
+    identity::{Given, Identity},
     listen::Address,
     server::{Plan, Server},
     signals::Signals,
@@ -58,11 +58,12 @@ pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
 }
 
 async fn up(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
+    let given = Given::read(&options)?;
     let mut signals = Signals::listen()?;
     let (environment, mut deaths) = environment::system();
     let mut stages = Stages::start(environment.clock.clone(), symbols);
     let folder = Folder::open(options.data.as_deref())?;
-    let starting = start(&options, &environment, &folder, &mut stages);
+    let starting = start(&options, &given, &environment, &folder, &mut stages);
     let running = tokio::select! {
         running = starting => running?,
         () = signals.next() => return Ok(()),
@@ -84,6 +85,7 @@ struct Running {
 
 async fn start(
     options: &UpOptions,
+    given: &Given,
     environment: &Environment,
     folder: &Folder,
     stages: &mut Stages,
@@ -94,13 +96,15 @@ async fn start(
     let names = address.certificate_names();
     let kept = |name| options.data.is_some().then(|| folder.path().join(name));
     let identity = Identity::load_or_create(kept("identity").as_deref(), &names, environment)?;
-    let tls = identity.tls()?;
+    let tls = identity.tls(given)?;
     stages.done("identity", identity.origin().describe());
 
-    let authenticator = identity.authenticator(environment.clock.clone())?;
+    let authenticator = identity.authenticator(given, environment.clock.clone())?;
     let plan = Plan {
         store: kept("store"),
         authenticator,
+        anonymous: options.anonymous_auth,
+        signing_key: identity.signing_key(),
         root_ca: identity.authority().to_owned(),
         port: address.port(),
     };
@@ -138,7 +142,7 @@ fn announce(
     stages: &mut Stages,
 ) {
     if address.reachable_from_outside() {
-        stages.note("other machines can reach this address; they need the kubeconfig to get in");
+        stages.note("other machines can reach this address; they need the kubeconfig, or credentials that you give them, to get in");
     }
     let left = match (&options.data, &options.kubeconfig) {
         (Some(data), _) => format!("Ctrl-C; everything stays in {}", data.display()),

@@ -1,5 +1,5 @@
 //! What the server does on its own: garbage collection, namespaces and definitions that end,
-//! storage that is released, objects that expire.
+//! storage that is released, objects that expire, roles that take their rules from others.
 //!
 //! One task follows every change of the store. Each duty is told of the change and names the
 //! objects to look at again; looking again reads the newest state and does one small thing about
@@ -10,6 +10,8 @@ mod expiry;
 mod garbage;
 mod namespaces;
 mod protection;
+mod quotas;
+mod roles;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -18,7 +20,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
-    rest::{Machine, Propagation, Served},
+    rest::{Machine, Propagation, QUOTAS, Served},
     status::Result,
     store::{Event, Expect, Object, Put},
 };
@@ -103,6 +105,7 @@ impl Housekeeper {
         let (revision, objects) = self.machine.view.store().everything();
         self.seen = revision;
         self.graph = Graph::default();
+        self.queue.extend(self.gathering());
         let now = self.machine.environment.clock.now();
         let known = self.expiry.known();
         for (resource, path, object) in objects {
@@ -146,6 +149,8 @@ impl Housekeeper {
         let owned = self.graph.note(&place, event.present());
         self.queue.extend(self.home_that_goes(&place));
         self.queue.extend(self.perhaps_released(event));
+        self.queue.extend(self.gathers_from(event));
+        self.queue.extend(self.quotas_of(event));
         if event.present().is_none() {
             self.graph.bury(&event.object.metadata().uid);
             self.queue.extend(definitions::of(&event.resource));
@@ -208,6 +213,12 @@ impl Housekeeper {
         }
         if &*place.0 == definitions::BUCKET {
             self.tend_definition(&served, place, &object).await?;
+        }
+        if &*place.0 == roles::BUCKET {
+            self.machine.gather_rules(&place.1).await?;
+        }
+        if &*place.0 == QUOTAS {
+            self.tend_quota(&served, place, &object).await?;
         }
         if self.release(&served, place, &object).await? {
             return Ok(());
@@ -278,6 +289,7 @@ fn duties(place: &Place, object: &Object) -> bool {
     object.metadata().deletion_timestamp.is_some()
         || &*place.0 == namespaces::BUCKET
         || &*place.0 == definitions::BUCKET
+        || &*place.0 == QUOTAS
         || namespaces::is_furniture(place)
 }
 

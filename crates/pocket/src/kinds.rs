@@ -50,6 +50,7 @@ mod replica_set;
 mod replication_controller;
 pub mod required;
 mod resources;
+mod reviews;
 mod runtime_class;
 pub mod scale;
 mod secret;
@@ -78,6 +79,7 @@ pub use life::{
     furniture, namespace_remains, own_service,
 };
 pub use pod_actions::{Budget, bind, eviction_budget};
+pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};
 pub use table::{Alias, alias, rules};
 
@@ -178,6 +180,8 @@ pub struct Traits {
     pub exclusive: bool,
     /// What of `metadata` the status subresource may not change.
     pub status_keeps: &'static [&'static str],
+    /// The rules on a new object's metadata are asked of a changed one too, after the shared ones.
+    pub checks_metadata_again: bool,
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
@@ -210,6 +214,7 @@ impl Traits {
         status: true,
         exclusive: false,
         status_keeps: &[],
+        checks_metadata_again: false,
     };
 }
 
@@ -245,8 +250,12 @@ pub enum Role {
     Namespace,
     /// Makes other kinds.
     Definition,
+    /// Ranks pods; some of them belong to the server.
+    PriorityClass,
     /// Shared by two APIs, and not garbage collected.
     Event,
+    /// A question that is answered and never stored.
+    Review,
 }
 
 /// One built-in kind: where it is served and which rules it keeps.

@@ -11,21 +11,27 @@
 //! - [`quantity`] and [`selector`]: amounts, and which objects are meant;
 //! - [`schema`]: the shape of built-in and custom objects;
 //! - `store`: the revisioned store, in memory or durable;
+//! - [`identity`]: who somebody is, by certificate, by token, or as nobody in particular;
+//! - [`access`]: who may do what: roles, bindings and the decision;
 //! - [`patch`]: JSON, merge and strategic patches, server-side apply and managed fields;
 //! - `crd`: custom resource definitions, their schemas and rules;
 //! - `kinds`: the table of built-in kinds, with their defaults and rules;
 //! - `digest`, `discovery`, `openapi`: what clients are told of the served kinds;
 //! - `table`: what `kubectl get` prints;
 //! - `runtime`: what an embedder may add: something that runs pods;
+//! - [`admission`]: webhooks and what the server itself adds to or refuses of a write;
 //! - `rest`: the generic REST machine;
 //! - `housekeeping`: garbage collection, namespaces that end, objects that expire;
 //! - `wire`: HTTP, content negotiation, protobuf, TLS.
 
+pub mod access;
+pub mod admission;
 pub mod crd;
 pub mod digest;
 pub mod discovery;
 pub mod environment;
 mod housekeeping;
+pub mod identity;
 pub mod kinds;
 pub mod openapi;
 pub mod patch;

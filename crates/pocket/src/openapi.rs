@@ -27,6 +27,8 @@ pub struct Published<'a> {
     pub kind: &'a str,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
+    /// Whether its objects can be patched: those that are answered and never stored cannot.
+    pub patched: bool,
     /// Where its schema comes from.
     pub schema: Source<'a>,
 }
@@ -85,10 +87,12 @@ impl GroupVersion<'_> {
         let mut paths = Map::new();
         let mut schemas = schemas::Collector::default();
         for kind in self.kinds {
-            paths.insert(
-                operation::path(self, kind),
-                operation::path_item(self, kind),
-            );
+            if kind.patched {
+                paths.insert(
+                    operation::path(self, kind),
+                    operation::path_item(self, kind),
+                );
+            }
             schemas.add(self, kind);
         }
         // Put together by hand, for `json!` would copy the schemas.

@@ -3,8 +3,11 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use crate::{
+    access::Access,
+    admission::{Dial, Phase},
     environment::Environment,
     housekeeping::Housekeeper,
+    identity::{Accounts, ISSUER, SigningKey},
     kinds::{DEFINITIONS, Settings},
     rest::{Machine, Registry},
     runtime::PodRuntime,
@@ -43,8 +46,14 @@ pub struct Options {
     pub runtime: Option<Arc<dyn PodRuntime>>,
     /// The certificate authority, in PEM, that every namespace is told of.
     pub root_ca: Option<String>,
+    /// How webhooks are reached; over TCP if nothing is said.
+    pub dial: Option<Arc<dyn Dial>>,
     /// The port of the `kubernetes` service's target.
     pub port: u16,
+    /// Who makes the tokens of service accounts.
+    pub issuer: String,
+    /// What signs them; without one, a key that lasts as long as the server is made when needed.
+    pub signing_key: Option<SigningKey>,
 }
 
 impl Options {
@@ -57,7 +66,10 @@ impl Options {
             retention: Retention::default(),
             runtime: None,
             root_ca: None,
+            dial: None,
             port: 6443,
+            issuer: ISSUER.into(),
+            signing_key: None,
         }
     }
 }
@@ -102,9 +114,22 @@ impl Pocket {
         // With the commit and not after the request: whoever asked may be gone by then.
         let follower = move |change, definition: &Object| served.follow(change, definition);
         store.follow(DEFINITIONS, Box::new(follower));
+        let access = Access::default();
+        access.follow(&store);
         let machine = Machine::new(environment, View::of(store), registry, options.settings)
             .with_runtime(options.runtime)
-            .with_root_ca(options.root_ca.map(Into::into));
+            .with_access(access)
+            .with_root_ca(options.root_ca.map(Into::into))
+            .with_accounts(Accounts::new(options.issuer, options.signing_key))
+            .with_dial(options.dial);
+        for phase in Phase::ALL {
+            let hooks = machine.hooks.clone();
+            let follower = move |change, object: &Object| hooks.follow(phase, change, object);
+            machine
+                .view
+                .store()
+                .follow(phase.bucket(), Box::new(follower));
+        }
         machine
             .bootstrap(options.port)
             .await

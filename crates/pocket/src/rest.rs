@@ -3,12 +3,15 @@
 //! A [`Machine`] takes a parsed [`Request`] and gives a [`Reply`]; it knows neither HTTP bodies nor
 //! kinds by name. What differs between kinds is in the [`registry`]: a schema, rules and traits.
 
-mod admission;
+pub(crate) mod admission;
 mod apply;
 mod booking;
 mod bulk;
 mod create;
 mod delete;
+mod escalation;
+mod first;
+mod holder;
 mod incoming;
 mod list;
 mod metadata;
@@ -28,19 +31,24 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use parking_lot::Mutex;
 
 use crate::{
+    access::Access,
+    admission::{Courier, Dial, Hooks, Tcp},
     environment::Environment,
+    identity::{Accounts, Authenticate, ISSUER},
     kinds::Settings,
     status::{ApiError, Result},
     store::{self, Head, Object, View},
 };
 
+pub use crate::identity::User;
 pub use incoming::Payload;
 pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
-pub use request::{Request, Target, User, Verb};
+pub use request::{Request, Target, Verb};
 
 use bulk::Bulk;
 
+pub(crate) use admission::QUOTAS;
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::path;
 
@@ -52,12 +60,22 @@ pub struct Machine {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) runtime: Option<Arc<dyn crate::runtime::PodRuntime>>,
+    /// Who may do what.
+    pub(crate) access: Access,
     /// The certificate authority, in PEM, that every namespace is told of.
     root_ca: Option<Arc<str>>,
+    /// Webhooks, as their configurations are stored.
+    pub(crate) hooks: Arc<Hooks>,
+    /// Brings reviews to them.
+    pub(crate) courier: Arc<Courier>,
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
     /// For work on many objects.
     bulk: Bulk,
+    /// Makes tokens for service accounts, and knows them again.
+    pub(crate) accounts: Arc<Accounts>,
+    /// Knows the holders of all other credentials.
+    pub(crate) authenticator: Option<Arc<dyn Authenticate>>,
 }
 
 impl Machine {
@@ -68,15 +86,21 @@ impl Machine {
         registry: Arc<Registry>,
         settings: Settings,
     ) -> Self {
+        let courier = Courier::new(environment.clone(), Arc::new(Tcp));
         Self {
+            hooks: Arc::default(),
+            courier: Arc::new(courier),
             environment,
             view,
             registry,
             settings: Arc::new(settings),
             runtime: None,
+            access: Access::default(),
             root_ca: None,
             turns: Arc::default(),
             bulk: Bulk::new(),
+            accounts: Arc::new(Accounts::new(ISSUER.into(), None)),
+            authenticator: None,
         }
     }
 
@@ -86,10 +110,40 @@ impl Machine {
         Self { runtime, ..self }
     }
 
+    /// The same machine, deciding by these roles and bindings.
+    #[must_use]
+    pub fn with_access(self, access: Access) -> Self {
+        Self { access, ..self }
+    }
+
     /// The same machine, telling every namespace of a certificate authority.
     #[must_use]
     pub fn with_root_ca(self, root_ca: Option<Arc<str>>) -> Self {
         Self { root_ca, ..self }
+    }
+
+    /// The same machine, making tokens in this way.
+    #[must_use]
+    pub fn with_accounts(self, accounts: Accounts) -> Self {
+        let accounts = Arc::new(accounts);
+        Self { accounts, ..self }
+    }
+
+    /// The same machine, knowing the holders of credentials.
+    #[must_use]
+    pub fn with_authenticator(&self, authenticator: Arc<dyn Authenticate>) -> Self {
+        Self {
+            authenticator: Some(authenticator),
+            ..self.clone()
+        }
+    }
+
+    /// The same machine, reaching webhooks in a way of the embedder's.
+    #[must_use]
+    pub fn with_dial(self, dial: Option<Arc<dyn Dial>>) -> Self {
+        let Some(dial) = dial else { return self };
+        let courier = Arc::new(Courier::new(self.environment.clone(), dial));
+        Self { courier, ..self }
     }
 
     /// The same machine over another view of the same store.
@@ -104,13 +158,18 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
-        check_home(&served, &request)?;
-        let reply = if request.target.subresource.is_some() {
-            self.subresource(&request, &served).await
-        } else {
-            self.main(&request, &served).await
+        let deprecation: Vec<String> = served.deprecation().into_iter().collect();
+        let reply = match check_home(&served, &request) {
+            Err(error) => Err(error),
+            Ok(()) if request.target.subresource.is_some() => {
+                self.subresource(&request, &served).await
+            }
+            Ok(()) => self.main(&request, &served).await,
         };
-        Ok(reply?.with_warnings(served.deprecation().into_iter().collect()))
+        match reply {
+            Ok(reply) => Ok(reply.with_warnings(deprecation)),
+            Err(error) => Err(error.warned(&deprecation)),
+        }
     }
 
     async fn main(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
@@ -119,6 +178,7 @@ impl Machine {
             Verb::Get => self.get(request, served).await,
             Verb::List => self.list(request, served).await,
             Verb::Watch => self.watch(request, served).await,
+            Verb::Create if served.is_review() => self.answer(request, served).await,
             Verb::Create => self.create(request, served).await,
             Verb::Update => self.update(request, served).await,
             Verb::Patch => self.patch(request, served).await,
@@ -176,9 +236,19 @@ impl Machine {
         if !served.traits().exclusive {
             return None;
         }
-        let bucket = &served.resource.bucket;
-        let turn = self.turns.lock().entry(bucket.clone()).or_default().clone();
-        Some(turn.lock_owned().await)
+        Some(self.turn_of(&served.resource.bucket).await)
+    }
+
+    /// Waits for a turn at something that is used one at a time.
+    pub(crate) async fn turn_of(&self, what: &str) -> Turn {
+        let turn = {
+            let mut turns = self.turns.lock();
+            match turns.get(what) {
+                Some(turn) => turn.clone(),
+                None => turns.entry(what.into()).or_default().clone(),
+            }
+        };
+        turn.lock_owned().await
     }
 }
 

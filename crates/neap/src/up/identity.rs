@@ -1,13 +1,13 @@
-//! Who the server is and who may use it: a certificate authority, the serving certificate, and
-//! the admin with a client certificate and a token.
+//! Who the server is and who may use it: a certificate authority, the serving certificate, the
+//! admin with a client certificate and a token, and the key that signs tokens of service accounts.
 //!
 //! Everything is made once and then found again, so that a kubeconfig keeps working for as long
 //! as the folder lives. The invariants: each file is replaced as a whole, certificate and key
 //! together; the authority is written last, so a folder that has one has everything it signed.
 
-mod admin;
 mod authority;
 mod files;
+mod given;
 mod tls;
 
 use std::{
@@ -17,11 +17,17 @@ use std::{
     time::Duration,
 };
 
-use neap_pocket::environment::{Clock, Environment};
-use rustls::ServerConfig;
+use neap_pocket::{
+    environment::{Clock, Environment},
+    identity::{Authenticate, Certificates, Credentials, KeyError, SigningKey, User},
+};
+use rustls::{RootCertStore, ServerConfig, server::VerifierBuilderError};
 
-use self::{admin::Admin, authority::Pair, files::Files};
-use super::server::Authenticate;
+pub(super) use self::given::Given;
+use self::{
+    authority::{ADMIN, Pair},
+    files::Files,
+};
 use crate::exit::{Exit, Failure, chain};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -38,6 +44,7 @@ pub(super) struct Identity {
     serving: Pair,
     admin: Pair,
     token: String,
+    signing_key: SigningKey,
     origin: Origin,
 }
 
@@ -72,10 +79,14 @@ pub(super) enum Error {
         path: PathBuf,
         source: authority::Error,
     },
+    #[error("{} is damaged", path.display())]
+    DamagedKey { path: PathBuf, source: KeyError },
     #[error("cannot make a certificate")]
     Certificate(#[from] authority::Error),
     #[error("cannot use the certificates for TLS")]
     Tls(#[from] tls::Error),
+    #[error("the authorities of clients are refused")]
+    Clients(#[from] VerifierBuilderError),
 }
 
 impl From<Error> for Failure {
@@ -96,7 +107,16 @@ impl From<Error> for Failure {
                     path.parent().unwrap_or(path).display()
                 ),
             ),
-            Error::Certificate(_) | Error::Tls(_) => (
+            Error::DamagedKey { path, .. } => (
+                "NT-UP-0006",
+                Exit::Refused,
+                format!(
+                    "restore it, or remove {} to have a new key made; tokens of service accounts \
+                     made before then stop working",
+                    path.display()
+                ),
+            ),
+            Error::Certificate(_) | Error::Tls(_) | Error::Clients(_) => (
                 "NT-UP-0007",
                 Exit::Failed,
                 "remove the folder identity in the data folder to have new ones made".to_owned(),
@@ -137,18 +157,41 @@ impl Identity {
         self.origin
     }
 
-    /// How the server speaks TLS.
-    pub(super) fn tls(&self) -> Result<Arc<ServerConfig>, Error> {
-        Ok(tls::server(&self.authority, &self.serving)?)
+    /// Signs tokens of service accounts.
+    pub(super) fn signing_key(&self) -> SigningKey {
+        self.signing_key.clone()
     }
 
-    /// Tells the admin from everybody else.
+    /// How the server speaks TLS, to clients of its own authority and of those that were given.
+    pub(super) fn tls(&self, given: &Given) -> Result<Arc<ServerConfig>, Error> {
+        Ok(tls::server(self.clients(given)?, &self.serving)?)
+    }
+
+    /// Knows the admin, and all who were given.
     pub(super) fn authenticator(
         &self,
+        given: &Given,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<dyn Authenticate>, Error> {
-        let verifier = tls::client_verifier(&self.authority)?;
-        Ok(Arc::new(Admin::new(&self.token, verifier, clock)))
+        let mut tokens = given.tokens.clone();
+        let admin = User {
+            name: ADMIN.0.to_owned(),
+            groups: vec![ADMIN.1.to_owned()],
+            ..User::default()
+        };
+        tokens.add(&self.token, admin);
+        Ok(Arc::new(Credentials {
+            certificates: Some(Certificates::signed_by(self.clients(given)?, clock)?),
+            tokens,
+        }))
+    }
+
+    /// The authorities whose certificates say who a client is.
+    fn clients(&self, given: &Given) -> Result<RootCertStore, Error> {
+        let mut roots = given.authorities.clone();
+        let own = self.authority.certificate_der()?;
+        roots.add(own).map_err(tls::Error::Refused)?;
+        Ok(roots)
     }
 }
 

@@ -80,7 +80,8 @@ pub(super) fn write(path: &Path, url: &str, identity: &Identity) -> Result<(), E
     })
 }
 
-/// Every value is base64 or made of characters that YAML takes as they are.
+/// Every value is base64 or made of characters that YAML takes as they are. Token and certificate
+/// are apart: with both, `kubectl --token` would go on as the admin, for a certificate goes first.
 fn text(url: &str, identity: &Identity) -> String {
     let authority = STANDARD.encode(identity.authority());
     let (certificate, key) = identity.admin();
@@ -98,9 +99,11 @@ clusters:
 users:
 - name: neap
   user:
+    token: \"{token}\"
+- name: neap-certificate
+  user:
     client-certificate-data: {certificate}
     client-key-data: {key}
-    token: \"{token}\"
 contexts:
 - name: neap
   context:

@@ -5,12 +5,14 @@
 use std::{error::Error as _, future::Future, io, path::PathBuf, sync::Arc};
 
 use neap_pocket::{
-    Error, Options, Pocket, Storage, environment::Environment, kinds::Settings, wire,
+    Error, Options, Pocket, Storage,
+    environment::Environment,
+    identity::{Authenticate, SigningKey},
+    kinds::Settings,
+    wire,
 };
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
-
-pub(super) use neap_pocket::{rest::User, wire::Authenticate};
 
 use crate::exit::{Exit, Failure};
 
@@ -20,6 +22,10 @@ pub(super) struct Plan {
     pub(super) store: Option<PathBuf>,
     /// Decides who sent a request.
     pub(super) authenticator: Arc<dyn Authenticate>,
+    /// Whether one who shows nothing is let in, as nobody in particular.
+    pub(super) anonymous: bool,
+    /// Signs tokens of service accounts.
+    pub(super) signing_key: SigningKey,
     /// The certificate authority that namespaces are told of, in PEM.
     pub(super) root_ca: String,
     /// Where the server listens.
@@ -30,6 +36,7 @@ pub(super) struct Plan {
 pub(super) struct Server {
     pocket: Pocket,
     authenticator: Arc<dyn Authenticate>,
+    anonymous: bool,
 }
 
 impl Server {
@@ -44,6 +51,7 @@ impl Server {
         let options = Options {
             storage,
             root_ca: Some(plan.root_ca),
+            signing_key: Some(plan.signing_key),
             port: plan.port,
             settings: Settings {
                 // Pods are local processes here, so their addresses are loopback ones.
@@ -58,6 +66,7 @@ impl Server {
         Ok(Self {
             pocket,
             authenticator: plan.authenticator,
+            anonymous: plan.anonymous,
         })
     }
 
@@ -69,6 +78,7 @@ impl Server {
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let service = self.pocket.service().authenticated_by(self.authenticator);
+        let service = service.with_anonymous(self.anonymous);
         let served = wire::serve(listener, tls, service, stop).await;
         // The last sync may take its time; waiting for it must not keep a second signal from being
         // heard.

@@ -14,10 +14,6 @@ fn what_is_not_served_is_refused_plainly() {
         ("logs p", missing),
         ("exec p -- ls", missing),
         ("cp p:/x x", missing),
-        ("create token default", missing),
-        ("auth can-i get pods", missing),
-        ("auth can-i --list", missing),
-        ("auth whoami", "the selfsubjectreviews API is not enabled"),
         ("top pods", "Metrics API not available"),
         ("port-forward p 8080:80", "pod is not running"),
         // Nothing makes the sets that a history is made of.

@@ -14,6 +14,8 @@ mod create;
 mod custom;
 mod delete;
 mod describe;
+mod identity;
 mod manifests;
 mod read;
 mod watch;
+mod webhooks;

@@ -71,6 +71,14 @@ impl Client {
         status(&answer)
     }
 
+    /// The status and the text of an answer; a request with a body is a POST.
+    pub(crate) fn ask(&self, path: &str, body: &str) -> (u16, String) {
+        let mut stream = self.request(path, "close", body);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        (status(&answer), String::from_utf8(answer).unwrap())
+    }
+
     /// A connection that stays open after a GET was answered.
     pub(crate) fn open(&self, path: &str) -> Stream {
         let mut stream = self.send(path, "keep-alive");
@@ -81,15 +89,23 @@ impl Client {
     }
 
     fn send(&self, path: &str, connection: &str) -> Stream {
+        self.request(path, connection, "")
+    }
+
+    fn request(&self, path: &str, connection: &str, body: &str) -> Stream {
         let mut stream = self.connect(self.config.clone());
         let authorization = match &self.token {
             Some(token) => format!("Authorization: Bearer {token}\r\n"),
             None => String::new(),
         };
         let address = &self.address;
+        let (method, length) = match body.len() {
+            0 => ("GET", String::new()),
+            length => ("POST", format!("Content-Length: {length}\r\n")),
+        };
         write!(
             stream,
-            "GET {path} HTTP/1.1\r\nHost: {address}\r\n{authorization}Connection: {connection}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{authorization}{length}Connection: {connection}\r\n\r\n{body}"
         )
         .unwrap();
         stream

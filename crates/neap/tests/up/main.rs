@@ -7,6 +7,7 @@
 )]
 
 mod client;
+mod identity;
 mod kubectl;
 mod running;
 
@@ -55,20 +56,6 @@ fn transcript_names_stages_kubeconfig_and_next_steps() {
     ] {
         assert!(neap.transcript().contains(text), "{text}");
     }
-}
-
-#[test]
-fn only_the_admin_gets_in() {
-    let place = Place::new();
-    let neap = place.up(&[]);
-    let config = neap.kubeconfig();
-    let stranger = place.up(&[]).kubeconfig();
-    let status = |credentials| Client::new(&config, credentials).get("/healthz");
-    assert_eq!(status(Credentials::None), 401);
-    assert_eq!(status(Credentials::Token("wrong".into())), 401);
-    assert_eq!(status(Credentials::Token(config.token.clone())), 200);
-    assert_eq!(status(Credentials::certificate(&config)), 200);
-    assert_eq!(status(Credentials::certificate(&stranger)), 401);
 }
 
 #[test]
@@ -146,7 +133,7 @@ fn private_files_are_private() {
     let mut all = files(&data);
     all.extend(files(&place.temporary()));
     all.push(file);
-    assert_eq!(all.len(), 11, "{all:?}");
+    assert_eq!(all.len(), 12, "{all:?}");
     for path in &all {
         assert_eq!(mode(path), 0o600, "{}", path.display());
     }

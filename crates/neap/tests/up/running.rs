@@ -174,8 +174,8 @@ impl Kubeconfig {
         Self {
             server: text("/clusters/0/cluster/server"),
             authority: pem("/clusters/0/cluster/certificate-authority-data"),
-            certificate: pem("/users/0/user/client-certificate-data"),
-            key: pem("/users/0/user/client-key-data"),
+            certificate: pem("/users/1/user/client-certificate-data"),
+            key: pem("/users/1/user/client-key-data"),
             token: text("/users/0/user/token"),
         }
     }

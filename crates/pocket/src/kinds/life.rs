@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Role, Settings, service::first_address};
+use super::{Role, Settings, reviews, service::first_address};
 use crate::crd;
 
 /// Where namespaces are stored.
@@ -62,7 +62,9 @@ impl Role {
         match (group, plural) {
             ("", "namespaces") => Self::Namespace,
             ("apiextensions.k8s.io", "customresourcedefinitions") => Self::Definition,
+            ("scheduling.k8s.io", "priorityclasses") => Self::PriorityClass,
             ("" | "events.k8s.io", "events") => Self::Event,
+            _ if reviews::is_answered(group, plural) => Self::Review,
             _ => Self::Ordinary,
         }
     }
@@ -72,6 +74,9 @@ impl Role {
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         if self == Self::Namespace && IMMORTAL.contains(&name) {
             return Err("this namespace may not be deleted");
+        }
+        if self == Self::PriorityClass && name.starts_with("system-") {
+            return Err("this is a system priority class and cannot be deleted");
         }
         Ok(())
     }

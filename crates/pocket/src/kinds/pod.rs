@@ -3,6 +3,7 @@
 //! A pod is what a template becomes when it runs, so it gets more than the template had: a place
 //! for its account's token, tolerations of a node's silence, a priority and a service class.
 
+mod account;
 mod admission;
 mod qos;
 mod subresources;
@@ -11,6 +12,9 @@ mod update;
 
 use serde_json::{Map, Value, json};
 
+pub use account::use_account;
+pub use admission::use_priority;
+pub use qos::class as service_class;
 pub use subresources::{validate_ephemeral_containers, validate_resize};
 
 use super::{
@@ -37,6 +41,7 @@ pub(super) const RULES: Rules = Rules {
     warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
     admit: Some(admission::admit),
     traits: Traits {
+        checks_metadata_again: true,
         generation: true,
         delete_returns_object: true,
         grace: Some(grace),
@@ -90,24 +95,19 @@ fn open_on_host(container: &mut Value) {
     }
 }
 
-fn prepare_create(pod: &mut Value, moment: &Moment) {
+fn prepare_create(pod: &mut Value, _: &Moment) {
     let class = qos::class(&pod["spec"]);
     set(
         pod,
         "status",
         json!({"phase": "Pending", "qosClass": class}),
     );
-    let Some(spec) = filled(pod, "spec") else {
-        return;
-    };
-    fill(spec, "serviceAccountName", "default");
-    let account = spec["serviceAccountName"].clone();
-    set(spec, "serviceAccount", account);
-    token_volume::add(spec, moment.seed);
-    tolerate_silence(spec);
-    if text(spec, "priorityClassName").is_empty() {
-        fill(spec, "priority", 0);
-        fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/// Lets a pod stay a while on a node that stopped answering.
+pub fn tolerate(pod: &mut Value) {
+    if let Some(spec) = filled(pod, "spec") {
+        tolerate_silence(spec);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Role, ClusterRole, RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1). They are
-//! stored; the one identity there is may do everything.
+//! Role, ClusterRole, RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1): their
+//! form. What they allow is decided by the room `access`.
 
 use serde_json::Value;
 
@@ -13,9 +13,9 @@ use super::{
 use crate::status::Problems;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-const NOT_ENFORCED: &str = "rbac rules are stored but not enforced by this server: the one admin identity may do everything";
 
 const TRAITS: Traits = Traits {
+    checks_metadata_again: true,
     create_on_update: true,
     name: NameRule::PathSegment,
     status: false,
@@ -25,7 +25,6 @@ const TRAITS: Traits = Traits {
 pub(super) const ROLE: Rules = Rules {
     default: default_rules,
     validate: |object, problems| validate_rules(object, true, problems),
-    warnings: |_| vec![NOT_ENFORCED.into()],
     traits: TRAITS,
     ..Rules::SHAPE_ONLY
 };
@@ -82,8 +81,7 @@ fn validate_rules(object: &Value, namespaced: bool, problems: &mut Problems) {
 
 fn validate_rule(rule: &Value, namespaced: bool, path: &Path<'_>, problems: &mut Problems) {
     if list(rule, "verbs").is_empty() {
-        // The schema reports missing verbs.
-        return;
+        problems.required(path.field("verbs"), "verbs must contain at least one value");
     }
     let some = |key| !list(rule, key).is_empty();
     if some("nonResourceURLs") {

@@ -20,6 +20,7 @@ pub(super) const RULES: Rules = Rules {
     validate,
     validate_update,
     traits: Traits {
+        checks_metadata_again: true,
         status: false,
         ..Traits::USUAL
     },

@@ -34,7 +34,7 @@ pub(super) const RULES: Rules = Rules {
         exclusive: true,
         create_on_update: true,
         delete_returns_object: true,
-        name: NameRule::Rfc1035,
+        name: NameRule::Label,
         ..Traits::USUAL
     },
     ..Rules::SHAPE_ONLY

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{DEFINITION_RULES, Kind, Rules, core_kinds, event, workloads};
+use super::{DEFINITION_RULES, Kind, Rules, core_kinds, event, reviews, workloads};
 
 /// The rules of a built-in kind, by how it is stored.
 pub fn rules(group: &str, version: &str, plural: &str) -> Option<Rules> {
@@ -14,7 +14,8 @@ pub fn rules(group: &str, version: &str, plural: &str) -> Option<Rules> {
     let found = core_kinds()
         .iter()
         .find(is)
-        .or_else(|| workloads::workload_kinds().iter().find(is));
+        .or_else(|| workloads::workload_kinds().iter().find(is))
+        .or_else(|| reviews::review_kinds().iter().find(is));
     found.map(|kind| kind.rules)
 }
 

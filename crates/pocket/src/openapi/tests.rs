@@ -6,6 +6,7 @@ const CONFIG_MAP: Published<'static> = Published {
     plural: "configmaps",
     kind: "ConfigMap",
     namespaced: true,
+    patched: true,
     schema: Source::Builtin,
 };
 
@@ -22,6 +23,7 @@ fn boats(schema: &Value) -> Published<'_> {
         plural: "boats",
         kind: "Boat",
         namespaced: false,
+        patched: true,
         schema: Source::Custom(schema),
     }
 }
@@ -81,6 +83,7 @@ fn every_built_in_kind_has_a_document_without_dangling_references() {
             plural: &builtin.resource.plural,
             kind: &builtin.resource.kind,
             namespaced: builtin.resource.namespaced,
+            patched: true,
             schema: Source::Builtin,
         };
         let place = GroupVersion {
@@ -106,6 +109,7 @@ fn types_that_refer_to_themselves_end() {
         plural: "customresourcedefinitions",
         kind: "CustomResourceDefinition",
         namespaced: false,
+        patched: true,
         schema: Source::Builtin,
     };
     let place = GroupVersion {

@@ -82,9 +82,6 @@ pub fn apply(
     check_config(schema, config, stamp)?;
     let last_applied = takeover::last_applied(live, stamp);
     let mut managers = owners(schema, live, stamp)?;
-    if last_applied.is_some() {
-        takeover::adopt(&mut managers, stamp);
-    }
     let claim = stamp.scope.keep(FieldSet::of_value(schema, config));
     let mut own = Entry::by(stamp, Operation::Apply, claim);
     let last = managers.take(&own);

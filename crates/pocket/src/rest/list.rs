@@ -143,10 +143,13 @@ impl Machine {
 }
 
 impl Listed {
-    fn metadata(&self) -> Value {
+    /// Whole lists of custom objects have a token even when it is empty.
+    fn metadata(&self, always_continues: bool) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if let Some(token) = &self.next {
             metadata["continue"] = json!(token);
+        } else if always_continues {
+            metadata["continue"] = json!("");
         }
         if let Some(remaining) = self.remaining {
             metadata["remainingItemCount"] = json!(remaining);
@@ -183,6 +186,8 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
     }
 }
 
+const NEEDS_REVISION: &str = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+
 fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
     let given = request.parameter("resourceVersion");
     let matching = request.parameter("resourceVersionMatch");
@@ -193,6 +198,9 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
                 "resourceVersionMatch",
                 "resourceVersionMatch is forbidden when continue is provided",
             );
+            if given.is_none() {
+                problems.forbidden("resourceVersionMatch", NEEDS_REVISION);
+            }
             return Err(option_error("list", &problems));
         }
         if given.is_some_and(|rv| rv != "0") {
@@ -210,12 +218,13 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
         ),
         (Some("Exact" | "NotOlderThan"), None) if given.is_none() => problems.forbidden(
             "resourceVersionMatch",
-            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            NEEDS_REVISION,
         ),
         (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
         (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
         (Some(other), _) => {
-            problems.not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan"]);
+            let supported = ["Exact", "NotOlderThan", ""];
+            problems.not_supported("resourceVersionMatch", other, &supported);
         }
     }
     Err(option_error("list", &problems))
@@ -227,24 +236,28 @@ fn encode_token(revision: u64, key: &str) -> String {
 }
 
 fn decode_token(text: &str) -> Result<Continue> {
-    let bad = || {
-        ApiError::bad_request(
-            "continue key is not valid: use the token of the previous page as it is",
-        )
+    let bad = |why: &str| {
+        let message = format!("invalid continue token: continue key is not valid: {why}");
+        ApiError::bad_request(message)
     };
-    let json = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
-    let token: Continue = serde_json::from_slice(&json).map_err(|_| bad())?;
-    if token.v == TOKEN_VERSION {
-        Ok(token)
-    } else {
-        Err(bad())
+    let json = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| {
+        let whole = text.len() - text.len() % 4;
+        bad(&format!("illegal base64 data at input byte {whole}"))
+    })?;
+    let read: Value = serde_json::from_slice(&json)
+        .map_err(|_| bad("invalid character looking for beginning of value"))?;
+    let version = read["v"].as_str().unwrap_or_default();
+    if version != TOKEN_VERSION {
+        let why = format!("server does not recognize this encoded version {version}");
+        return Err(bad(&why));
     }
+    serde_json::from_value(read).map_err(|_| bad("it has no start"))
 }
 
 /// 410 for a snapshot that is gone; a token is renewed so that the client may go on inconsistently.
 fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiError {
     match error {
-        store::Error::Compacted { asked, oldest } => match token {
+        store::Error::Compacted { .. } => match token {
             Some(token) => {
                 let message = "The provided continue parameter is too old to display a consistent list result. \
                     You can start a new list without the continue parameter, or use the continue token in this \
@@ -255,7 +268,7 @@ fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiEr
                     Some(encode_token(newest, token.start.trim_end_matches('\0')));
                 error
             }
-            None => ApiError::expired(format!("too old resource version: {asked} ({oldest})")),
+            None => ApiError::expired("The resourceVersion for the provided list is too old."),
         },
         store::Error::Future { asked, newest } => too_new(*asked, *newest),
         other => super::broken(other),

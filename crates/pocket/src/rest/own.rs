@@ -26,30 +26,11 @@ impl Machine {
         &self,
         bucket: &str,
         namespace: &str,
-        mut value: Value,
+        value: Value,
     ) -> Result<()> {
-        let served = self
-            .registry
-            .by_bucket(bucket)
-            .ok_or_else(super::registry::missing)?;
-        value["apiVersion"] = served.api_version.clone().into();
-        value["kind"] = served.resource.kind.clone().into();
-        let request = Request {
-            verb: Verb::Create,
-            target: Target {
-                group: served.resource.group.clone(),
-                version: served.version.clone(),
-                plural: served.resource.plural.clone(),
-                namespace: namespace.into(),
-                ..Target::default()
-            },
-            query: Vec::new(),
-            body: None,
-            content_type: String::new(),
-            presentation: Presentation::default(),
-            user_agent: SELF.into(),
-            user: User::default(),
-        };
+        let served = self.stored_in(bucket)?;
+        let value = typed(&served, value);
+        let request = own_request(&served, Verb::Create, namespace, "");
         match self
             .insert(&request, &served, value, Booking::Whole, &mut Vec::new())
             .await
@@ -58,6 +39,13 @@ impl Machine {
             Err(error) => Err(error),
             Ok(_) => Ok(()),
         }
+    }
+
+    /// What is stored in a bucket.
+    pub(super) fn stored_in(&self, bucket: &str) -> Result<Arc<Served>> {
+        self.registry
+            .by_bucket(bucket)
+            .ok_or_else(super::registry::missing)
     }
 
     /// Furnishes a new namespace before its creator is answered, so that a pod may follow at once.
@@ -125,6 +113,13 @@ impl Machine {
         crd::accept(value, &self.environment.timestamp(), conflict.as_ref());
     }
 
+    /// Shows a definition as it would be before its names are decided.
+    pub(crate) fn propose(&self, served: &Served, value: &mut Value) {
+        if served.role == Role::Definition {
+            crd::propose(value);
+        }
+    }
+
     /// The names that the resources of a group have, or will have once they are committed.
     fn names_in(&self, group: &str) -> Vec<crd::Names> {
         let stored = self.registry.stored();
@@ -180,6 +175,34 @@ impl Machine {
     }
 }
 
+/// A request in the server's own name.
+pub(super) fn own_request(served: &Served, verb: Verb, namespace: &str, name: &str) -> Request {
+    Request {
+        verb,
+        target: Target {
+            group: served.resource.group.clone(),
+            version: served.version.clone(),
+            plural: served.resource.plural.clone(),
+            namespace: namespace.into(),
+            name: name.into(),
+            subresource: None,
+        },
+        query: Vec::new(),
+        body: None,
+        content_type: String::new(),
+        presentation: Presentation::default(),
+        user_agent: SELF.into(),
+        user: User::server(),
+    }
+}
+
+/// The object with its kind.
+pub(super) fn typed(served: &Served, mut value: Value) -> Value {
+    value["apiVersion"] = served.api_version.clone().into();
+    value["kind"] = served.resource.kind.clone().into();
+    value
+}
+
 /// Whether an object in this state only waited for this change to vanish.
 pub(super) fn ends(served: &Served, value: &Value) -> bool {
     metadata::is_deleting(value)
@@ -214,7 +237,7 @@ impl Cluster for Machine {
 }
 
 impl Machine {
-    /// The objects a new server has: its first namespaces and its own service.
+    /// The objects a new server has: its first namespaces, its own service, its first roles.
     pub(crate) async fn bootstrap(&self, port: u16) -> Result<()> {
         for name in kinds::FIRST_NAMESPACES {
             let namespace = serde_json::json!({"metadata": {"name": name}});
@@ -222,14 +245,20 @@ impl Machine {
                 self.create_own(kinds::NAMESPACES, "", namespace).await?;
             }
         }
+        for class in kinds::system_classes() {
+            let name = metadata::text(&class, "name").to_owned();
+            if self.head_of(kinds::PRIORITY_CLASSES, &name).is_none() {
+                self.create_own(kinds::PRIORITY_CLASSES, "", class).await?;
+            }
+        }
         if self.head_of("/services", "default/kubernetes").is_none() {
             let service = kinds::own_service(port, &self.settings);
             self.create_own("/services", "default", service).await?;
         }
-        Ok(())
+        self.make_first_roles().await
     }
 
-    fn head_of(&self, bucket: &str, place: &str) -> Option<Arc<Object>> {
+    pub(super) fn head_of(&self, bucket: &str, place: &str) -> Option<Arc<Object>> {
         self.view.store().head(bucket, place)?.object
     }
 }

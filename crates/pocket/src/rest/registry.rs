@@ -76,6 +76,13 @@ impl Registry {
         self.tables.read().groups.contains_key(&key)
     }
 
+    /// Whether a group is the server's own and not one of definitions.
+    pub fn is_own_group(&self, group: &str) -> bool {
+        let groups = self.groups();
+        let mut served = groups.iter().filter(|((name, _), _)| name == group);
+        served.any(|(_, plurals)| plurals.values().any(|served| !served.is_custom()))
+    }
+
     /// What a URL points at, or 404.
     pub fn find(&self, target: &Target) -> Result<Arc<Served>> {
         self.lookup(&target.group, &target.version, &target.plural)
@@ -146,8 +153,12 @@ impl Tables {
 }
 
 /// Whether the path has a namespace where the kind needs one, and none where it has none. The
-/// collection of a namespaced kind over all namespaces is a place of its own.
+/// collection of a namespaced kind over all namespaces is a place of its own. What is not stored has
+/// no names.
 fn has_place(served: &Served, target: &Target) -> bool {
+    if served.is_review() && !target.name.is_empty() {
+        return false;
+    }
     if served.resource.namespaced {
         !target.namespace.is_empty() || target.name.is_empty()
     } else {

@@ -1,6 +1,9 @@
 //! Subresources: status and scale of any kind, and those that single kinds have.
 
+mod access;
+mod identity;
 mod pods;
+mod reviews;
 mod scale;
 
 use std::sync::Arc;
@@ -15,7 +18,14 @@ impl Machine {
         served: &Arc<Served>,
     ) -> Result<Reply> {
         let name = request.target.subresource.as_deref().unwrap_or_default();
-        let subresource = served.subresource(name).ok_or_else(missing)?;
+        let Some(subresource) = served.subresource(name) else {
+            // Of a custom object it is said that there is none, whether there is or not.
+            return Err(if served.is_custom() {
+                served.not_found(&request.target.name)
+            } else {
+                missing()
+            });
+        };
         if !subresource
             .verbs
             .iter()
@@ -32,6 +42,7 @@ impl Machine {
             ("binding", _) => self.bind(request, served).await,
             ("eviction", _) => self.evict(request, served).await,
             ("log", _) => self.log(request, served).await,
+            ("token", _) => self.request_token(request, served).await,
             _ => Err(missing()),
         }
     }

@@ -62,7 +62,7 @@ impl Requirement {
     ) -> Result<Self, Problems> {
         let mut problems = Problems::new();
         if let Some(why) = key_problem(key) {
-            problems.invalid("key", key, why);
+            problems.invalid("<nil>", key, why);
         }
         if let Some(why) = wrong_count(operator, values.len()) {
             let shown = values.iter().map(|v| Value::from(*v)).collect::<Value>();

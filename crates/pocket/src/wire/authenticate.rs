@@ -1,17 +1,51 @@
-//! Who asks: decided by the embedder.
+//! Who asks, by what came with the request.
 
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode, header::AUTHORIZATION};
 use rustls::pki_types::CertificateDer;
 
-use crate::rest::User;
+use crate::{
+    identity::{User, Verdict},
+    rest::Machine,
+    status::{ApiError, Result},
+};
 
-/// Turns what a client shows into who it is.
-pub trait Authenticate: Send + Sync + 'static {
-    /// The user, or `None` for credentials that are absent or wrong. `certificates` are those the
-    /// client presented and the TLS layer verified, leaf first.
-    fn authenticate(
-        &self,
-        headers: &HeaderMap,
-        certificates: &[CertificateDer<'_>],
-    ) -> Option<User>;
+/// The user. A certificate goes before a token, and the first that is right decides; one who shows
+/// only what is wrong is refused, and one who shows nothing is anonymous where that is allowed.
+pub(super) fn user(
+    machine: &Machine,
+    headers: &HeaderMap,
+    certificates: &[CertificateDer<'_>],
+    anonymous: bool,
+) -> Result<User> {
+    let certificate = match &machine.authenticator {
+        Some(authenticator) if !certificates.is_empty() => authenticator.certificate(certificates),
+        _ => Verdict::Silent,
+    };
+    if let Verdict::Known(user) = certificate {
+        return Ok(user.authenticated());
+    }
+    let token = bearer(headers);
+    if let Some(user) = token.and_then(|token| machine.bearer(token)) {
+        return Ok(user.authenticated());
+    }
+    let nothing = certificate == Verdict::Silent && token.is_none();
+    if nothing && anonymous {
+        return Ok(User::anonymous());
+    }
+    Err(unauthorized())
 }
+
+/// The token of a `Bearer` header: the second word, if there is one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let mut words = value.trim().split(' ');
+    let bearer = words.next()?.eq_ignore_ascii_case("bearer");
+    words.next().filter(|token| bearer && !token.is_empty())
+}
+
+fn unauthorized() -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+}
+
+#[cfg(test)]
+mod tests;

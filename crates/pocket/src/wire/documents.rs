@@ -214,6 +214,7 @@ fn publish(served: &Served) -> Published<'_> {
         plural: &served.resource.plural,
         kind: &served.resource.kind,
         namespaced: served.resource.namespaced,
+        patched: !served.is_review(),
         schema: match &served.shape {
             Shape::BuiltIn { .. } => Source::Builtin,
             Shape::Custom {

@@ -19,15 +19,15 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::watch;
 
 use super::{
-    Authenticate, Body, body, decode,
+    Authenticate, Body, authenticate, body, decode,
     documents::Documents,
-    metrics, negotiate, protobuf,
+    metrics, negotiate, openid, protobuf,
     route::{Route, route, verb},
     swagger, warnings,
 };
 use crate::{
     environment::{BoxFuture, Seldom},
-    rest::{Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, reply},
+    rest::{registry::missing, Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, reply},
     status::{ApiError, Result},
 };
 
@@ -38,6 +38,8 @@ pub struct Service {
     documents: Arc<Documents>,
     caller: Caller,
     room: body::Room,
+    /// Where the server listens.
+    address: Arc<str>,
     /// Turns true when the server stops; streams that have no end of their own end then.
     stopped: Option<watch::Receiver<bool>>,
 }
@@ -49,19 +51,22 @@ enum Caller {
     Trusted,
     /// The caller shows credentials.
     Asked {
-        authenticator: Arc<dyn Authenticate>,
         certificates: Arc<Vec<CertificateDer<'static>>>,
+        /// Whether one who shows nothing is somebody too.
+        anonymous: bool,
     },
 }
 
 impl Service {
     /// The server on `port` of this machine.
     pub(crate) fn new(machine: Machine, port: u16) -> Self {
+        let address = format!("127.0.0.1:{port}");
         Self {
+            address: address.as_str().into(),
             documents: Arc::new(Documents::new(
                 machine.registry.clone(),
                 machine.runtime.is_some(),
-                format!("127.0.0.1:{port}"),
+                address,
             )),
             machine,
             caller: Caller::Trusted,
@@ -83,12 +88,24 @@ impl Service {
     #[must_use]
     pub fn authenticated_by(&self, authenticator: Arc<dyn Authenticate>) -> Self {
         Self {
+            machine: self.machine.with_authenticator(authenticator),
             caller: Caller::Asked {
-                authenticator,
                 certificates: Arc::default(),
+                anonymous: false,
             },
             ..self.clone()
         }
+    }
+
+    /// The same service, where one who shows nothing is `system:anonymous` or, as before this is
+    /// said, refused.
+    #[must_use]
+    pub fn with_anonymous(&self, allowed: bool) -> Self {
+        let mut service = self.clone();
+        if let Caller::Asked { anonymous, .. } = &mut service.caller {
+            *anonymous = allowed;
+        }
+        service
     }
 
     /// The same service for one connection, whose client presented these certificates and whose
@@ -112,13 +129,6 @@ impl Service {
     }
 
     fn user(&self, headers: &HeaderMap) -> Result<User> {
-        // Doing as admin what was asked for as somebody else would be worse than not doing it.
-        if headers
-            .keys()
-            .any(|name| name.as_str().starts_with("impersonate-"))
-        {
-            return Err(no_impersonation());
-        }
         match &self.caller {
             Caller::Trusted => Ok(User {
                 name: "system:admin".into(),
@@ -126,11 +136,9 @@ impl Service {
                 ..User::default()
             }),
             Caller::Asked {
-                authenticator,
                 certificates,
-            } => authenticator
-                .authenticate(headers, certificates)
-                .ok_or_else(unauthorized),
+                anonymous,
+            } => authenticate::user(&self.machine, headers, certificates, *anonymous),
         }
     }
 
@@ -140,7 +148,7 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let head = *request.method() == Method::HEAD;
-        let yaml = negotiate::presentation(request.headers(), false).is_ok_and(|form| form.yaml);
+        let yaml = negotiate::presentation(request.headers(), false, true).is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
         // One request that meets a defect must not end the server, nor stay without an answer.
         let answered = AssertUnwindSafe(self.dispatch(request))
@@ -156,7 +164,9 @@ impl Service {
             }
         };
         let headers = response.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        headers
+            .entry(CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache, private"));
         if let Ok(id) = HeaderValue::from_str(&id) {
             headers.insert(HeaderName::from_static("audit-id"), id);
         }
@@ -172,14 +182,18 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let user = self.user(request.headers())?;
+        let user = self.permit(user, &request)?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD");
         match route(request.uri().path()) {
             Route::Alive => Ok(text(StatusCode::OK, "ok")),
             Route::Ready => Ok(self.health()),
             Route::Resource(target) => self.resource(target, user, request).await,
-            Route::Unknown => Ok(text(StatusCode::NOT_FOUND, "404 page not found\n")),
+            Route::Nowhere(group) => self.nowhere(&group),
+            Route::Unknown => Ok(no_page()),
             _ if !reads => Err(ApiError::method_not_allowed()),
             Route::Swagger => Ok(swagger::respond(request.headers())),
+            Route::TokenIssuer => Ok(openid::issuer(&self.machine.accounts, &self.address)),
+            Route::TokenKeys => openid::keys(&self.machine.accounts),
             other => Ok(self.document(&other, request.headers())),
         }
     }
@@ -198,8 +212,22 @@ impl Service {
     fn document(&self, route: &Route, headers: &HeaderMap) -> Response<Body> {
         match self.documents.find(route, headers) {
             Some(document) => document.respond(headers),
-            None => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+            None => match route {
+                Route::Version(group, _) => self
+                    .nowhere(group)
+                    .unwrap_or_else(|error| refusal(&error, false)),
+                _ => no_page(),
+            },
         }
+    }
+
+    /// Groups of the server's own answer with a `Status`; where definitions could be, there is no
+    /// page.
+    fn nowhere(&self, group: &str) -> Result<Response<Body>> {
+        if self.machine.registry.is_own_group(group) {
+            return Err(missing());
+        }
+        Ok(no_page())
     }
 
     async fn resource<B>(
@@ -222,42 +250,64 @@ impl Service {
             .registry
             .has_version(&target.group, &target.version)
         {
-            return Ok(text(StatusCode::NOT_FOUND, "404 page not found\n"));
+            return self.nowhere(&target.group);
         }
-        let served = self.machine.registry.find(&target)?;
+        let Ok(served) = self.machine.registry.find(&target) else {
+            return self.nowhere(&target.group);
+        };
+        let warnings: Vec<String> = served.deprecation().into_iter().collect();
+        let answered = self.resource_of(target, &served, user, request).await;
+        answered.map_err(|error| match error.warnings.is_empty() {
+            true => error.warned(&warnings),
+            false => error,
+        })
+    }
+
+    async fn resource_of<B>(
+        &self,
+        target: Target,
+        served: &Arc<Served>,
+        user: User,
+        request: HttpRequest<B>,
+    ) -> Result<Response<Body>>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let query = parse_query(request.uri().query());
         if Self::is_exec(&target) {
-            return self.exec(&target, &served, &query, request).await;
+            return self.exec(&target, served, &query, user, request).await;
         }
         let watching = query
             .iter()
             .any(|(key, value)| key == "watch" && value != "false" && value != "0");
         let verb = verb(request.method(), &target, watching)?;
-        let presentation = negotiate::presentation(request.headers(), verb == Verb::Watch)?;
+        let presentation = negotiate::presentation(request.headers(), verb == Verb::Watch, served.is_custom())?;
         let (parts, incoming) = request.into_parts();
         let content_type = media_type(&parts.headers);
         let incoming = match verb {
             Verb::Get | Verb::List | Verb::Watch => body::Incoming::default(),
             _ => body::read(incoming, &self.room, &*self.machine.environment.clock).await?,
         };
-        let body = payload(verb, &content_type, &incoming.bytes, &served, &target)?;
         let user_agent = parts
             .headers
             .get(USER_AGENT)
             .and_then(|value| value.to_str().ok());
-        let reply = self
-            .machine
-            .handle(Request {
-                verb,
-                target,
-                query,
-                body,
-                content_type,
-                presentation,
-                user_agent: user_agent.unwrap_or_default().to_owned(),
-                user,
-            })
-            .await?;
+        let mut request = Request {
+            verb,
+            target,
+            query,
+            body: None,
+            content_type,
+            presentation,
+            user_agent: user_agent.unwrap_or_default().to_owned(),
+            user,
+        };
+        // What is asked for is read before what comes with it.
+        request.check_options()?;
+        let kind = &request.content_type;
+        request.body = payload(verb, kind, &incoming.bytes, served, &request.target)?;
+        let reply = self.machine.handle(request).await?;
         Ok(self.respond(reply))
     }
 
@@ -330,7 +380,7 @@ fn payload(
         // What a patch may be written in is decided where patches are understood.
         patch if verb == Verb::Patch && patch.ends_with("+json") => decode::json(bytes)?,
         _ if verb == Verb::Patch => return Ok(None),
-        other => return Err(unsupported(other)),
+        _ => return Err(unsupported()),
     };
     Ok(Some(Payload {
         value: decoded.value,
@@ -338,28 +388,20 @@ fn payload(
     }))
 }
 
-fn unsupported(media_type: &str) -> ApiError {
+fn no_page() -> Response<Body> {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+fn unsupported() -> ApiError {
     ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "UnsupportedMediaType",
         format!(
-            "the body of the request was in an unknown format ({media_type}) - accepted media types include: \
+            "the body of the request was in an unknown format - accepted media types include: \
              application/json, application/yaml, {}",
             protobuf::CONTENT_TYPE
         ),
     )
-}
-
-fn no_impersonation() -> ApiError {
-    ApiError::new(
-        StatusCode::FORBIDDEN,
-        "Forbidden",
-        "this server does not offer impersonation: leave out --as, --as-group and --as-uid",
-    )
-}
-
-fn unauthorized() -> ApiError {
-    ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
 }
 
 fn media_type(headers: &HeaderMap) -> String {
@@ -415,6 +457,7 @@ fn refusal(error: &ApiError, yaml: bool) -> Response<Body> {
     *response.status_mut() = error.code;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    warnings::insert(&error.warnings, headers);
     if let Some(seconds) = error.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -10,6 +10,7 @@ mod exchange;
 mod observe;
 pub(crate) mod own;
 pub(crate) mod pattern;
+mod record;
 pub(crate) mod scenario;
 pub(crate) mod server;
 mod stream;
@@ -17,9 +18,11 @@ mod variables;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout_at};
 
 use exchange::Exchange;
+use record::Record;
 use scenario::{Answer, Block, EventPattern, Request, Scenario, Step};
 use server::{Place, Server};
 use stream::{Next, Stream};
@@ -64,7 +67,7 @@ pub(crate) fn run(scenario: &Scenario, place: &Place) -> Result<(), Failure> {
         .map_err(|error| Failure::new(error.to_string()))?;
     runtime.block_on(async {
         let server = Server::start(place, &scenario.name).await?;
-        let mut play = Play::new(&server);
+        let mut play = Play::new(&server, &scenario.name);
         let outcome = play.all(scenario).await;
         server.tidy().await;
         outcome.and_then(|()| server.judge())
@@ -76,27 +79,60 @@ struct Play<'a> {
     server: &'a Server,
     variables: Variables,
     streams: BTreeMap<String, Stream>,
+    record: Option<Record>,
 }
 
 impl<'a> Play<'a> {
-    fn new(server: &'a Server) -> Self {
+    fn new(server: &'a Server, name: &str) -> Self {
+        let variables = server.variables();
+        let given = |name: &str| variables.get(name).unwrap_or_default().to_owned();
         Self {
             server,
-            variables: server.variables(),
+            record: Record::of(name, &given("ns"), &given("id")),
+            variables,
             streams: BTreeMap::new(),
         }
     }
 
+    /// Ends at the first failure, unless the answers are recorded: then all of them are wanted.
     async fn all(&mut self, scenario: &Scenario) -> Result<(), Failure> {
+        let mut failures = Vec::new();
         for block in &scenario.blocks {
-            self.step(&block.step)
-                .await
-                .map_err(|failure| failure.at(scenario, block))?;
+            self.note(&json!({"line": block.line}));
+            if let Err(failure) = self.step(&block.step).await {
+                failures.push(failure.at(scenario, block).0);
+                if self.record.is_none() {
+                    break;
+                }
+            }
         }
+        if failures.is_empty() || self.record.is_some() {
+            self.last_words().await?;
+        }
+        if let Some(record) = &self.record {
+            record.write()?;
+        }
+        if failures.is_empty() {
+            return Ok(());
+        }
+        Err(Failure(failures.join("\n\n")))
+    }
+
+    async fn last_words(&mut self) -> Result<(), Failure> {
+        let mut said = Vec::new();
         for stream in self.streams.values_mut() {
-            stream.drain().await?;
+            said.extend(stream.drain().await?);
+        }
+        for event in said {
+            self.note(&event.entry());
         }
         Ok(())
+    }
+
+    fn note(&mut self, entry: &Value) {
+        if let Some(record) = &mut self.record {
+            record.add(entry);
+        }
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), Failure> {
@@ -108,7 +144,12 @@ impl<'a> Play<'a> {
                 self.streams.insert(name.clone(), stream);
                 Ok(())
             }
-            Step::Events(name, events) => self.events(name, events).await,
+            Step::Events(name, events) => {
+                for expected in events {
+                    self.event(name, expected).await?;
+                }
+                Ok(())
+            }
             Step::Wait(duration) => {
                 sleep(*duration).await;
                 Ok(())
@@ -118,54 +159,50 @@ impl<'a> Play<'a> {
 
     async fn ask(&mut self, request: &Request, answer: &Answer) -> Result<(), Failure> {
         let exchange = Exchange::make(self.server, request, &self.variables).await?;
-        self.variables = exchange.check(answer, &self.variables)?;
-        Ok(())
+        self.note(&exchange.entry());
+        let (variables, verdict) = exchange.check(answer, &self.variables);
+        self.variables = variables;
+        verdict
     }
 
     async fn later(&mut self, request: &Request, answer: &Answer) -> Result<(), Failure> {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let exchange = Exchange::make(self.server, request, &self.variables).await?;
-            match exchange.check(answer, &self.variables) {
-                Ok(variables) => {
-                    self.variables = variables;
-                    return Ok(());
-                }
-                Err(failure) if tokio::time::Instant::now() > deadline => {
-                    let text = format!("not within {PATIENCE:?}: {failure}");
-                    return Err(Failure::new(text));
-                }
-                Err(_) => sleep(PAUSE).await,
+            let (variables, verdict) = exchange.check(answer, &self.variables);
+            let late = tokio::time::Instant::now() > deadline;
+            if verdict.is_err() && !late {
+                sleep(PAUSE).await;
+                continue;
             }
+            self.note(&exchange.entry());
+            self.variables = variables;
+            return verdict
+                .map_err(|failure| Failure::new(format!("not within {PATIENCE:?}: {failure}")));
         }
     }
 
-    async fn events(&mut self, name: &str, events: &[EventPattern]) -> Result<(), Failure> {
+    async fn event(&mut self, name: &str, expected: &EventPattern) -> Result<(), Failure> {
         let unknown = || Failure::new(format!("no watch is called {name}"));
         let stream = self.streams.get_mut(name).ok_or_else(unknown)?;
-        for expected in events {
-            if let EventPattern::Quiet = expected {
-                stream.quiet(QUIET).await?;
-                continue;
-            }
-            let deadline = tokio::time::Instant::now() + PATIENCE;
-            let bookmarks = expected.is_bookmark();
-            let next = timeout_at(deadline, stream.next(bookmarks)).await;
-            let next = next.map_err(|_| {
-                Failure::new(format!("{name}: no event came; expected {expected}"))
-            })??;
-            match (expected, next) {
-                (EventPattern::End, Next::End) => {}
-                (EventPattern::Event(kind, pattern), Next::Event(event)) => {
-                    self.variables = event.check(kind, pattern, &self.variables)?;
-                }
-                (expected, next) => {
-                    return Err(Failure::new(format!(
-                        "{name}: expected {expected}, got {next}"
-                    )));
-                }
-            }
+        if let EventPattern::Quiet = expected {
+            return stream.quiet(QUIET).await;
         }
-        Ok(())
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let next = timeout_at(deadline, stream.next(expected.is_bookmark())).await;
+        let next =
+            next.map_err(|_| Failure::new(format!("{name}: no event came; expected {expected}")))??;
+        self.note(&next.entry(name));
+        match (expected, next) {
+            (EventPattern::End, Next::End) => Ok(()),
+            (EventPattern::Event(kind, pattern), Next::Event(event)) => {
+                let (variables, verdict) = event.check(kind, pattern, &self.variables);
+                self.variables = variables;
+                verdict
+            }
+            (expected, next) => Err(Failure::new(format!(
+                "{name}: expected {expected}, got {next}"
+            ))),
+        }
     }
 }

@@ -62,7 +62,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The one user.
+    /// The user who may do everything.
     pub(super) fn admin() -> Self {
         Self {
             name: ADMIN.0,
@@ -86,6 +86,11 @@ pub(super) fn create(now: Timestamp, validity: Duration) -> Result<Pair, Error> 
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     Ok(Pair::new(&certificate, &key))
+}
+
+/// A new private key, PEM.
+pub(super) fn signing_key() -> Result<String, Error> {
+    Ok(KeyPair::generate()?.serialize_pem())
 }
 
 fn valid(mut params: CertificateParams, from: Timestamp, to: Timestamp) -> CertificateParams {
@@ -184,7 +189,7 @@ impl Pair {
 }
 
 /// Takes a look into a certificate.
-pub(super) fn read<T>(
+fn read<T>(
     certificate: &CertificateDer<'_>,
     look: impl FnOnce(&X509Certificate<'_>) -> T,
 ) -> Result<T, Error> {

@@ -7,7 +7,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
-use neap_pocket::environment::Environment;
+use neap_pocket::{environment::Environment, identity::SigningKey};
 
 use super::{
     super::private,
@@ -49,6 +49,7 @@ impl<'a> Files<'a> {
         let serving = self.issue(&authority, "serving.pem", &Subject::server(names))?;
         let admin = self.issue(&authority, "admin.pem", &Subject::admin())?;
         let (token, _) = self.token(environment)?;
+        let signing_key = self.signing_key()?;
         self.write("ca.crt", authority.certificate())?;
         self.write("ca.pem", &authority.to_pem())?;
         Ok(Identity {
@@ -56,6 +57,7 @@ impl<'a> Files<'a> {
             serving,
             admin,
             token,
+            signing_key,
             origin: Origin::Made,
         })
     }
@@ -85,11 +87,13 @@ impl<'a> Files<'a> {
         if !kept {
             origin = Origin::NewToken;
         }
+        let signing_key = self.signing_key()?;
         Ok(Identity {
             authority,
             serving,
             admin,
             token,
+            signing_key,
             origin,
         })
     }
@@ -112,6 +116,23 @@ impl<'a> Files<'a> {
         let token = URL_SAFE_NO_PAD.encode(bytes);
         self.write("token", &token)?;
         Ok((token, false))
+    }
+
+    /// The key that signs tokens of service accounts.
+    fn signing_key(&self) -> Result<SigningKey, Error> {
+        const FILE: &str = "service-accounts.pem";
+        let text = match self.read(FILE)? {
+            Some(text) => text,
+            None => {
+                let made = authority::signing_key()?;
+                self.write(FILE, &made)?;
+                made
+            }
+        };
+        SigningKey::from_pem(&text).map_err(|source| Error::DamagedKey {
+            path: self.path(FILE).unwrap_or_default(),
+            source,
+        })
     }
 
     fn load(&self, file: &str) -> Result<Option<Pair>, Error> {

@@ -1,8 +1,11 @@
-use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
-use neap_pocket::environment::BoxFuture;
+use neap_pocket::{
+    environment::BoxFuture,
+    identity::{Tokens, Verdict},
+};
 use parking_lot::Mutex;
-use rustls::pki_types::CertificateDer;
 
 use super::*;
 
@@ -49,23 +52,29 @@ impl World {
         Identity::load_or_create(Some(self.folder.path()), &names, &self.environment)
     }
 
-    fn user(&self, identity: &Identity, token: Option<&str>, pair: Option<&Pair>) -> bool {
-        let authenticator = identity.authenticator(self.dial.clone()).unwrap();
-        let mut headers = HeaderMap::new();
-        if let Some(token) = token {
-            headers.insert(AUTHORIZATION, HeaderValue::from_str(token).unwrap());
-        }
-        let chain: Vec<CertificateDer<'_>> = pair
-            .map(|pair| pair.certificate_der().unwrap())
-            .into_iter()
-            .collect();
-        // Twice, so that what was remembered of the first is seen too.
-        let first = authenticator.authenticate(&headers, &chain);
-        let second = authenticator.authenticate(&headers, &chain);
-        assert_eq!(first, second);
-        first.is_some_and(|user| user.name == "admin")
+    fn authenticator(&self, identity: &Identity) -> Arc<dyn Authenticate> {
+        identity.authenticator(&NOTHING, self.dial.clone()).unwrap()
+    }
+
+    /// Whose certificate this is; asked twice, so that what was remembered is seen too.
+    fn holder(&self, identity: &Identity, pair: &Pair) -> Verdict {
+        let authenticator = self.authenticator(identity);
+        let chain = [pair.certificate_der().unwrap()];
+        let first = authenticator.certificate(&chain);
+        assert_eq!(first, authenticator.certificate(&chain));
+        first
+    }
+
+    fn is_admin(&self, identity: &Identity, pair: &Pair) -> bool {
+        let holder = self.holder(identity, pair);
+        matches!(holder, Verdict::Known(user) if user.name == "admin" && user.is_in("system:masters"))
     }
 }
+
+static NOTHING: LazyLock<Given> = LazyLock::new(|| Given {
+    tokens: Tokens::default(),
+    authorities: RootCertStore::empty(),
+});
 
 #[tokio::test]
 async fn second_start_finds_the_same_identity() {
@@ -97,7 +106,7 @@ async fn without_a_folder_every_identity_is_new() {
     assert_eq!(other.origin, Origin::Made);
     assert_ne!(one.authority, other.authority);
     assert_ne!(one.token, other.token);
-    assert!(world.user(&one, None, Some(&one.admin)));
+    assert!(world.is_admin(&one, &one.admin));
 }
 
 #[tokio::test]
@@ -144,14 +153,14 @@ async fn folder_without_an_authority_is_made_anew() {
 
 #[tokio::test]
 async fn damaged_file_is_named() {
-    for file in ["ca.pem", "serving.pem", "admin.pem"] {
+    for file in ["ca.pem", "serving.pem", "admin.pem", "service-accounts.pem"] {
         let world = World::new();
         world.identity(&[]).unwrap();
         let path = world.folder.path().join(file);
         std::fs::write(&path, "-----BEGIN PRIVATE KEY-----\nnonsense").unwrap();
         let error = world.identity(&[]).map(|identity| identity.origin);
         assert!(
-            matches!(&error, Err(Error::Damaged { path: damaged, .. }) if *damaged == path),
+            matches!(&error, Err(Error::Damaged { path: damaged, .. } | Error::DamagedKey { path: damaged, .. }) if *damaged == path),
             "{file}: {error:?}"
         );
     }
@@ -161,23 +170,13 @@ async fn damaged_file_is_named() {
 async fn only_the_right_token_is_the_admin() {
     let world = World::new();
     let identity = world.identity(&[]).unwrap();
+    let authenticator = world.authenticator(&identity);
     let token = &identity.token;
-    for (header, admin) in [
-        (format!("Bearer {token}"), true),
-        (format!("bearer  {token}"), true),
-        (format!("Basic {token}"), false),
-        (format!("Bearer {token}x"), false),
-        (format!("Bearer {}", &token[1..]), false),
-        ("Bearer ".to_owned(), false),
-        (token.clone(), false),
-    ] {
-        assert_eq!(
-            world.user(&identity, Some(&header), None),
-            admin,
-            "{header}"
-        );
+    let admin = authenticator.token(token).unwrap();
+    assert_eq!(admin.groups, ["system:masters", "system:authenticated"]);
+    for wrong in [&format!("{token}x"), &token[1..], "", " "] {
+        assert_eq!(authenticator.token(wrong), None, "{wrong:?}");
     }
-    assert!(!world.user(&identity, None, None));
 }
 
 #[tokio::test]
@@ -185,38 +184,54 @@ async fn only_a_client_certificate_of_our_authority_is_the_admin() {
     let (ours, theirs) = (World::new(), World::new());
     let identity = ours.identity(&["localhost"]).unwrap();
     let stranger = theirs.identity(&["localhost"]).unwrap();
-    assert!(ours.user(&identity, None, Some(&identity.admin)));
-    assert!(!ours.user(&identity, None, Some(&identity.serving)));
-    assert!(!ours.user(&identity, None, Some(&stranger.admin)));
+    assert!(ours.is_admin(&identity, &identity.admin));
+    for wrong in [&identity.serving, &stranger.admin] {
+        assert_eq!(ours.holder(&identity, wrong), Verdict::Wrong);
+    }
 }
 
 #[tokio::test]
-async fn strange_certificate_does_not_spoil_a_good_token() {
+async fn a_given_authority_and_a_given_table_are_taken_beside_our_own() {
     let (ours, theirs) = (World::new(), World::new());
     let identity = ours.identity(&[]).unwrap();
     let stranger = theirs.identity(&[]).unwrap();
-    let token = format!("Bearer {}", identity.token);
-    assert!(ours.user(&identity, Some(&token), Some(&stranger.admin)));
+    let mut authorities = RootCertStore::empty();
+    let theirs = stranger.authority.certificate_der().unwrap();
+    authorities.add(theirs).unwrap();
+    let tokens = Tokens::parse("secret,alice,7,\"devs,ops\"").unwrap();
+    let given = Given {
+        tokens,
+        authorities,
+    };
+    let dial = ours.dial.clone();
+    let authenticator = identity.authenticator(&given, dial).unwrap();
+    for pair in [&identity.admin, &stranger.admin] {
+        let chain = [pair.certificate_der().unwrap()];
+        let holder = authenticator.certificate(&chain);
+        assert!(matches!(holder, Verdict::Known(_)), "{holder:?}");
+    }
+    let alice = authenticator.token("secret").unwrap();
+    assert_eq!((alice.name.as_str(), alice.uid.as_str()), ("alice", "7"));
+    assert_eq!(alice.groups, ["devs", "ops", "system:authenticated"]);
+    assert!(
+        authenticator
+            .token(&identity.token)
+            .unwrap()
+            .is_in("system:masters")
+    );
 }
 
 #[tokio::test]
 async fn ended_certificate_is_nobody_even_if_it_passed_before() {
     let world = World::new();
     let identity = world.identity(&[]).unwrap();
-    let authenticator = identity.authenticator(world.dial.clone()).unwrap();
+    let authenticator = world.authenticator(&identity);
     let chain = [identity.admin.certificate_der().unwrap()];
-    assert!(
-        authenticator
-            .authenticate(&HeaderMap::new(), &chain)
-            .is_some()
-    );
+    let holder = authenticator.certificate(&chain);
+    assert!(matches!(holder, Verdict::Known(_)), "{holder:?}");
     world.pass(3651);
-    assert!(
-        authenticator
-            .authenticate(&HeaderMap::new(), &chain)
-            .is_none()
-    );
-    assert!(!world.user(&identity, None, Some(&identity.admin)));
+    assert_eq!(authenticator.certificate(&chain), Verdict::Wrong);
+    assert_eq!(world.holder(&identity, &identity.admin), Verdict::Wrong);
 }
 
 #[tokio::test]

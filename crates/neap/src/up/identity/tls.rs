@@ -1,8 +1,8 @@
 //! How the server speaks TLS, and what it asks of client certificates.
 //!
 //! A client certificate is asked for, never demanded, and a strange one does not break the
-//! handshake: its holder proves possession of the key here, and whether it is the admin's is
-//! decided per request, where the answer to a stranger is 401.
+//! handshake: its holder proves possession of the key here, and whose it is is decided per
+//! request, where the answer to a stranger is 401.
 
 use std::sync::Arc;
 
@@ -29,23 +29,18 @@ pub(crate) enum Error {
     Authority(#[from] VerifierBuilderError),
 }
 
-/// Serves with `serving`, over HTTP/2 or HTTP/1.1.
-pub(super) fn server(authority: &Pair, serving: &Pair) -> Result<Arc<ServerConfig>, Error> {
-    let verifier = AskOnly(client_verifier(authority)?);
+/// Serves with `serving`, over HTTP/2 or HTTP/1.1, and asks for certificates of `clients`.
+pub(super) fn server(clients: RootCertStore, serving: &Pair) -> Result<Arc<ServerConfig>, Error> {
+    // Clients look at the names of these authorities to choose what they show.
+    let verifier = WebPkiClientVerifier::builder(Arc::new(clients))
+        .allow_unauthenticated()
+        .build()?;
+    let verifier = AskOnly(verifier);
     let mut config = ServerConfig::builder()
         .with_client_cert_verifier(Arc::new(verifier))
         .with_single_cert(vec![serving.certificate_der()?], serving.key_der()?)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
-}
-
-/// Accepts exactly the client certificates that `authority` signed.
-pub(super) fn client_verifier(authority: &Pair) -> Result<Arc<dyn ClientCertVerifier>, Error> {
-    let mut roots = RootCertStore::empty();
-    roots.add(authority.certificate_der()?)?;
-    Ok(WebPkiClientVerifier::builder(Arc::new(roots))
-        .allow_unauthenticated()
-        .build()?)
 }
 
 /// Leaves the question of trust to the authenticator.

@@ -90,6 +90,9 @@ fn stored_here(kind: &Kind, sent: &Value) -> Value {
         object["metadata"]["namespace"] = json!("default");
     }
     let mut object = created(&kind.rules, &object);
+    if kind.plural == "pods" {
+        pod::use_account(&mut object, &others(), 7).unwrap();
+    }
     if let Some(admit) = kind.rules.admit {
         admit(&mut object, None, &others()).unwrap();
     }

@@ -28,9 +28,15 @@ fn cluster(account: Value, classes: Vec<Value>) -> Others {
     }
 }
 
+/// The pod after it was given its account.
+fn accounted(mut pod: Value, others: &Others) -> Result<Value, String> {
+    use_account(&mut pod, others, 7).map(|()| pod)
+}
+
 fn admitted(mut pod: Value, others: &Others) -> Result<Value, String> {
     let admit = RULES.admit.unwrap();
-    admit(&mut pod, None, others)
+    use_priority(&mut pod, others)
+        .and_then(|()| admit(&mut pod, None, others))
         .map(|()| pod)
         .map_err(|error| error.message)
 }
@@ -83,7 +89,7 @@ fn the_token_is_mounted_unless_somebody_declines() {
         (json!({}), &declining, false),
         (yes, &declining, true),
     ] {
-        let stored = admitted(pod(choice.clone()), others).unwrap();
+        let stored = accounted(pod(choice.clone()), others).unwrap();
         assert_eq!(has_token(&stored), expected, "{choice}");
         let mounts = &stored["spec"]["containers"][0];
         assert_eq!(mounts.get("volumeMounts").is_some(), expected, "{choice}");
@@ -93,14 +99,128 @@ fn the_token_is_mounted_unless_somebody_declines() {
 #[test]
 fn a_pod_needs_its_account_and_takes_its_pull_secrets() {
     let others = cluster(json!({"imagePullSecrets": [{"name": "s"}]}), vec![]);
-    let stored = admitted(pod(json!({})), &others).unwrap();
+    let stored = accounted(pod(json!({})), &others).unwrap();
     assert_eq!(stored["spec"]["imagePullSecrets"], json!([{"name": "s"}]));
     assert_eq!(stored["spec"]["serviceAccount"], "default");
-    let refused = admitted(pod(json!({"serviceAccountName": "other"})), &others).unwrap_err();
+    let refused = accounted(pod(json!({"serviceAccountName": "other"})), &others).unwrap_err();
     assert_eq!(
         refused,
-        "pods \"p\" is forbidden: error looking up service account n/other: serviceaccount \"other\" not found"
+        "error looking up service account n/other: serviceaccount \"other\" not found"
     );
+}
+
+#[test]
+fn a_volume_by_the_name_of_ours_is_mounted_in_its_place() {
+    let others = cluster(json!({}), vec![]);
+    let own = json!({"name": "kube-api-access-own", "emptyDir": {}});
+    let stored = accounted(pod(json!({ "volumes": [own] })), &others).unwrap();
+    assert_eq!(stored["spec"]["volumes"], json!([own]));
+    let mount = &stored["spec"]["containers"][0]["volumeMounts"][0];
+    assert_eq!(mount["name"], "kube-api-access-own");
+    assert_eq!(mount["readOnly"], true);
+}
+
+#[test]
+fn a_token_is_mounted_only_where_nothing_else_is() {
+    let others = cluster(json!({}), vec![]);
+    let taken =
+        json!([{"name": "e", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}]);
+    let taken = json!({"name": "c", "image": "i", "volumeMounts": taken});
+    let volumes = json!([{"name": "e", "emptyDir": {}}]);
+    let full = pod(json!({"containers": [taken], "volumes": volumes}));
+    let stored = accounted(full.clone(), &others).unwrap();
+    assert_eq!(stored["spec"]["volumes"], volumes);
+    let mut with_room = full;
+    with_room["spec"]["initContainers"] = json!([{"name": "d", "image": "i"}]);
+    let stored = accounted(with_room, &others).unwrap();
+    let made = stored["spec"]["volumes"][1]["name"].as_str().unwrap();
+    assert!(made.starts_with("kube-api-access-"), "{made}");
+    assert_eq!(made.len(), "kube-api-access-".len() + 5);
+    let init = &stored["spec"]["initContainers"][0]["volumeMounts"];
+    assert_eq!(init[0]["name"], made);
+    let other = &stored["spec"]["containers"][0]["volumeMounts"];
+    assert_eq!(other.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_mirror_pod_gets_and_names_nothing_that_is_kept_here() {
+    let others = cluster(json!({}), vec![]);
+    let variable = json!([{"name": "a", "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}}]);
+    for (more, refusal) in [
+        (json!({}), ""),
+        (
+            json!({"serviceAccountName": "x"}),
+            "reference service accounts",
+        ),
+        (
+            json!({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}),
+            "reference secrets",
+        ),
+        (
+            json!({"containers": [{"name": "c", "image": "i", "env": variable}]}),
+            "reference secrets",
+        ),
+        (
+            json!({"volumes": [{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]}),
+            "use ServiceAccountToken volume projections",
+        ),
+    ] {
+        let mut mirror = pod(more);
+        mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
+        match accounted(mirror.clone(), &others) {
+            Ok(stored) => assert_eq!((refusal, stored), ("", mirror)),
+            Err(why) => assert_eq!(why, format!("a mirror pod may not {refusal}")),
+        }
+    }
+}
+
+#[test]
+fn an_account_may_keep_its_pods_from_the_secrets_of_others() {
+    let mut others = cluster(json!({}), vec![]);
+    let account = &mut others.objects[0].1;
+    account["metadata"]["annotations"] = json!({"kubernetes.io/enforce-mountable-secrets": "true"});
+    account["secrets"] = json!([{"name": "own"}]);
+    account["imagePullSecrets"] = json!([{"name": "reg"}]);
+    let volume =
+        |secret: &str| json!({"volumes": [{"name": "v", "secret": {"secretName": secret}}]});
+    let with = |more: Value| {
+        let mut container = json!({"name": "c", "image": "i"});
+        for (key, value) in more.as_object().unwrap() {
+            container[key] = value.clone();
+        }
+        container
+    };
+    let variable = with(
+        json!({"env": [{"name": "a", "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}}]}),
+    );
+    let all = with(json!({"envFrom": [{"secretRef": {"name": "x"}}]}));
+    let because = "is not allowed because service account default does not reference that";
+    for (more, refusal) in [
+        (volume("own"), String::new()),
+        (
+            volume("s"),
+            format!("volume with secret.secretName=\"s\" {because} secret"),
+        ),
+        (
+            json!({ "initContainers": [variable] }),
+            format!(
+                "init container c with envVar a referencing secret.secretName=\"x\" {because} secret"
+            ),
+        ),
+        (
+            json!({ "containers": [all] }),
+            format!(
+                "container c with envFrom referencing secret.secretName=\"x\" {because} secret"
+            ),
+        ),
+        (
+            json!({"imagePullSecrets": [{"name": "x"}]}),
+            format!("imagePullSecrets[0].name=\"x\" {because} imagePullSecret"),
+        ),
+    ] {
+        let told = accounted(pod(more), &others).err().unwrap_or_default();
+        assert_eq!(told, refusal);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::fields::{append, each_mut, list, take, text};
+use crate::kinds::fields::{append, each_mut, list, text};
 
 const PREFIX: &str = "kube-api-access-";
 const PLACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -10,46 +10,24 @@ const PLACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_SECONDS: i64 = 3607;
 const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Adds the volume and mounts it where no container put something else, unless the pod declines.
+/// Adds the volume and mounts it where no container put something else. One that is there already
+/// by its name is mounted instead.
 pub(super) fn add(spec: &mut Value, seed: u64) {
-    if spec["automountServiceAccountToken"] == false || has_volume(spec) {
-        return;
-    }
-    let name = format!("{PREFIX}{}", suffix(seed));
+    let known = list(spec, "volumes")
+        .iter()
+        .map(|volume| text(volume, "name"));
+    let known = known.filter(|name| name.starts_with(PREFIX)).next_back();
+    let made = || format!("{PREFIX}{}", suffix(seed));
+    let (name, missing) = known.map_or_else(|| (made(), true), |name| (name.to_owned(), false));
     let mut mounted = false;
     for containers in ["initContainers", "containers"] {
         for container in each_mut(spec, containers) {
             mounted |= mount(container, &name);
         }
     }
-    if mounted {
+    if mounted && missing {
         append(spec, "volumes", [volume(&name)]);
     }
-}
-
-/// Takes the volume out again: the account declines what the pod did not.
-pub(super) fn remove(spec: &mut Value) {
-    let ours = |item: &Value| text(item, "name").starts_with(PREFIX);
-    retain(spec, "volumes", |volume| !ours(volume));
-    for containers in ["initContainers", "containers"] {
-        for container in each_mut(spec, containers) {
-            retain(container, "volumeMounts", |mount| !ours(mount));
-        }
-    }
-}
-
-fn retain(holder: &mut Value, key: &str, keep: impl Fn(&Value) -> bool) {
-    if let Some(items) = holder.get_mut(key).and_then(Value::as_array_mut) {
-        items.retain(keep);
-        if items.is_empty() {
-            take(holder, key);
-        }
-    }
-}
-
-fn has_volume(spec: &Value) -> bool {
-    let mut volumes = list(spec, "volumes").iter();
-    volumes.any(|volume| text(volume, "name").starts_with(PREFIX))
 }
 
 fn mount(container: &mut Value, name: &str) -> bool {

@@ -2,18 +2,18 @@
 //!
 //! kubectl used to merge on its own, leaving its last configuration in an annotation and its
 //! fields under the Update manager `kubectl-client-side-apply`. The first server-side apply by
-//! `kubectl` is the same person's next apply: it takes those fields over instead of meeting them
-//! as a stranger's, and keeps the annotation current for those who go back.
+//! `kubectl` is the same person's next apply: it may change what still has the value that was
+//! applied last, and keeps the annotation current for those who go back. What it does not name
+//! stays with its manager; kubectl itself moves those fields to the applier and applies again.
 
 use serde_json::{Map, Value};
 
 use crate::{
-    patch::managed::{Element, Entry, FieldSet, Managers, Operation, Stamp, compare},
+    patch::managed::{Element, FieldSet, Stamp, compare},
     schema::Schema,
 };
 
 const APPLIER: &str = "kubectl";
-const CLIENT_SIDE: &str = "kubectl-client-side-apply";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The most that all annotations of an object may take.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -27,18 +27,6 @@ pub(super) fn last_applied<'v>(live: Option<&'v Value>, stamp: &Stamp<'_>) -> Op
         .get(LAST_APPLIED)?
         .as_str()?;
     (!text.is_empty()).then_some(text)
-}
-
-/// Moves what client-side apply owned to the applier, which then owns it as if it had applied it.
-pub(super) fn adopt(managers: &mut Managers, stamp: &Stamp<'_>) {
-    let client_side = managers.extract(|entry| {
-        entry.manager == CLIENT_SIDE
-            && entry.operation == Operation::Update
-            && entry.subresource.is_empty()
-    });
-    for entry in client_side {
-        managers.join(Entry::by(stamp, Operation::Apply, entry.fields));
-    }
 }
 
 /// The annotation, which the server keeps although no configuration names it.

@@ -39,7 +39,7 @@ pub(super) fn merge(
 fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
     for item in live.iter().chain(patch) {
         if item.is_array() {
-            return Err(unprocessable(name, "lists of lists are not supported"));
+            return Err(unprocessable());
         }
         if item.is_object() != maps {
             let (expected, found) = if maps {
@@ -47,7 +47,7 @@ fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Re
             } else {
                 ("scalars", "a map")
             };
-            return Err(ApiError::bad_request(format!(
+            return Err(ApiError::failure(format!(
                 "list element types are not identical: {name} is a list of {expected} and has {found}"
             )));
         }
@@ -144,7 +144,7 @@ impl Elements {
 }
 
 fn no_merge_key(map: &Fields, key: &str) -> ApiError {
-    ApiError::bad_request(format!(
+    ApiError::failure(format!(
         "map: {} does not contain declared merge key: {key}",
         shown_map(map)
     ))

@@ -44,6 +44,8 @@ pub(in crate::rest) struct Items {
     /// Until it was sent.
     head: Option<Bytes>,
     objects: vec::IntoIter<Arc<Object>>,
+    /// What comes behind the last item.
+    end: &'static str,
     ended: bool,
 }
 
@@ -63,9 +65,17 @@ impl Items {
                 now: machine.environment.clock.now(),
             },
         };
+        let always = served.is_custom() && matches!(form, Form::Whole);
+        let metadata = listed.metadata(always);
+        let (head, end) = match form {
+            // An empty list of these has no items at all.
+            Form::Metadata if listed.objects.is_empty() => (head(&form, served, metadata), "null}"),
+            _ => (head(&form, served, metadata) + "[", "]}"),
+        };
         Ok(Self {
             bulk: machine.bulk.clone(),
-            head: Some(head(&form, served, listed.metadata())),
+            head: Some(head.into()),
+            end,
             served: served.clone(),
             form,
             objects: listed.objects.into_iter(),
@@ -107,7 +117,7 @@ impl Items {
         }
         while out.len() < enough {
             let Some(object) = self.objects.next() else {
-                out.put_slice(b"]}");
+                out.put_slice(self.end.as_bytes());
                 self.ended = true;
                 return;
             };
@@ -132,8 +142,8 @@ impl Items {
     }
 }
 
-/// Everything before the first item.
-fn head(form: &Form, served: &Served, metadata: Value) -> Bytes {
+/// Everything up to the name of the field with the items.
+fn head(form: &Form, served: &Served, metadata: Value) -> String {
     let (list, items) = match form {
         Form::Whole => (
             json!({
@@ -156,5 +166,5 @@ fn head(form: &Form, served: &Served, metadata: Value) -> Bytes {
     let mut text = list.to_string();
     // What closes the list comes behind the items.
     text.pop();
-    format!("{text},\"{items}\":[").into()
+    format!("{text},\"{items}\":")
 }

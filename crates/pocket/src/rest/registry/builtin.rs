@@ -23,7 +23,7 @@ pub(super) fn all(runs_pods: bool) -> Vec<Served> {
 /// Subresources we answer. What needs a runtime is offered only with one.
 fn is_offered(subresource: &str, runs_pods: bool) -> bool {
     match subresource {
-        "status" | "scale" | "finalize" | "binding" | "eviction" => true,
+        "status" | "scale" | "finalize" | "binding" | "eviction" | "token" => true,
         "log" | "exec" => runs_pods,
         _ => false,
     }

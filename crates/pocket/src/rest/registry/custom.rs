@@ -42,8 +42,13 @@ impl Registry {
 
     /// Built-in kinds are served by nobody's definition: one of the same name is stored, and no more.
     fn is_built_in(&self, group: &str, plural: &str) -> bool {
-        let found = self.by_bucket(&format!("{group}/{plural}"));
-        found.is_some_and(|served| !served.is_custom())
+        let groups = self.groups();
+        let mut groups = groups.iter().filter(|((name, _), _)| name == group);
+        groups.any(|(_, plurals)| {
+            plurals
+                .get(plural)
+                .is_some_and(|served| !served.is_custom())
+        })
     }
 
     /// Serves what `definition` defines, in place of what it defined before.

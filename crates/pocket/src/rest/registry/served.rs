@@ -118,7 +118,12 @@ impl Served {
 
     /// Whether objects are stored in this version.
     pub fn is_storage(&self) -> bool {
-        self.api_version == self.resource.storage
+        self.api_version == self.resource.storage && !self.is_review()
+    }
+
+    /// Whether objects are answered and never stored.
+    pub fn is_review(&self) -> bool {
+        self.role == Role::Review
     }
 
     /// Whether the kind is the home of others.

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, Request as HttpRequest, StatusCode};
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Failure,
@@ -52,12 +52,27 @@ impl Exchange {
         })
     }
 
-    /// The variables after this answer, or all that differs.
+    /// What a record keeps of it.
+    pub(crate) fn entry(&self) -> Value {
+        let headers = ["content-type", "warning", "allow", "retry-after"].map(|name| {
+            let values = self.headers.get_all(name).iter();
+            let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+            (name.to_owned(), Value::from(values))
+        });
+        json!({
+            "asked": self.asked,
+            "status": self.status.as_u16(),
+            "headers": Value::from_iter(headers),
+            "body": self.body,
+        })
+    }
+
+    /// The variables after this answer, and all that differs.
     pub(crate) fn check(
         &self,
         answer: &Answer,
         variables: &Variables,
-    ) -> Result<Variables, Failure> {
+    ) -> (Variables, Result<(), Failure>) {
         let mut learned = variables.clone();
         let mut differences = Vec::new();
         if self.status.as_u16() != answer.code {
@@ -83,8 +98,12 @@ impl Exchange {
             differences.extend(matching.differences);
             learned = matching.variables;
         }
+        (learned, self.verdict(&differences))
+    }
+
+    fn verdict(&self, differences: &[String]) -> Result<(), Failure> {
         if differences.is_empty() {
-            return Ok(learned);
+            return Ok(());
         }
         Err(Failure::new(format!(
             "{}\n  {}\n  it answered {} {}",

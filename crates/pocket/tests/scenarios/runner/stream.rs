@@ -4,7 +4,7 @@ use std::{collections::VecDeque, fmt, time::Duration};
 
 use http_body_util::BodyExt;
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
@@ -90,13 +90,15 @@ impl Stream {
     }
 
     /// Reads what is still to come, so that every line is observed.
-    pub(crate) async fn drain(&mut self) -> Result<(), Failure> {
-        while let Ok(line) = timeout(LAST_WORDS, self.line()).await {
-            if line?.is_none() {
-                break;
+    pub(crate) async fn drain(&mut self) -> Result<Vec<Event>, Failure> {
+        let mut rest = Vec::new();
+        while let Ok(next) = timeout(LAST_WORDS, self.next(false)).await {
+            match next? {
+                Next::Event(event) => rest.push(event),
+                Next::End => break,
             }
         }
-        Ok(())
+        Ok(rest)
     }
 
     async fn line(&mut self) -> Result<Option<String>, Failure> {
@@ -139,13 +141,18 @@ impl Event {
         })
     }
 
-    /// The variables after this event, or how it differs.
+    /// What a record keeps of it.
+    pub(crate) fn entry(&self) -> Value {
+        json!({"stream": self.stream, "type": self.kind, "object": self.object})
+    }
+
+    /// The variables after this event, and how it differs.
     pub(crate) fn check(
         &self,
         kind: &str,
         pattern: &Value,
         variables: &Variables,
-    ) -> Result<Variables, Failure> {
+    ) -> (Variables, Result<(), Failure>) {
         let mut matching = Match::new(variables.clone());
         matching.value("", pattern, &self.object);
         let mut differences = matching.differences;
@@ -153,15 +160,26 @@ impl Event {
             differences.insert(0, format!("type: expected {kind}, got {}", self.kind));
         }
         if differences.is_empty() {
-            return Ok(matching.variables);
+            return (matching.variables, Ok(()));
         }
-        Err(Failure::new(format!(
+        let failure = Failure::new(format!(
             "{}: another event than expected\n  {}\n  it was {} {}",
             self.stream,
             differences.join("\n  "),
             self.kind,
             self.object
-        )))
+        ));
+        (matching.variables, Err(failure))
+    }
+}
+
+impl Next {
+    /// What a record keeps of it.
+    pub(crate) fn entry(&self, stream: &str) -> Value {
+        match self {
+            Self::Event(event) => event.entry(),
+            Self::End => json!({"stream": stream, "type": "end"}),
+        }
     }
 }
 

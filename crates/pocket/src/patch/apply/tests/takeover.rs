@@ -16,12 +16,15 @@ fn client_side(data: &Value) -> Story {
 }
 
 #[test]
-fn kubectl_takes_over_what_it_applied_on_the_client() {
+fn kubectl_changes_what_it_applied_on_the_client_and_takes_nothing_else() {
     let mut story = client_side(&json!({"a": "1", "b": "1"}));
     let object = story.apply("kubectl", &config_map(&json!({"a": "2"})));
-    assert_eq!(object["data"], json!({"a": "2"}));
+    assert_eq!(object["data"], json!({"a": "2", "b": "1"}));
     assert_eq!(owned(object, "kubectl"), json!({"f:data": {"f:a": {}}}));
-    assert_eq!(owned(object, "kubectl-client-side-apply"), Value::Null);
+    assert_eq!(
+        owned(object, "kubectl-client-side-apply")["f:data"],
+        json!({".": {}, "f:b": {}})
+    );
 }
 
 #[test]
@@ -105,13 +108,4 @@ fn a_configuration_too_big_for_an_annotation_drops_it() {
     let config = config_map(&json!({"a": "x".repeat(256 * 1024)}));
     let object = story.apply("kubectl", &config);
     assert!(object["metadata"]["annotations"].get(ANNOTATION).is_none());
-}
-
-#[test]
-fn what_client_side_apply_owns_through_a_subresource_stays_there() {
-    let mut story = client_side(&json!({"a": "1", "b": "1"}));
-    let live = story.live.as_mut().unwrap();
-    live["metadata"]["managedFields"][0]["subresource"] = json!("odd");
-    let object = story.apply("kubectl", &config_map(&json!({"a": "1"})));
-    assert_eq!(object["data"], json!({"a": "1", "b": "1"}));
 }

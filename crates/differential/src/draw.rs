@@ -1,0 +1,261 @@
+//! Draws the calls of a run from a seed.
+//!
+//! The drawer knows what the reference answered, and nothing of the other server: calls follow
+//! from the seed and from the reference alone.
+
+mod edit;
+mod mutate;
+mod patch;
+mod read;
+mod value;
+mod write;
+
+use std::sync::Arc;
+
+use neap_load::dice::Dice;
+use serde_json::Value;
+
+use self::value::{chance, pick};
+use crate::{
+    call::{About, Body, Call, Captures, capture},
+    kinds::Kind,
+    schema::Types,
+};
+
+/// What all drawers share.
+#[derive(Debug)]
+pub struct World {
+    /// The shapes of objects.
+    pub types: Types,
+    /// The kinds.
+    pub kinds: Vec<Kind>,
+}
+
+/// An object that is there.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// Its kind, by place in the table.
+    pub kind: usize,
+    /// Its namespace; empty if it has none.
+    pub namespace: String,
+    /// Its name, which may be a reference.
+    pub name: String,
+    /// The calls that were answered with it, the newest last.
+    pub seen: Vec<usize>,
+}
+
+/// Draws calls.
+#[derive(Debug)]
+pub struct Drawer {
+    world: Arc<World>,
+    dice: Dice,
+    seed: String,
+    /// Where objects are made.
+    namespaces: Vec<String>,
+    /// The objects that are there.
+    pub objects: Vec<Known>,
+    names: usize,
+    /// An object to be owned by; never deleted.
+    anchor: usize,
+    /// The token of a page, and the path it continues.
+    pages: Option<(usize, String, usize)>,
+    /// Revisions that lists had.
+    lists: Vec<(usize, usize)>,
+}
+
+/// How many answers with an object are remembered, for stale revisions.
+const REMEMBERED: usize = 4;
+/// More objects of one kind than this are not made.
+const CROWD: usize = 14;
+
+pub(super) const MANAGERS: [&str; 6] = ["ann", "bob", "kubectl", "helm", "ci", "kubectl-client-side-apply"];
+
+impl Drawer {
+    /// A drawer for one seed that works in `namespaces`; `anchor` is the call that made an object
+    /// for others to be owned by.
+    pub fn new(world: Arc<World>, seed: u64, tag: &str, namespaces: Vec<String>, anchor: usize) -> Self {
+        Self {
+            world,
+            dice: Dice::new(seed),
+            seed: format!("{seed}{tag}"),
+            namespaces,
+            objects: Vec::new(),
+            names: 0,
+            anchor,
+            pages: None,
+            lists: Vec::new(),
+        }
+    }
+
+    /// The next call, given what the reference answered so far.
+    pub fn next(&mut self, captures: &Captures) -> Call {
+        let kind = self.kind();
+        let crowd = self.of_kind(kind).count();
+        if crowd == 0 || (crowd < CROWD && chance(&mut self.dice, 5)) {
+            return self.create(kind);
+        }
+        match self.dice.below(100) {
+            0..=7 => self.create(kind),
+            8..=21 => self.put(kind, captures),
+            22..=59 => self.patch(kind, captures),
+            60..=68 => self.delete(kind),
+            69..=70 => self.delete_many(kind),
+            71..=78 => self.get(kind),
+            79..=93 => self.list(kind, captures),
+            _ => self.odd(kind, captures),
+        }
+    }
+
+    fn kind(&mut self) -> usize {
+        let world = self.world.clone();
+        let total: usize = world.kinds.iter().map(|kind| kind.weight).sum();
+        let mut drawn = self.dice.below(total);
+        for (place, kind) in world.kinds.iter().enumerate() {
+            if drawn < kind.weight {
+                return place;
+            }
+            drawn -= kind.weight;
+        }
+        0
+    }
+
+    /// The objects of a kind, in any of its versions.
+    fn of_kind(&self, kind: usize) -> impl Iterator<Item = &Known> {
+        let plural = &self.world.kinds[kind].plural;
+        self.objects.iter().filter(move |known| self.world.kinds[known.kind].plural == *plural)
+    }
+
+    fn some_object(&mut self, kind: usize) -> Option<Known> {
+        let all: Vec<_> = self.of_kind(kind).cloned().collect();
+        (!all.is_empty()).then(|| pick(&mut self.dice, &all).clone())
+    }
+
+    fn new_name(&mut self, kind: usize) -> String {
+        self.names += 1;
+        let stem = self.world.kinds[kind].name.to_lowercase();
+        let stem = &stem[..stem.len().min(4)];
+        if self.world.kinds[kind].name == "CustomResourceDefinition" {
+            return format!("x{}s.s{}.example.com", self.names, self.seed);
+        }
+        format!("{stem}-{}-{}", self.seed, self.names)
+    }
+
+    fn namespace(&mut self, kind: usize) -> String {
+        if self.world.kinds[kind].namespaced {
+            pick(&mut self.dice, &self.namespaces).clone()
+        } else {
+            String::new()
+        }
+    }
+
+    /// The path of an object, by the endpoint of `kind`.
+    fn place(&self, kind: usize, known: &Known, subresource: &str) -> String {
+        let mut path = self.world.kinds[kind].collection(&known.namespace);
+        path.push('/');
+        path.push_str(&known.name);
+        if !subresource.is_empty() {
+            path.push('/');
+            path.push_str(subresource);
+        }
+        path
+    }
+
+    fn call(&self, kind: usize, verb: &str, method: &str, path: String) -> Call {
+        Call {
+            method: method.into(),
+            path,
+            accept: "application/json".into(),
+            content_type: String::new(),
+            body: Body::None,
+            about: About {
+                kind: self.world.kinds[kind].name.clone(),
+                verb: verb.into(),
+                object: None,
+            },
+        }
+    }
+
+    /// The object as the reference last answered it, with what servers choose named by reference.
+    fn base(&self, known: &Known, captures: &Captures) -> Option<Value> {
+        let number = *known.seen.last()?;
+        let mut value = captures.get(&number)?.clone();
+        edit::symbolic(&mut value, number);
+        Some(value)
+    }
+
+    /// Learns from the reference's answer to a call.
+    pub fn learn(&mut self, number: usize, call: &Call, code: u16, body: &Value) {
+        if body["metadata"]["continue"].is_string() {
+            let path = call.path.split("&continue").next().unwrap_or_default().to_owned();
+            let kind = self.kind_named(&call.about.kind, &call.path);
+            self.pages = Some((number, path, kind));
+        }
+        let kind = self.kind_named(&call.about.kind, &call.path);
+        if call.about.verb.starts_with("list") && code == 200 {
+            self.lists.push((kind, number));
+            self.lists.drain(..self.lists.len().saturating_sub(8));
+        }
+        let Some((namespace, name)) = &call.about.object else {
+            return;
+        };
+        let found = self.objects.iter().position(|known| {
+            known.name == *name
+                && known.namespace == *namespace
+                && self.world.kinds[known.kind].plural == self.world.kinds[kind].plural
+        });
+        if code == 404 || code == 200 && body["kind"] == "Status" {
+            if let Some(found) = found {
+                self.objects.remove(found);
+            }
+            return;
+        }
+        let written = matches!(code, 200 | 201 | 202) && !call.path.contains("dryRun=All");
+        if !written || body["metadata"]["uid"].is_null() || body["kind"] != call.about.kind {
+            return;
+        }
+        let gone = !body["metadata"]["deletionTimestamp"].is_null()
+            && body["metadata"]["finalizers"].is_null()
+            && body["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+            && body["spec"]["finalizers"].is_null();
+        match found {
+            Some(found) if gone => drop(self.objects.remove(found)),
+            Some(found) => {
+                let seen = &mut self.objects[found].seen;
+                seen.push(number);
+                seen.drain(..seen.len().saturating_sub(REMEMBERED));
+                self.objects[found].kind = kind;
+            }
+            None if gone => {}
+            None => self.objects.push(Known {
+                kind,
+                namespace: namespace.clone(),
+                name: if name.is_empty() { capture(number, "/metadata/name") } else { name.clone() },
+                seen: vec![number],
+            }),
+        }
+    }
+
+    fn kind_named(&self, name: &str, path: &str) -> usize {
+        let mut kinds = self.world.kinds.iter().enumerate();
+        let version = |kind: &Kind| path.contains(&format!("/{}/", kind.api_version));
+        kinds
+            .find(|(_, kind)| kind.name == name && (!kind.custom || version(kind)))
+            .map_or(0, |(place, _)| place)
+    }
+
+    /// Forgets an object.
+    pub fn forget(&mut self, namespace: &str, name: &str) {
+        self.objects.retain(|known| known.namespace != namespace || known.name != name);
+    }
+
+    /// The calls whose answers may still be named.
+    pub fn needed(&self) -> Vec<usize> {
+        let seen = self.objects.iter().flat_map(|known| known.seen.iter().copied());
+        let lists = self.lists.iter().map(|(_, number)| *number);
+        let names = self.objects.iter().filter_map(|known| {
+            known.name.strip_prefix('⟦')?.split_once(':')?.0.parse().ok()
+        });
+        let page = self.pages.iter().map(|(number, _, _)| *number);
+        seen.chain(lists).chain(names).chain(page).chain([self.anchor]).collect()
+    }
+}

@@ -1,0 +1,39 @@
+//! Objects as bodies: what servers choose is named instead of spelled out.
+
+use serde_json::Value;
+
+use crate::call::capture;
+
+/// Fields of metadata that each server has its own value for.
+const OWN: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "name"];
+
+/// Replaces what servers choose by references to the answer `number`, which this value is.
+pub(super) fn symbolic(value: &mut Value, number: usize) {
+    let generated = value["metadata"]["generateName"].is_string();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        for (key, item) in metadata.iter_mut() {
+            if OWN.contains(&key.as_str()) && (key != "name" || generated) {
+                *item = capture(number, &format!("/metadata/{key}")).into();
+            }
+            if key == "ownerReferences" {
+                for (place, owner) in item.as_array_mut().into_iter().flatten().enumerate() {
+                    owner["uid"] = capture(number, &format!("/metadata/ownerReferences/{place}/uid")).into();
+                }
+            }
+        }
+    }
+    let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for key in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
+        if let Some(item) = spec.get_mut(key) {
+            *item = capture(number, &format!("/spec/{key}")).into();
+        }
+    }
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    for (place, port) in ports.into_iter().flatten().enumerate() {
+        if let Some(item) = port.get_mut("nodePort") {
+            *item = capture(number, &format!("/spec/ports/{place}/nodePort")).into();
+        }
+    }
+}

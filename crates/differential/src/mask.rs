@@ -1,0 +1,187 @@
+//! What two servers may choose differently, brought to one form before answers are compared.
+//!
+//! A uid, a revision or an address becomes the number of the call in whose answer it was first
+//! seen. Two servers agree if they changed the same objects with the same calls: a write that
+//! changed nothing on one server only shows, and so does an object that was replaced.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use regex::Regex;
+use serde_json::Value;
+
+/// Every mask, for the report.
+pub const MASKS: [&str; 11] = [
+    "uids: by the call that first showed them",
+    "resourceVersion of objects: by the call that first showed it; of lists: presence",
+    "times of the last day: presence and format",
+    "continue tokens: presence",
+    "clusterIP and clusterIPs above 10.0.0.16, which servers draw: presence",
+    "node ports from 30086, which servers draw: presence",
+    "the object that a refused patch made, which the refusal repeats",
+    "descriptions of table columns, which are in our own words: presence",
+    "the suffix of generated names: by its call",
+    "order of managedFields entries, which follows times",
+    "content of objects that the control plane makes by itself (kube-root-ca.crt, default ServiceAccounts)",
+];
+
+/// What one server's own choices are called.
+#[derive(Debug, Default)]
+pub struct Labels {
+    seen: HashMap<(&'static str, String), usize>,
+    now: usize,
+    /// Leaves compared and leaves masked, so far.
+    pub compared: usize,
+    pub masked: usize,
+}
+
+static UUID: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok()
+});
+static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z").ok()
+});
+/// Prefixes are never used twice, so the rest of the name says nothing.
+static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\b([a-z]{3,4}-[0-9x]+-[0-9]+-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b").ok()
+});
+static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)(resource ?version[^0-9]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
+});
+
+impl Labels {
+    /// Begins the answer to a call.
+    pub fn begin(&mut self, call: usize) {
+        self.now = call;
+    }
+
+    fn label(&mut self, what: &'static str, value: &str) -> String {
+        self.masked += 1;
+        let now = self.now;
+        let first = *self.seen.entry((what, value.to_owned())).or_insert(now);
+        format!("<{what}@{first}>")
+    }
+
+    fn hidden(&mut self, what: &str) -> Value {
+        self.masked += 1;
+        format!("<{what}>").into()
+    }
+
+    /// The answer in the form in which answers are compared.
+    pub fn mask(&mut self, value: &Value) -> Value {
+        self.walk("", "", value)
+    }
+
+    fn walk(&mut self, parent: &str, key: &str, value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                if is_the_control_planes(fields) {
+                    return Value::String(format!("<own {}>", fields["metadata"]["name"]));
+                }
+                let list = fields.contains_key("items") || fields.contains_key("rows");
+                let mut out = serde_json::Map::new();
+                for (name, item) in fields {
+                    let shown = if list && name == "metadata" {
+                        self.list_metadata(item)
+                    } else {
+                        self.walk(key, name, item)
+                    };
+                    out.insert(self.plain_text(name), shown);
+                }
+                Value::Object(out)
+            }
+            Value::Array(items) => {
+                let mut out: Vec<_> = items.iter().map(|item| self.walk(key, key, item)).collect();
+                if key == "managedFields" {
+                    out.sort_by_cached_key(entry_order);
+                }
+                Value::Array(out)
+            }
+            Value::String(text) => self.text(parent, key, text),
+            Value::Number(number) if key == "nodePort" || key == "healthCheckNodePort" => {
+                match number.as_u64() {
+                    Some(30086..) => self.hidden("port"),
+                    _ => value.clone(),
+                }
+            }
+            _ => {
+                self.compared += 1;
+                value.clone()
+            }
+        }
+    }
+
+    fn list_metadata(&mut self, value: &Value) -> Value {
+        let Some(fields) = value.as_object() else {
+            return value.clone();
+        };
+        let masked = |name: &str| matches!(name, "resourceVersion" | "continue");
+        let fields = fields.iter().map(|(name, item)| {
+            let shown = if masked(name) { "<set>".into() } else { item.clone() };
+            (name.clone(), shown)
+        });
+        Value::Object(fields.collect())
+    }
+
+    fn text(&mut self, parent: &str, key: &str, text: &str) -> Value {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match key {
+            "resourceVersion" if digits && parent == "metadata" => {
+                return self.label("revision", text).into();
+            }
+            "clusterIP" | "clusterIPs" if is_drawn(text) => return self.hidden("address"),
+            "description" if parent == "columnDefinitions" => return self.hidden("description"),
+            "continue" if text.len() > 20 => return "<set>".into(),
+            _ => {}
+        }
+        self.compared += 1;
+        self.plain_text(text).into()
+    }
+
+    /// Masks what shows in prose.
+    fn plain_text(&mut self, text: &str) -> String {
+        let mut text = text.to_owned();
+        if text.len() >= 20 {
+            if let Some(uuid) = UUID.as_ref() {
+                let found: Vec<_> = uuid.find_iter(&text).map(|m| m.as_str().to_owned()).collect();
+                for uid in found {
+                    let label = self.label("uid", &uid);
+                    text = text.replace(&uid, &label);
+                }
+            }
+            if let Some(time) = TIME.as_ref() {
+                let near = |found: &regex::Captures<'_>| {
+                    let micros = found.get(1).map_or("", |_| ".fraction");
+                    if found[0].starts_with("2026") { format!("<time{micros}>") } else { found[0].to_owned() }
+                };
+                text = time.replace_all(&text, near).into_owned();
+            }
+            if let Some(revisions) = REVISIONS.as_ref() {
+                text = revisions.replace_all(&text, "${1}<revision>").into_owned();
+            }
+        }
+        if let Some(generated) = GENERATED.as_ref() {
+            text = generated.replace_all(&text, "${1}<generated>").into_owned();
+        }
+        text
+    }
+}
+
+/// Objects that differ in kind between control planes and that no call asked for.
+fn is_the_control_planes(fields: &serde_json::Map<String, Value>) -> bool {
+    let Some(name) = fields.get("metadata").and_then(|metadata| metadata["name"].as_str()) else {
+        return false;
+    };
+    name == "kube-root-ca.crt" && fields.contains_key("data")
+}
+
+/// Addresses that servers hand out by themselves are above those that are asked for.
+fn is_drawn(address: &str) -> bool {
+    let last = address.strip_prefix("10.0.0.").and_then(|last| last.parse::<u8>().ok());
+    last.is_some_and(|last| last > 16 || last == 0)
+}
+
+fn entry_order(entry: &Value) -> String {
+    ["operation", "manager", "subresource", "apiVersion"]
+        .map(|field| entry[field].as_str().unwrap_or_default())
+        .join("/")
+}

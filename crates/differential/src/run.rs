@@ -1,0 +1,239 @@
+//! One call after the other to both servers.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use neap_load::client::Client;
+use serde_json::{Value, json};
+
+use crate::{
+    allow::{self, Entry},
+    call::{About, Body, Call},
+    compare::{Difference, differences},
+    draw::{Drawer, World},
+    kinds,
+    report::Report,
+    schema::Touched,
+    side::{Answer, Side},
+};
+
+/// Both servers, and what was found so far.
+#[derive(Debug)]
+pub struct Run {
+    world: Arc<World>,
+    reference: Side,
+    pocket: Side,
+    entries: Vec<Entry>,
+    number: usize,
+    seed: u64,
+    /// Put into names, so that a server can be used again.
+    pub tag: String,
+    /// What was found.
+    pub report: Report,
+    /// The properties that requests had.
+    pub touched: Touched,
+    /// The calls of this seed, for showing one again.
+    pub calls: Vec<Call>,
+}
+
+/// How a call went.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the reference answered.
+    pub reference: Answer,
+    /// What the other server answered.
+    pub pocket: Answer,
+    /// What differs and is not allowed.
+    pub differences: Vec<Difference>,
+}
+
+impl Run {
+    /// Begins with two servers that have no definitions yet.
+    pub async fn begin(world: Arc<World>, reference: Client, pocket: Client, entries: Vec<Entry>) -> Result<Self> {
+        let mut run = Self {
+            world,
+            reference: Side::new(reference),
+            pocket: Side::new(pocket),
+            entries,
+            number: 0,
+            seed: 0,
+            tag: String::new(),
+            report: Report::default(),
+            touched: Touched::default(),
+            calls: Vec::new(),
+        };
+        for definition in kinds::definitions()? {
+            run.setup("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await?;
+        }
+        for kind in run.world.clone().kinds.iter().filter(|kind| kind.custom) {
+            run.served(&kind.collection("default")).await?;
+        }
+        Ok(run)
+    }
+
+    /// Creates an object on both servers; it may be there already.
+    async fn setup(&mut self, path: &str, value: Value) -> Result<usize> {
+        let call = plain("POST", path, Body::Json(value));
+        let (theirs, ours) = self.both(&call).await?;
+        for answer in [&theirs, &ours] {
+            ensure!(matches!(answer.code, 201 | 409), "setting up {path}: {}", answer.body);
+        }
+        let number = self.number;
+        let (mut theirs, mut ours) = (theirs, ours);
+        if theirs.code == 409 || ours.code == 409 {
+            let name = fill_name(&call.body);
+            (theirs, ours) = self.both(&plain("GET", &format!("{path}/{name}"), Body::None)).await?;
+        }
+        self.reference.captures.insert(number, theirs.body);
+        self.pocket.captures.insert(number, ours.body);
+        Ok(number)
+    }
+
+    async fn served(&mut self, path: &str) -> Result<()> {
+        for _ in 0..200 {
+            let (theirs, ours) = self.both(&plain("GET", path, Body::None)).await?;
+            if theirs.code == 200 && ours.code == 200 {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        anyhow::bail!("{path} is not served")
+    }
+
+    async fn both(&mut self, call: &Call) -> Result<(Answer, Answer)> {
+        self.number += 1;
+        let (theirs, ours) = tokio::join!(self.reference.send(call), self.pocket.send(call));
+        let about = || format!("{} {}", call.method, call.path);
+        Ok((
+            theirs.with_context(|| format!("the reference, asked {}", about()))?,
+            ours.with_context(|| format!("pocket, asked {}", about()))?,
+        ))
+    }
+
+    /// Runs one seed.
+    pub async fn seed(&mut self, seed: u64, requests: usize) -> Result<()> {
+        self.seed = seed;
+        self.calls.clear();
+        let tag = self.tag.clone();
+        let namespaces = ["a", "b"].map(|suffix| format!("d{seed}{tag}-{suffix}")).to_vec();
+        let mut anchor = 0;
+        for namespace in &namespaces {
+            self.setup("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await?;
+            self.served(&format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).await?;
+            self.served(&format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt")).await?;
+            let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+            anchor = self.setup(&path, json!({"metadata": {"name": "anchor"}})).await?;
+        }
+        let mut drawer = Drawer::new(self.world.clone(), seed, &tag, namespaces.clone(), anchor);
+        for step in 0..requests {
+            let call = drawer.next(&self.reference.captures);
+            self.step(&mut drawer, &call, step).await?;
+        }
+        for namespace in &namespaces {
+            self.both(&plain("DELETE", &format!("/api/v1/namespaces/{namespace}"), Body::None)).await?;
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, drawer: &mut Drawer, call: &Call, step: usize) -> Result<()> {
+        let outcome = self.ask(call).await?;
+        let code = outcome.reference.code;
+        self.report.count(call, code, &outcome.reference.body);
+        self.note_properties(call, code);
+        self.calls.push(call.clone());
+        let number = self.number;
+        let keep = code < 300 && outcome.reference.body.is_object();
+        if keep {
+            self.reference.captures.insert(number, outcome.reference.body.clone());
+            self.pocket.captures.insert(number, outcome.pocket.body.clone());
+        }
+        drawer.learn(number, call, code, &outcome.reference.body);
+        if step % 200 == 0 {
+            let needed: HashSet<_> = drawer.needed().into_iter().collect();
+            self.reference.captures.retain(|number, _| needed.contains(number));
+            self.pocket.captures.retain(|number, _| needed.contains(number));
+        }
+        let differs = !outcome.differences.is_empty();
+        for difference in outcome.differences {
+            self.report.note(call, (self.seed, step), difference);
+        }
+        let ending = call.about.kind == "Namespace" && call.about.verb == "delete" && code == 200 && !call.path.contains("dryRun");
+        if (differs || ending) && !call.about.verb.starts_with("list") {
+            self.retire(drawer, call, number).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends a call to both and compares.
+    pub async fn ask(&mut self, call: &Call) -> Result<Outcome> {
+        let (reference, pocket) = self.both(call).await?;
+        let number = self.number;
+        for side in [(&mut self.reference, &reference), (&mut self.pocket, &pocket)].map(|(side, _)| side) {
+            side.labels.begin(number);
+        }
+        let masked = |side: &mut Side, answer: &Answer| Answer {
+            body: side.labels.mask(&answer.body),
+            ..answer.clone()
+        };
+        let theirs = masked(&mut self.reference, &reference);
+        let ours = masked(&mut self.pocket, &pocket);
+        let mut found = differences(&theirs, &ours);
+        found.retain(|difference| match allow::allowing(&self.entries, &call.about.kind, difference) {
+            Some(entry) => {
+                *self.report.allowed.entry(entry).or_default() += 1;
+                false
+            }
+            None => true,
+        });
+        self.report.leaves = (self.reference.labels.compared, self.reference.labels.masked);
+        Ok(Outcome { reference, pocket, differences: found })
+    }
+
+    fn note_properties(&mut self, call: &Call, code: u16) {
+        let Body::Json(body) = &call.body else {
+            return;
+        };
+        let kind = self.world.kinds.iter().find(|kind| kind.name == call.about.kind);
+        if let Some(kind) = kind.filter(|_| !call.about.verb.contains("json") && !call.about.verb.contains("scale")) {
+            self.touched.note(&self.world.types, &kind.root, body, code < 300);
+        }
+    }
+
+    /// Removes an object whose states may have parted, for good: one defect is one report.
+    async fn retire(&mut self, drawer: &mut Drawer, call: &Call, number: usize) -> Result<()> {
+        let Some((namespace, name)) = call.about.object.clone() else {
+            return Ok(());
+        };
+        drawer.forget(&namespace, &name);
+        let name = if name.is_empty() { crate::call::capture(number, "/metadata/name") } else { name };
+        let kind = self.world.kinds.iter().find(|kind| kind.name == call.about.kind);
+        let Some(kind) = kind.filter(|kind| kind.name != "CustomResourceDefinition").cloned() else {
+            return Ok(());
+        };
+        let path = format!("{}/{name}", kind.collection(&namespace));
+        let mut free = plain("PATCH", &path, Body::Json(json!({"metadata": {"finalizers": null}})));
+        free.content_type = "application/merge-patch+json".into();
+        self.both(&free).await?;
+        let gone = plain("DELETE", &format!("{path}?gracePeriodSeconds=0"), Body::None);
+        self.both(&gone).await?;
+        Ok(())
+    }
+}
+
+fn fill_name(body: &Body) -> String {
+    match body {
+        Body::Json(value) => value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn plain(method: &str, path: &str, body: Body) -> Call {
+    Call {
+        method: method.into(),
+        path: path.into(),
+        accept: "application/json".into(),
+        content_type: "application/json".into(),
+        body,
+        about: About::default(),
+    }
+}

@@ -1,0 +1,263 @@
+//! The real kube-controller-manager at work on a `neap up`: Go informers on every kind.
+//!
+//! It is given something to do for each of its controllers, through kubectl, while the server does
+//! its own housekeeping. All of it must come to rest within the run, and kube-controller-manager
+//! must have nothing to complain about.
+
+mod api;
+mod controllers;
+mod kubectl;
+mod log;
+mod manager;
+mod node;
+mod work;
+
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+pub use self::manager::Identity;
+use self::{api::Api, kubectl::Kubectl, manager::Manager, node::Node};
+use crate::{server::Server, stopwatch::Stopwatch};
+
+/// How many objects are in the namespace whose end is timed.
+const CROWD: usize = 100;
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The server to work on.
+    pub neap: PathBuf,
+    /// The program that is kube-controller-manager and kubectl.
+    pub reference: PathBuf,
+    /// How long the controllers run at least.
+    pub length: Duration,
+    /// As whom they come.
+    pub identity: Identity,
+}
+
+/// Runs it and tells what was seen; an error with the log's own words if something is not as it
+/// should be.
+pub async fn run(plan: &Plan, tell: impl Fn(String)) -> Result<()> {
+    let folder = tempfile::Builder::new().prefix("informers-").tempdir()?;
+    let data = folder.path().join("data");
+    let mut server = Server::start(&plan.neap, Some(&data))?;
+    let watch = Stopwatch::start();
+    let mut manager = Manager::start(&plan.reference, &data, plan.identity)?;
+    let day = Day {
+        api: Api(server.client()?),
+        kubectl: Kubectl {
+            program: plan.reference.clone(),
+            folder: data.clone(),
+        },
+        tell: &tell,
+    };
+    let mut node = Node::start(&day.api).await?;
+    let worked = day.work().await;
+    if worked.is_ok() {
+        tokio::time::sleep(plan.length.saturating_sub(watch.elapsed())).await;
+    }
+    let calm = manager.log()?;
+    judged(worked, &log::complaints(&calm))?;
+    tell(format!("no complaints in {} s", watch.elapsed().as_secs()));
+    log::collector_follows(&calm, &deletable(&day.api).await?)?;
+    let changed = day.commotion().await;
+    let later = manager.log()?;
+    let later = later.get(calm.len()..).unwrap_or_default();
+    judged(changed, &log::complaints_in_commotion(later))?;
+    node.must_run()?;
+    ensure!(!server.has_ended(), "the server is gone");
+    Ok(())
+}
+
+/// What was done must have been done, and without a complaint.
+fn judged(done: Result<()>, complaints: &[&str]) -> Result<()> {
+    let said = complaints.join("\n");
+    if let Err(error) = done {
+        bail!("{error:#}\nkube-controller-manager said:\n{said}");
+    }
+    ensure!(
+        complaints.is_empty(),
+        "kube-controller-manager complains:\n{said}"
+    );
+    Ok(())
+}
+
+/// What happens while the controllers run.
+struct Day<'a, T> {
+    api: Api,
+    kubectl: Kubectl,
+    tell: &'a T,
+}
+
+impl<T: Fn(String)> Day<'_, T> {
+    /// Everything that controllers bring about, and objects that come back.
+    async fn work(&self) -> Result<()> {
+        let Self { api, kubectl, tell } = self;
+        kubectl.run("create namespace harbour")?;
+        kubectl.run("config set-context --current --namespace=harbour")?;
+        kubectl.run("create deployment web --image=example.com/web:1 --replicas=3")?;
+        kubectl.run("rollout status deployment web --timeout=90s")?;
+        kubectl.file("work.yaml", work::MANIFEST)?;
+        kubectl.run("apply -f work.yaml")?;
+        work::is_done(api, tell).await?;
+        furniture_returns(api, kubectl).await?;
+        tell("what every namespace has, again after it was deleted".into());
+        crowd_ends(api, kubectl, tell).await?;
+        nothing_was_refused(api).await
+    }
+
+    /// Pods that are replaced, and objects that go while controllers look at them.
+    async fn commotion(&self) -> Result<()> {
+        let Self { api, kubectl, tell } = self;
+        rollouts(kubectl)?;
+        tell("a rollout, its undoing, a drained node".into());
+        owners_go(api, kubectl).await?;
+        tell("dependents that follow their owners, or not, as they were asked".into());
+        kubectl.run("delete namespace harbour --timeout=90s")?;
+        tell("the end of a namespace with everything in it".into());
+        Ok(())
+    }
+}
+
+/// The server and the controllers both make these; one of them is enough.
+async fn furniture_returns(api: &Api, kubectl: &Kubectl) -> Result<()> {
+    for (object, collection, name) in [
+        (
+            "serviceaccount default",
+            "/api/v1/namespaces/harbour/serviceaccounts",
+            "default",
+        ),
+        (
+            "configmap kube-root-ca.crt",
+            "/api/v1/namespaces/harbour/configmaps",
+            "kube-root-ca.crt",
+        ),
+    ] {
+        kubectl.run(&format!("delete {object}"))?;
+        let is_there = |items: &[Value]| items.iter().any(|item| item["metadata"]["name"] == name);
+        api.until(object, collection, is_there).await?;
+    }
+    Ok(())
+}
+
+fn rollouts(kubectl: &Kubectl) -> Result<()> {
+    let status = "rollout status deployment web --timeout=90s";
+    kubectl.run("set image deployment web web=example.com/web:2")?;
+    kubectl.run(status)?;
+    let history = kubectl.run("rollout history deployment web")?;
+    ensure!(
+        history.lines().any(|line| line.starts_with("2 ")),
+        "{history}"
+    );
+    kubectl.run("rollout undo deployment web")?;
+    kubectl.run(status)?;
+    kubectl.run("rollout restart statefulset db")?;
+    kubectl.run("rollout status statefulset db --timeout=90s")?;
+    kubectl.run("scale deployment web --replicas=5")?;
+    kubectl.run(status)?;
+    let pier = node::NAME;
+    kubectl.run(&format!(
+        "drain {pier} --ignore-daemonsets --force --timeout=90s"
+    ))?;
+    kubectl.run(&format!("uncordon {pier}"))?;
+    kubectl.run(status)?;
+    Ok(())
+}
+
+async fn owners_go(api: &Api, kubectl: &Kubectl) -> Result<()> {
+    let pods = "/api/v1/namespaces/harbour/pods";
+    let labelled = |items: &[Value], app: &str| {
+        let of_app = |pod: &&Value| pod["metadata"]["labels"]["app"] == app;
+        items.iter().filter(of_app).cloned().collect::<Vec<_>>()
+    };
+    kubectl.run("delete deployment web --timeout=90s")?;
+    api.until("the pods go with their deployment", pods, |items| {
+        labelled(items, "web").is_empty()
+    })
+    .await?;
+    kubectl.run("delete statefulset db --cascade=foreground --timeout=90s")?;
+    let left = labelled(&items(api, pods).await?, "db");
+    ensure!(left.is_empty(), "a foreground delete left {left:?}");
+    kubectl.run("delete replicationcontroller old --cascade=orphan --timeout=90s")?;
+    let orphans = labelled(&items(api, pods).await?, "old");
+    let alone = |pod: &Value| pod["metadata"]["ownerReferences"].is_null();
+    ensure!(
+        orphans.len() == 1 && orphans.iter().all(alone),
+        "orphans are {orphans:?}"
+    );
+    Ok(())
+}
+
+/// Times the end of a namespace that is full.
+async fn crowd_ends(api: &Api, kubectl: &Kubectl, tell: &impl Fn(String)) -> Result<()> {
+    kubectl.run("create namespace crowd")?;
+    for number in 0..CROWD {
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{number}")},
+        });
+        api.create("/api/v1/namespaces/crowd/configmaps", &map)
+            .await?;
+    }
+    api.delete("/api/v1/namespaces/crowd").await?;
+    let gone = |items: &[Value]| items.iter().all(|item| item["metadata"]["name"] != "crowd");
+    let took = api
+        .until("the end of the namespace", "/api/v1/namespaces", gone)
+        .await?;
+    tell(format!(
+        "the end of a namespace with {CROWD} objects, after {} ms",
+        took.as_millis()
+    ));
+    Ok(())
+}
+
+/// A controller that was refused something says so in an event.
+async fn nothing_was_refused(api: &Api) -> Result<()> {
+    let events = items(api, "/api/v1/events").await?;
+    let warnings: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "Warning")
+        .map(|event| format!("{}: {}", event["reason"], event["message"]))
+        .collect();
+    ensure!(warnings.is_empty(), "events warn: {warnings:?}");
+    Ok(())
+}
+
+async fn items(api: &Api, collection: &str) -> Result<Vec<Value>> {
+    let mut list = api.get(collection).await?;
+    let items = list["items"].as_array_mut().context("not a list")?;
+    Ok(std::mem::take(items))
+}
+
+/// What the server says can be deleted: `group/plural`, or the plural alone. Events are left out,
+/// because the garbage collector leaves them out.
+async fn deletable(api: &Api) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let groups = api.get("/apis").await?;
+    let groups = groups["groups"].as_array().context("no groups")?;
+    let versions = groups
+        .iter()
+        .filter_map(|group| group["preferredVersion"]["groupVersion"].as_str());
+    let paths = versions.map(|version| format!("/apis/{version}"));
+    for path in paths.chain(["/api/v1".to_owned()]) {
+        let document = api.get(&path).await?;
+        let version = document["groupVersion"].as_str().unwrap_or_default();
+        let prefix = version
+            .split_once('/')
+            .map_or(String::new(), |(group, _)| format!("{group}/"));
+        let resources = document["resources"].as_array().context("no resources")?;
+        let names = resources.iter().filter(|resource| is_deletable(resource));
+        found.extend(
+            names.filter_map(|resource| Some(format!("{prefix}{}", resource["name"].as_str()?))),
+        );
+    }
+    found.retain(|name| name != "events" && name != "events.k8s.io/events");
+    Ok(found)
+}
+
+fn is_deletable(resource: &Value) -> bool {
+    let verbs = resource["verbs"].as_array();
+    let can = |verb: &str| verbs.is_some_and(|verbs| verbs.iter().any(|known| known == verb));
+    ["delete", "list", "watch"].iter().all(|verb| can(verb))
+}

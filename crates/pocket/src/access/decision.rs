@@ -1,0 +1,149 @@
+//! The decision: pure, over values.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Attributes, Policy, Rule, What, Who,
+    policy::{Binding, Subject},
+};
+
+/// What was decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it may be done.
+    pub allowed: bool,
+    /// Why; empty if there is nothing to say.
+    pub reason: String,
+}
+
+/// What somebody may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The rules of every role they have, in the order of the bindings' names.
+    pub rules: Vec<Rule>,
+    /// Names of roles that bindings refer to and nobody has made: kind and name.
+    pub missing: Vec<(&'static str, Box<str>)>,
+}
+
+/// Whether `attributes` may be, by `policy`, with the reason.
+pub fn decide(attributes: &Attributes<'_>, policy: &Policy) -> Decision {
+    if attributes.who.is_master() {
+        return Decision {
+            allowed: true,
+            reason: String::new(),
+        };
+    }
+    match granting(attributes, policy) {
+        Some(binding) => Decision {
+            allowed: true,
+            reason: because(binding, attributes.who),
+        },
+        None => Decision {
+            allowed: false,
+            reason: unresolved(attributes, policy),
+        },
+    }
+}
+
+/// As [`decide`], for those who do not ask why.
+pub(super) fn allows(attributes: &Attributes<'_>, policy: &Policy) -> bool {
+    attributes.who.is_master() || granting(attributes, policy).is_some()
+}
+
+/// The first binding that allows it.
+fn granting<'a>(attributes: &Attributes<'a>, policy: &'a Policy) -> Option<&'a Binding> {
+    let Attributes { who, verb, what } = *attributes;
+    let mut bindings = policy.bindings(who, namespace(attributes));
+    bindings.find(|binding| {
+        let rules = policy.rules(&binding.role, &binding.namespace);
+        rules.is_some_and(|rules| rules.iter().any(|rule| rule.matches(verb, &what)))
+    })
+}
+
+fn namespace<'a>(attributes: &Attributes<'a>) -> &'a str {
+    match attributes.what {
+        What::Resource { namespace, .. } => namespace,
+        What::Path(_) => "",
+    }
+}
+
+/// `RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "y" to User "z"`.
+fn because(binding: &Binding, who: Who<'_>) -> String {
+    let Binding {
+        name,
+        namespace,
+        role,
+        subjects,
+    } = binding;
+    let by = match &**namespace {
+        "" => format!("ClusterRoleBinding \"{name}\""),
+        namespace => format!("RoleBinding \"{name}/{namespace}\""),
+    };
+    let subject = subjects.iter().find(|subject| subject.is(who, namespace));
+    let to = subject.map(|subject| named(subject, namespace));
+    format!(
+        "RBAC: allowed by {by} of {} \"{}\" to {}",
+        role.kind,
+        role.name,
+        to.unwrap_or_default()
+    )
+}
+
+fn named(subject: &Subject, home: &str) -> String {
+    let Subject {
+        kind,
+        name,
+        namespace,
+    } = subject;
+    match (&**kind, &**namespace) {
+        ("ServiceAccount", "") => format!("{kind} \"{name}/{home}\""),
+        ("ServiceAccount", namespace) => format!("{kind} \"{name}/{namespace}\""),
+        _ => format!("{kind} \"{name}\""),
+    }
+}
+
+/// What a refusal says of roles that bindings refer to and nobody has made.
+fn unresolved(attributes: &Attributes<'_>, policy: &Policy) -> String {
+    let held = held(attributes.who, namespace(attributes), policy);
+    match held.problems() {
+        None => String::new(),
+        Some(problems) => format!("RBAC: {problems}"),
+    }
+}
+
+impl Held {
+    /// What is wrong with the roles, if anything: one alone, several in brackets.
+    pub fn problems(&self) -> Option<String> {
+        let problem = |(kind, name): &(&str, Box<str>)| {
+            format!("{kind}.rbac.authorization.k8s.io \"{name}\" not found")
+        };
+        let problems: Vec<String> = self.missing.iter().map(problem).collect();
+        match problems.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => Some(format!("[{}]", several.join(", "))),
+        }
+    }
+}
+
+/// What somebody may do in `namespace`, or everywhere if it is empty.
+pub(super) fn held(who: Who<'_>, namespace: &str, policy: &Policy) -> Held {
+    let bindings = policy.bindings(who, namespace);
+    // A binding may name a user and their group; it counts once, in the order of names.
+    let bindings: BTreeMap<_, _> = bindings
+        .map(|binding| ((&binding.namespace, &binding.name), binding))
+        .collect();
+    let mut held = Held::default();
+    for binding in bindings.values() {
+        if let Some(rules) = policy.rules(&binding.role, &binding.namespace) {
+            held.rules.extend(rules.iter().cloned());
+            continue;
+        }
+        let kind = match &*binding.role.kind {
+            "ClusterRole" => "clusterrole",
+            _ => "role",
+        };
+        held.missing.push((kind, binding.role.name.clone()));
+    }
+    held
+}

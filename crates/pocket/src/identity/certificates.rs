@@ -1,0 +1,134 @@
+//! Client certificates: the common name is the user, each organization is a group.
+
+use std::{collections::HashMap, fmt::Write, sync::Arc, time::Duration};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use parking_lot::Mutex;
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, UnixTime},
+    server::{VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
+};
+use x509_parser::{asn1_rs::Oid, oid_registry, prelude::X509Certificate, x509::X509Name};
+
+use super::{CREDENTIAL, User, Verdict};
+use crate::environment::Clock;
+
+/// How many certificates are remembered. More clients than this cost a check of a signature now
+/// and then, not memory.
+const REMEMBERED: usize = 1024;
+
+/// Knows the certificates that some authorities signed.
+pub struct Certificates {
+    verifier: Arc<dyn ClientCertVerifier>,
+    clock: Arc<dyn Clock>,
+    /// Those that passed: a connection shows the same certificate with every request, and checking
+    /// a signature costs more than most requests.
+    passed: Mutex<HashMap<Vec<u8>, Passed>>,
+}
+
+/// What a certificate that passed says.
+#[derive(Clone)]
+struct Passed {
+    /// The second at which it ends.
+    ends: i64,
+    /// Nobody, if it has no common name.
+    user: Option<User>,
+}
+
+impl Certificates {
+    /// Trusts what these authorities signed for clients.
+    pub fn signed_by(
+        authorities: RootCertStore,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, VerifierBuilderError> {
+        let verifier = WebPkiClientVerifier::builder(Arc::new(authorities))
+            .allow_unauthenticated()
+            .build()?;
+        Ok(Self {
+            verifier,
+            clock,
+            passed: Mutex::default(),
+        })
+    }
+
+    /// Whose certificate this is, the first of the chain that a client showed.
+    pub fn holder(&self, chain: &[CertificateDer<'_>]) -> Verdict {
+        let Some((certificate, intermediates)) = chain.split_first() else {
+            return Verdict::Silent;
+        };
+        let now = self.clock.now().as_second();
+        let known = self.passed.lock().get(certificate.as_ref()).cloned();
+        let passed = match known {
+            Some(passed) if passed.ends < now => None,
+            Some(passed) => Some(passed),
+            None => self.check(certificate, intermediates, now),
+        };
+        match passed {
+            None => Verdict::Wrong,
+            Some(Passed { user: None, .. }) => Verdict::Silent,
+            Some(Passed {
+                user: Some(user), ..
+            }) => Verdict::Known(user),
+        }
+    }
+
+    fn check(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: i64,
+    ) -> Option<Passed> {
+        let since_epoch = Duration::from_secs(u64::try_from(now).ok()?);
+        let now = UnixTime::since_unix_epoch(since_epoch);
+        self.verifier
+            .verify_client_cert(certificate, intermediates, now)
+            .ok()?;
+        let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+        let passed = Passed {
+            ends: parsed.validity().not_after.timestamp(),
+            user: user(&parsed, certificate),
+        };
+        let mut remembered = self.passed.lock();
+        if remembered.len() >= REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(certificate.to_vec(), passed.clone());
+        Some(passed)
+    }
+}
+
+fn user(parsed: &X509Certificate<'_>, certificate: &CertificateDer<'_>) -> Option<User> {
+    let subject = parsed.subject();
+    let name = texts(subject, &oid_registry::OID_X509_COMMON_NAME).pop()?;
+    if name.is_empty() {
+        return None;
+    }
+    let mut credential = "X509SHA256=".to_owned();
+    for byte in digest(&SHA256, certificate).as_ref() {
+        // A string takes whatever is written to it.
+        let _ = write!(credential, "{byte:02x}");
+    }
+    let extra = (CREDENTIAL.into(), vec![credential]);
+    let user = User {
+        name,
+        groups: texts(subject, &oid_registry::OID_X509_ORGANIZATION_NAME),
+        extra: [extra].into(),
+        ..User::default()
+    };
+    Some(user.authenticated())
+}
+
+/// The values of an attribute, in order.
+fn texts(subject: &X509Name<'_>, attribute: &Oid<'_>) -> Vec<String> {
+    let values = subject.iter_by_oid(attribute);
+    values
+        .filter_map(|value| value.as_str().ok().map(str::to_owned))
+        .collect()
+}
+
+impl std::fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Certificates").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+//! The account a new pod runs as: it must exist, and the pod gets its token and pull secrets.
+
+use serde_json::Value;
+
+use super::token_volume;
+use crate::kinds::{
+    Cluster,
+    fields::{fill, filled, is_set, list, set, text},
+};
+
+/// Marks a pod that stands for one a node runs without us.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+/// On an account: its pods may use no secrets but those that it names.
+const ENFORCED: &str = "kubernetes.io/enforce-mountable-secrets";
+
+/// Gives a new pod its account, or says why it may not have it.
+pub fn use_account(pod: &mut Value, cluster: &dyn Cluster, seed: u64) -> Result<(), String> {
+    if is_set(&pod["metadata"]["annotations"], MIRROR) {
+        return check_mirror(&pod["spec"]);
+    }
+    let namespace = text(&pod["metadata"], "namespace").to_owned();
+    let Some(spec) = filled(pod, "spec") else {
+        return Ok(());
+    };
+    fill(spec, "serviceAccountName", "default");
+    let name = text(spec, "serviceAccountName").to_owned();
+    set(spec, "serviceAccount", name.as_str());
+    let Some(account) = cluster.get("", "serviceaccounts", &namespace, &name) else {
+        return Err(format!(
+            "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
+        ));
+    };
+    if account["metadata"]["annotations"][ENFORCED] == "true" {
+        check_secrets(spec, &account, &name)?;
+    }
+    if wants_token(spec, &account) {
+        token_volume::add(spec, seed);
+    }
+    let secrets = list(&account, "imagePullSecrets");
+    if list(spec, "imagePullSecrets").is_empty() && !secrets.is_empty() {
+        set(spec, "imagePullSecrets", secrets);
+    }
+    Ok(())
+}
+
+/// The pod's word goes before the account's.
+fn wants_token(spec: &Value, account: &Value) -> bool {
+    let said = |holder: &Value| holder["automountServiceAccountToken"].as_bool();
+    said(spec).or_else(|| said(account)).unwrap_or(true)
+}
+
+/// Nobody here answers for what such a pod does: it gets nothing that is kept here.
+fn check_mirror(spec: &Value) -> Result<(), String> {
+    if !text(spec, "serviceAccountName").is_empty() {
+        return Err("a mirror pod may not reference service accounts".into());
+    }
+    if has_secrets(spec) {
+        return Err("a mirror pod may not reference secrets".into());
+    }
+    let mut volumes = list(spec, "volumes").iter();
+    let projects_token = |volume: &Value| {
+        let mut sources = list(&volume["projected"], "sources").iter();
+        sources.any(|source| is_set(source, "serviceAccountToken"))
+    };
+    if volumes.any(projects_token) {
+        return Err("a mirror pod may not use ServiceAccountToken volume projections".into());
+    }
+    Ok(())
+}
+
+fn has_secrets(spec: &Value) -> bool {
+    let pulls = !list(spec, "imagePullSecrets").is_empty();
+    let mounts = list(spec, "volumes").iter().any(|volume| {
+        let mut sources = list(&volume["projected"], "sources").iter();
+        is_set(volume, "secret")
+            || is_set(&volume["csi"], "nodePublishSecretRef")
+            || sources.any(|source| is_set(source, "secret"))
+    });
+    pulls || mounts || containers(spec).any(|(_, container)| secrets(container).next().is_some())
+}
+
+/// Every container, and what messages call it.
+fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
+    let lists = [
+        ("initContainers", "init container"),
+        ("containers", "container"),
+    ];
+    let of = |(key, word)| {
+        list(spec, key)
+            .iter()
+            .map(move |container| (word, container))
+    };
+    lists.into_iter().flat_map(of)
+}
+
+/// The secrets that a container's variables come from, and what messages call the place.
+fn secrets(container: &Value) -> impl Iterator<Item = (String, &str)> {
+    let one = list(container, "env").iter().filter_map(|variable| {
+        let key = variable["valueFrom"].get("secretKeyRef")?;
+        let place = format!("envVar {}", text(variable, "name"));
+        Some((place, text(key, "name")))
+    });
+    let all = list(container, "envFrom").iter().filter_map(|source| {
+        let secret = source.get("secretRef")?;
+        Some(("envFrom".to_owned(), text(secret, "name")))
+    });
+    one.chain(all)
+}
+
+/// Refuses secrets that the account does not name.
+fn check_secrets(spec: &Value, account: &Value, name: &str) -> Result<(), String> {
+    let named = |key: &str, secret: &str| {
+        let mut listed = list(account, key).iter();
+        listed.any(|listed| text(listed, "name") == secret)
+    };
+    let refused = |place: String, secret: &str| {
+        Err(format!(
+            "{place} secret.secretName=\"{secret}\" is not allowed because service account {name} does not reference that secret"
+        ))
+    };
+    for volume in list(spec, "volumes") {
+        let secret = text(&volume["secret"], "secretName");
+        if is_set(volume, "secret") && !named("secrets", secret) {
+            return refused("volume with".into(), secret);
+        }
+    }
+    for (word, container) in containers(spec) {
+        for (place, secret) in secrets(container) {
+            if !named("secrets", secret) {
+                let container = text(container, "name");
+                return refused(
+                    format!("{word} {container} with {place} referencing"),
+                    secret,
+                );
+            }
+        }
+    }
+    for (index, pull) in list(spec, "imagePullSecrets").iter().enumerate() {
+        let secret = text(pull, "name");
+        if !named("imagePullSecrets", secret) {
+            return Err(format!(
+                "imagePullSecrets[{index}].name=\"{secret}\" is not allowed because service account {name} does not reference that imagePullSecret"
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! What somebody may do: access reviews, answered by the decision that every request meets.
+
+use serde_json::{Value, json};
+
+use crate::{
+    access::{Attributes, What, Who},
+    rest::{Machine, Request},
+    status::{ApiError, Result},
+};
+
+impl Machine {
+    /// Answers a SubjectAccessReview or one for a namespace.
+    pub(super) fn review_access(&self, mut review: Value) -> Value {
+        let spec = &review["spec"];
+        let groups = spec["groups"].as_array().into_iter().flatten();
+        let groups: Vec<String> = groups.map(|group| text(group).to_owned()).collect();
+        let who = Who {
+            name: text(&spec["user"]),
+            groups: &groups,
+        };
+        review["status"] = self.verdict(&asked(who, spec));
+        review
+    }
+
+    /// Answers a SelfSubjectAccessReview.
+    pub(super) fn review_own_access(&self, request: &Request, mut review: Value) -> Value {
+        review["status"] = self.verdict(&asked(request.user.who(), &review["spec"]));
+        review
+    }
+
+    fn verdict(&self, asked: &Attributes<'_>) -> Value {
+        let decision = self.access.decide(asked);
+        let mut status = json!({"allowed": decision.allowed});
+        if !decision.reason.is_empty() {
+            status["reason"] = decision.reason.into();
+        }
+        status
+    }
+
+    /// Answers a SelfSubjectRulesReview: all that the asker may do in a namespace.
+    pub(super) fn review_rules(&self, request: &Request, review: &Value) -> Result<Value> {
+        let namespace = text(&review["spec"]["namespace"]);
+        if namespace.is_empty() {
+            return Err(ApiError::bad_request("no namespace on request"));
+        }
+        let held = self.access.held(request.user.who(), namespace);
+        let (paths, resources): (Vec<_>, Vec<_>) =
+            held.rules.iter().partition(|rule| !rule.paths.is_empty());
+        let mut status = json!({
+            "resourceRules": resources,
+            "nonResourceRules": paths,
+            "incomplete": false,
+        });
+        if let Some(problems) = held.problems() {
+            status["evaluationError"] = problems.into();
+        }
+        Ok(json!({
+            "kind": review["kind"],
+            "apiVersion": review["apiVersion"],
+            "metadata": {},
+            "spec": {},
+            "status": status,
+        }))
+    }
+}
+
+/// What a review asks about `who`.
+fn asked<'a>(who: Who<'a>, spec: &'a Value) -> Attributes<'a> {
+    if let Some(path) = spec.get("nonResourceAttributes") {
+        return Attributes {
+            who,
+            verb: text(&path["verb"]),
+            what: What::Path(text(&path["path"])),
+        };
+    }
+    let resource = &spec["resourceAttributes"];
+    Attributes {
+        who,
+        verb: text(&resource["verb"]),
+        what: What::Resource {
+            group: text(&resource["group"]),
+            resource: text(&resource["resource"]),
+            subresource: text(&resource["subresource"]),
+            name: text(&resource["name"]),
+            namespace: text(&resource["namespace"]),
+        },
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

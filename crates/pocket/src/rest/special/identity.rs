@@ -1,0 +1,219 @@
+//! Who somebody is: token reviews, self reviews and tokens for service accounts.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    environment::rfc3339,
+    identity::{Bound, Grant, Holder, Reference, check_name, check_uid},
+    rest::{
+        Machine, Reply, Request, Served,
+        incoming::{Origin, shape},
+        metadata, path,
+        registry::{Resource, Shape, missing},
+        reply::finish,
+        update::Part,
+    },
+    schema,
+    status::{ApiError, Result},
+};
+
+/// Fields of metadata that only the server sets, and that a question has none of.
+const SERVERS: [&str; 5] = [
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+impl Machine {
+    /// Answers a TokenReview, which is in shape and booked already.
+    #[expect(clippy::unused_async, reason = "as the other reviews")]
+    pub(super) async fn review_token(&self, _: &Request, mut review: Value) -> Result<Value> {
+        let token = review["spec"]["token"].as_str().unwrap_or_default();
+        if token.is_empty() {
+            let why = "token is required for TokenReview in authentication";
+            return Err(ApiError::bad_request(why));
+        }
+        let mut audiences = texts(&review["spec"]["audiences"]);
+        if audiences.is_empty() {
+            audiences = self.accounts.audiences().to_vec();
+        }
+        let status = match self.holder(token, &audiences) {
+            Ok(Holder { user, audiences }) => {
+                json!({"authenticated": true, "user": user.to_value(), "audiences": audiences})
+            }
+            Err(refused) => json!({"user": {}, "error": refused.review()}),
+        };
+        metadata::of(&mut review).retain(|field, _| !SERVERS.contains(&field.as_str()));
+        review["status"] = status;
+        Ok(review)
+    }
+
+    /// Answers a SelfSubjectReview, which is in shape and booked already. Nothing of what was sent
+    /// comes back.
+    #[expect(clippy::unused_async, reason = "as the other reviews")]
+    pub(super) async fn review_self(&self, request: &Request, review: Value) -> Result<Value> {
+        Ok(json!({
+            "kind": review["kind"],
+            "apiVersion": review["apiVersion"],
+            "metadata": {"creationTimestamp": self.environment.timestamp()},
+            "status": {"userInfo": request.user.to_value()},
+        }))
+    }
+
+    /// Makes a token for a service account.
+    pub(super) async fn request_token(
+        &self,
+        request: &Request,
+        accounts: &Arc<Served>,
+    ) -> Result<Reply> {
+        let payload = request.payload()?;
+        check_name(&payload.value, &request.target.name)?;
+        let served = requests(accounts)?;
+        let mut warnings = Vec::new();
+        let mut asked = shape(request, &served, payload, Origin::Body, &mut warnings)?;
+        request.dry_run()?;
+        let spec = spec_of(&mut asked);
+        spec.entry("expirationSeconds")
+            .or_insert(json!(Grant::USUAL));
+        self.book(request, &served, Part::Other("token"), None, &mut asked)?;
+        self.check_namespace(request, accounts).await?;
+        let account = self.read(request, accounts).await?;
+        let mut grant = Grant::read(&asked, self.accounts.audiences())?;
+        self.bind_token(request, &asked["spec"]["boundObjectRef"], &mut grant)
+            .await?;
+        let account = Reference {
+            name: account.metadata().name.to_string(),
+            uid: account.metadata().uid.to_string(),
+        };
+        let answer = self.granted(asked, &request.target.namespace, account, grant)?;
+        let reply = finish(request, StatusCode::CREATED, answer.to_string().into())?;
+        Ok(reply.with_warnings(warnings))
+    }
+
+    /// The request with the token that was asked for.
+    fn granted(
+        &self,
+        mut asked: Value,
+        namespace: &str,
+        account: Reference,
+        grant: Grant,
+    ) -> Result<Value> {
+        let now = self.environment.clock.now();
+        let metadata = metadata::of(&mut asked);
+        metadata.insert("namespace".into(), json!(namespace));
+        metadata.insert("uid".into(), json!(account.uid));
+        metadata.insert("creationTimestamp".into(), json!(rfc3339(now)));
+        let spec = spec_of(&mut asked);
+        spec.insert("audiences".into(), json!(grant.audiences));
+        spec.entry("boundObjectRef").or_insert(Value::Null);
+        let id = self.environment.uuid();
+        let (token, ends) = self
+            .accounts
+            .issue(namespace, account, grant, id, now)
+            .map_err(|error| ApiError::internal(error.to_string()))?;
+        asked["status"] = json!({"token": token, "expirationTimestamp": rfc3339(ends)});
+        Ok(asked)
+    }
+
+    /// Binds a token to the object that was named for it.
+    async fn bind_token(
+        &self,
+        request: &Request,
+        reference: &Value,
+        grant: &mut Grant,
+    ) -> Result<()> {
+        let Some(to) = Bound::of(reference)? else {
+            return Ok(());
+        };
+        let name = reference["name"].as_str().unwrap_or_default();
+        let namespace = match to {
+            Bound::Node => "",
+            Bound::Pod | Bound::Secret => &request.target.namespace,
+        };
+        let place = path(namespace, name);
+        let bucket = format!("/{}", to.plural());
+        let Some(object) = self.view.get(&bucket, &place).await? else {
+            return Err(ApiError::not_found("", to.plural(), name));
+        };
+        if to == Bound::Pod {
+            let pod = object.value();
+            check_account(&pod, &request.target.name)?;
+            if let Some(node) = pod["spec"]["nodeName"].as_str().filter(|n| !n.is_empty()) {
+                grant.bind(Bound::Node, self.node(node).await?);
+            }
+        }
+        let found = Reference {
+            name: name.into(),
+            uid: object.metadata().uid.to_string(),
+        };
+        check_uid(to, reference, &found)?;
+        grant.bind(to, found);
+        Ok(())
+    }
+
+    /// The node of a pod, which need not be there.
+    async fn node(&self, name: &str) -> Result<Reference> {
+        let found = self.view.get("/nodes", name).await?;
+        let uid = found.map(|node| node.metadata().uid.to_string());
+        Ok(Reference {
+            name: name.into(),
+            uid: uid.unwrap_or_default(),
+        })
+    }
+}
+
+/// Requests for tokens as a resource of their own, so that they are read and booked as others are.
+fn requests(accounts: &Served) -> Result<Served> {
+    let token = accounts.subresource("token").ok_or_else(missing)?;
+    let (group, version, kind) = ("authentication.k8s.io", "v1", token.kind.as_str());
+    let schema = schema::of_kind(group, version, kind).ok_or_else(missing)?;
+    let api_version = format!("{group}/{version}");
+    Ok(Served {
+        resource: Arc::new(Resource {
+            group: group.into(),
+            kind: kind.into(),
+            storage: api_version.clone(),
+            ..Resource::clone(&accounts.resource)
+        }),
+        version: version.into(),
+        api_version,
+        shape: Shape::BuiltIn {
+            schema,
+            stored: schema,
+            alias: None,
+        },
+        ..accounts.clone()
+    })
+}
+
+/// `spec` as a map, made if absent.
+fn spec_of(request: &mut Value) -> &mut Map<String, Value> {
+    let spec = &mut request["spec"];
+    if !spec.is_object() {
+        *spec = json!({});
+    }
+    spec.as_object_mut().expect("made an object above")
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let items = list.as_array().into_iter().flatten();
+    items
+        .filter_map(|item| item.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// Refuses a token for one account that is bound to a pod of another.
+fn check_account(pod: &Value, account: &str) -> Result<()> {
+    if pod["spec"]["serviceAccountName"] == account {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "cannot bind token for serviceaccount {account:?} to pod running with different \
+         serviceaccount name."
+    )))
+}

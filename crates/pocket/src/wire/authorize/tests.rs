@@ -1,0 +1,135 @@
+use super::*;
+
+fn asked(method: &str, uri: &str) -> String {
+    let (path, query) = uri
+        .split_once('?')
+        .map_or((uri, None), |(path, query)| (path, Some(query)));
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    let asked = Asked::read(&method, path, query);
+    let who = Who {
+        name: "bob",
+        groups: &[],
+    };
+    asked.by(who).forbidden("").message
+}
+
+#[test]
+fn refusals_say_what_was_asked_as_the_real_server_does() {
+    for (method, uri, message) in [
+        (
+            "GET",
+            "/api/v1/namespaces/d/pods",
+            "pods is forbidden: User \"bob\" cannot list resource \"pods\" in API group \"\" in the namespace \"d\"",
+        ),
+        (
+            "GET",
+            "/api/v1/pods",
+            "pods is forbidden: User \"bob\" cannot list resource \"pods\" in API group \"\" at the cluster scope",
+        ),
+        (
+            "GET",
+            "/api/v1/pods?watch=1",
+            "pods is forbidden: User \"bob\" cannot watch resource \"pods\" in API group \"\" at the cluster scope",
+        ),
+        (
+            "GET",
+            "/api/v1/pods?watch=0&watch=true",
+            "pods is forbidden: User \"bob\" cannot watch resource \"pods\" in API group \"\" at the cluster scope",
+        ),
+        (
+            "GET",
+            "/api/v1/watch/pods",
+            "pods is forbidden: User \"bob\" cannot watch resource \"pods\" in API group \"\" at the cluster scope",
+        ),
+        (
+            "HEAD",
+            "/api/v1/namespaces/d/pods/x?watch=1",
+            "pods \"x\" is forbidden: User \"bob\" cannot get resource \"pods\" in API group \"\" in the namespace \"d\"",
+        ),
+        (
+            "GET",
+            "/api/v1/namespaces/d",
+            "namespaces \"d\" is forbidden: User \"bob\" cannot get resource \"namespaces\" in API group \"\" in the namespace \"d\"",
+        ),
+        (
+            "PUT",
+            "/api/v1/namespaces/d/finalize",
+            "namespaces \"d\" is forbidden: User \"bob\" cannot update resource \"namespaces/finalize\" in API group \"\" in the namespace \"d\"",
+        ),
+        (
+            "GET",
+            "/api/v1/namespaces",
+            "namespaces is forbidden: User \"bob\" cannot list resource \"namespaces\" in API group \"\" at the cluster scope",
+        ),
+        (
+            "GET",
+            "/apis/apps/v1/namespaces/d/deployments/x/scale",
+            "deployments.apps \"x\" is forbidden: User \"bob\" cannot get resource \"deployments/scale\" in API group \"apps\" in the namespace \"d\"",
+        ),
+        (
+            "GET",
+            "/apis/none/v1/namespaces/a/things/b/c/d",
+            "things.none \"b\" is forbidden: User \"bob\" cannot get resource \"things/c\" in API group \"none\" in the namespace \"a\"",
+        ),
+        (
+            "GET",
+            "/api/v1/namespaces/d/pods?fieldSelector=metadata.name%3Dx,status.phase%3DRunning",
+            "pods \"x\" is forbidden: User \"bob\" cannot list resource \"pods\" in API group \"\" in the namespace \"d\"",
+        ),
+        (
+            "POST",
+            "/api/v1/namespaces/d/pods/x/binding",
+            "pods \"x\" is forbidden: User \"bob\" cannot create resource \"pods/binding\" in API group \"\" in the namespace \"d\"",
+        ),
+        (
+            "PATCH",
+            "/api/v1/namespaces/d/pods",
+            "pods is forbidden: User \"bob\" cannot patch resource \"pods\" in API group \"\" in the namespace \"d\"",
+        ),
+        (
+            "DELETE",
+            "/api/v1/namespaces/d/pods",
+            "pods is forbidden: User \"bob\" cannot deletecollection resource \"pods\" in API group \"\" in the namespace \"d\"",
+        ),
+        (
+            "OPTIONS",
+            "/api/v1/namespaces/d/pods",
+            "pods is forbidden: User \"bob\" cannot  resource \"pods\" in API group \"\" in the namespace \"d\"",
+        ),
+        (
+            "GET",
+            "//api/v1/pods",
+            "pods is forbidden: User \"bob\" cannot list resource \"pods\" in API group \"\" at the cluster scope",
+        ),
+        (
+            "GET",
+            "/api/v1/namespaces//pods",
+            "pods is forbidden: User \"bob\" cannot list resource \"pods\" in API group \"\" at the cluster scope",
+        ),
+        (
+            "GET",
+            "/metrics",
+            "forbidden: User \"bob\" cannot get path \"/metrics\"",
+        ),
+        (
+            "POST",
+            "/metrics",
+            "forbidden: User \"bob\" cannot post path \"/metrics\"",
+        ),
+        (
+            "GET",
+            "/apis/none/v1",
+            "forbidden: User \"bob\" cannot get path \"/apis/none/v1\"",
+        ),
+        ("GET", "/", "forbidden: User \"bob\" cannot get path \"/\""),
+    ] {
+        assert_eq!(asked(method, uri), message, "{method} {uri}");
+    }
+}
+
+#[test]
+fn a_selector_that_is_overruled_names_nothing() {
+    let twice = "/api/v1/secrets?fieldSelector=metadata.name%3Dmine&fieldSelector=";
+    let message = asked("GET", twice);
+    assert!(message.starts_with("secrets is forbidden"), "{message}");
+}

@@ -1,0 +1,304 @@
+//! Standing in for somebody else, as `kubectl --as` asks for it.
+//!
+//! There are two ways to be allowed. The wide one lets the caller do all that the other may: the
+//! verb `impersonate` on the user, and on every group, uid and extra that is asked for. The narrow
+//! one also needs leave for what is done while standing in, such as
+//! `impersonate-on:user-info:list` on pods. Either is enough; if neither holds, it is the narrow
+//! one that is explained.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderMap, HeaderName};
+use percent_encoding::percent_decode_str;
+
+use super::authorize::{Asked, permitted};
+use crate::{
+    access::{ANONYMOUS, AUTHENTICATED, Access, Attributes, MASTERS, UNAUTHENTICATED, What, Who},
+    kinds::names,
+    rest::User,
+    status::{ApiError, Result},
+};
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const EXTRA: &str = "impersonate-extra-";
+
+/// Whom a caller wants to stand in for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Impersonation {
+    wanted: User,
+}
+
+/// As what sort of user somebody is stood in for, narrowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode<'a> {
+    /// A service account and nothing more: namespace and name.
+    Account(&'a str, &'a str),
+    /// A node and nothing more.
+    Node(&'a str),
+    /// Anybody, in detail.
+    UserInfo,
+}
+
+impl Impersonation {
+    /// What the headers ask for, if anything.
+    pub(super) fn read(headers: &HeaderMap) -> Result<Option<Self>> {
+        let is_asked = |name: &HeaderName| name.as_str().starts_with("impersonate-");
+        if !headers.keys().any(is_asked) {
+            return Ok(None);
+        }
+        let all = |name: &str| -> Vec<String> {
+            let values = headers.get_all(name).into_iter();
+            values
+                .filter_map(|value| Some(value.to_str().ok()?.to_owned()))
+                .collect()
+        };
+        let first = |name| all(name).into_iter().next().unwrap_or_default();
+        let wanted = User {
+            name: first("impersonate-user"),
+            uid: first("impersonate-uid"),
+            groups: all("impersonate-group"),
+            extra: extras(headers, &all),
+        };
+        if wanted == User::default() {
+            return Ok(None);
+        }
+        if wanted.name.is_empty() {
+            return Err(nameless(&wanted));
+        }
+        Ok(Some(Self { wanted }))
+    }
+
+    /// The other user, if `caller` may stand in for them to do what was asked.
+    pub(super) fn assume(
+        self,
+        access: &Access,
+        caller: Who<'_>,
+        asked: &Asked<'_>,
+    ) -> Result<User> {
+        let narrow = self.mode().map(|mode| {
+            self.check_narrow(access, caller, asked, mode)
+                .map(|()| mode)
+        });
+        let is_node = match narrow {
+            Some(Ok(mode)) => matches!(mode, Mode::Node(_)),
+            Some(Err(refused)) => self
+                .check_wide(access, caller)
+                .map(|()| false)
+                .map_err(|_| refused)?,
+            None => self.check_wide(access, caller).map(|()| false)?,
+        };
+        Ok(self.complete(is_node))
+    }
+
+    /// How narrowly it can be done; not at all where a fixed sort of user is asked for more.
+    fn mode(&self) -> Option<Mode<'_>> {
+        let wanted = &self.wanted;
+        let plain = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
+        let mode = match (
+            account(&wanted.name),
+            wanted.name.strip_prefix("system:node:"),
+        ) {
+            (Some((namespace, name)), _) => Mode::Account(namespace, name),
+            (_, Some(node)) if !node.is_empty() => Mode::Node(node),
+            _ => return Some(Mode::UserInfo),
+        };
+        plain.then_some(mode)
+    }
+
+    fn check_narrow(
+        &self,
+        access: &Access,
+        caller: Who<'_>,
+        asked: &Asked<'_>,
+        mode: Mode<'_>,
+    ) -> Result<()> {
+        let word = mode.word();
+        let on = format!("impersonate-on:{word}:{}", asked.verb);
+        permitted(
+            access,
+            &Attributes {
+                verb: &on,
+                ..asked.by(caller)
+            },
+        )?;
+        let verb = format!("impersonate:{word}");
+        let ask = |what| Attributes {
+            who: caller,
+            verb: &verb,
+            what,
+        };
+        match mode {
+            Mode::Account(namespace, name) => {
+                let account = detail(AUTHENTICATION, "serviceaccounts", "", name, namespace);
+                permitted(access, &ask(account))
+            }
+            Mode::Node(node) => {
+                permitted(access, &ask(detail(AUTHENTICATION, "nodes", "", node, "")))
+            }
+            Mode::UserInfo => {
+                let user = detail(AUTHENTICATION, "users", "", &self.wanted.name, "");
+                permitted(access, &ask(user))?;
+                self.check_narrow_details(access, &ask)
+            }
+        }
+    }
+
+    fn check_narrow_details<'a>(
+        &'a self,
+        access: &Access,
+        ask: &impl Fn(What<'a>) -> Attributes<'a>,
+    ) -> Result<()> {
+        for group in &self.wanted.groups {
+            let attributes = ask(detail(AUTHENTICATION, "groups", "", group, ""));
+            if group == MASTERS {
+                let why = "impersonating the system:masters group is not allowed";
+                return Err(attributes.forbidden(why));
+            }
+            permitted(access, &attributes)?;
+        }
+        let mut keys = self.wanted.extra.keys();
+        if let Some(key) = keys.find(|key| !is_qualified(key)) {
+            let why = format!(
+                "impersonating an invalid key in extra is not allowed: extra.key: Invalid value: \"{key}\": must be a domain-prefixed path (such as \"acme.io/foo\")"
+            );
+            let attributes = ask(detail(AUTHENTICATION, "userextras", "", "", ""));
+            return Err(attributes.forbidden(&why));
+        }
+        self.check_extras_and_uid(access, ask)
+    }
+
+    fn check_wide(&self, access: &Access, caller: Who<'_>) -> Result<()> {
+        let ask = |what| Attributes {
+            who: caller,
+            verb: "impersonate",
+            what,
+        };
+        let name = &self.wanted.name;
+        let user = match account(name) {
+            Some((namespace, name)) => detail("", "serviceaccounts", "", name, namespace),
+            None => detail("", "users", "", name, ""),
+        };
+        permitted(access, &ask(user))?;
+        for group in &self.wanted.groups {
+            permitted(access, &ask(detail("", "groups", "", group, "")))?;
+        }
+        self.check_extras_and_uid(access, &ask)
+    }
+
+    fn check_extras_and_uid<'a>(
+        &'a self,
+        access: &Access,
+        ask: &impl Fn(What<'a>) -> Attributes<'a>,
+    ) -> Result<()> {
+        for (key, values) in &self.wanted.extra {
+            for value in values {
+                let extra = detail(AUTHENTICATION, "userextras", key, value, "");
+                permitted(access, &ask(extra))?;
+            }
+        }
+        if self.wanted.uid.is_empty() {
+            return Ok(());
+        }
+        let uid = detail(AUTHENTICATION, "uids", "", &self.wanted.uid, "");
+        permitted(access, &ask(uid))
+    }
+
+    /// Adds the groups that such a user always has.
+    fn complete(self, is_node: bool) -> User {
+        let mut user = self.wanted;
+        if let Some((namespace, _)) = account(&user.name).filter(|_| user.groups.is_empty()) {
+            let own = format!("system:serviceaccounts:{namespace}");
+            user.groups = vec!["system:serviceaccounts".into(), own];
+        }
+        if is_node {
+            user.groups.push("system:nodes".into());
+        }
+        let told = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
+        if !user.groups.iter().any(told) {
+            let group = match user.name.as_str() {
+                ANONYMOUS => UNAUTHENTICATED,
+                _ => AUTHENTICATED,
+            };
+            user.groups.push(group.into());
+        }
+        user
+    }
+}
+
+impl Mode<'_> {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Account(..) => "serviceaccount",
+            Self::Node(_) => "arbitrary-node",
+            Self::UserInfo => "user-info",
+        }
+    }
+}
+
+fn detail<'a>(
+    group: &'a str,
+    resource: &'a str,
+    subresource: &'a str,
+    name: &'a str,
+    namespace: &'a str,
+) -> What<'a> {
+    What::Resource {
+        group,
+        resource,
+        subresource,
+        name,
+        namespace,
+    }
+}
+
+/// Namespace and name of the service account that a user is, if they are one.
+fn account(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user
+        .strip_prefix("system:serviceaccount:")?
+        .split_once(':')?;
+    (names::label(namespace).is_empty() && names::subdomain(name).is_empty())
+        .then_some((namespace, name))
+}
+
+/// Whether a key is a domain, a slash and a path.
+fn is_qualified(key: &str) -> bool {
+    key.split_once('/')
+        .is_some_and(|(domain, path)| names::subdomain(domain).is_empty() && !path.is_empty())
+}
+
+fn extras(
+    headers: &HeaderMap,
+    all: &impl Fn(&str) -> Vec<String>,
+) -> BTreeMap<String, Vec<String>> {
+    let names = headers.keys().map(HeaderName::as_str);
+    let named = names.filter_map(|name| {
+        let key = percent_decode_str(name.strip_prefix(EXTRA)?);
+        Some((key.decode_utf8_lossy().into_owned(), all(name)))
+    });
+    named.collect()
+}
+
+/// 400 for details of a user whom nobody named. Others show what was asked for in their own terms.
+fn nameless(wanted: &User) -> ApiError {
+    let quoted = |words: &[String]| {
+        let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+        format!("[]string{{{}}}", words.join(", "))
+    };
+    let groups = match wanted.groups.as_slice() {
+        [] => "[]string(nil)".into(),
+        groups => quoted(groups),
+    };
+    let extra: Vec<String> = wanted
+        .extra
+        .iter()
+        .map(|(key, values)| format!("{key:?}:{}", quoted(values)))
+        .collect();
+    let extra = match extra.as_slice() {
+        [] => "map[string][]string(nil)".into(),
+        extra => format!("map[string][]string{{{}}}", extra.join(", ")),
+    };
+    ApiError::bad_request(format!(
+        "requested &user.DefaultInfo{{Name:\"\", UID:{:?}, Groups:{groups}, Extra:{extra}}} without impersonating a user name",
+        wanted.uid
+    ))
+}

@@ -1,0 +1,283 @@
+//! Standing in for somebody else.
+
+use std::sync::Arc;
+
+use crate::asker::{Asker, user, whole};
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use neap_pocket::identity::{Authenticate, User, Verdict};
+use rustls::pki_types::CertificateDer;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+
+/// Everybody is who their token says.
+struct Believe;
+
+impl Authenticate for Believe {
+    fn certificate(&self, _: &[CertificateDer<'_>]) -> Verdict {
+        Verdict::Silent
+    }
+
+    fn token(&self, token: &str) -> Option<User> {
+        Some(User {
+            name: token.into(),
+            ..User::default()
+        })
+    }
+}
+
+/// What `caller` is told who asks for their rules with these headers.
+async fn told(server: &Asker, caller: &str, headers: &[(&str, &str)]) -> (u16, Value) {
+    let service = server.pocket.service().authenticated_by(Arc::new(Believe));
+    let mut request = Request::post(RULES).header("authorization", format!("Bearer {caller}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = json!({"spec": {"namespace": "default"}}).to_string();
+    let request = request.body(Full::<Bytes>::from(body)).unwrap();
+    let (parts, body) = service.oneshot(request).await.unwrap().into_parts();
+    let bytes = whole(body).await;
+    (
+        parts.status.as_u16(),
+        serde_json::from_slice(&bytes).unwrap(),
+    )
+}
+
+async fn refused(server: &Asker, caller: &str, headers: &[(&str, &str)]) -> String {
+    let (code, status) = told(server, caller, headers).await;
+    assert_eq!(code, 403, "{headers:?}: {status}");
+    status["message"].as_str().unwrap().to_owned()
+}
+
+const USER: (&str, &str) = ("Impersonate-User", "x");
+const ACCOUNT: (&str, &str) = ("Impersonate-User", "system:serviceaccount:default:acc");
+const NODE: (&str, &str) = ("Impersonate-User", "system:node:n1");
+const GROUP: (&str, &str) = ("Impersonate-Group", "g");
+const UID: (&str, &str) = ("Impersonate-Uid", "u");
+const EXTRA: (&str, &str) = ("Impersonate-Extra-a.b%2fc", "v");
+
+fn forbidden(what: &str, verb: &str, resource: &str, group: &str, place: &str) -> String {
+    format!(
+        "{what} is forbidden: User \"bob\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}"
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_not_is_told_what_would_be_enough() {
+    let server = Asker::new().await;
+    let on = |sort: &str| {
+        let verb = format!("impersonate-on:{sort}:create");
+        let what = "selfsubjectrulesreviews.authorization.k8s.io";
+        forbidden(
+            what,
+            &verb,
+            "selfsubjectrulesreviews",
+            "authorization.k8s.io",
+            "at the cluster scope",
+        )
+    };
+    for (header, sort) in [
+        (USER, "user-info"),
+        (ACCOUNT, "serviceaccount"),
+        (NODE, "arbitrary-node"),
+    ] {
+        assert_eq!(refused(&server, "bob", &[header]).await, on(sort));
+    }
+    // A service account that is asked for in detail can only be stood in for the wide way.
+    let wide = forbidden(
+        "serviceaccounts \"acc\"",
+        "impersonate",
+        "serviceaccounts",
+        "",
+        "in the namespace \"default\"",
+    );
+    assert_eq!(refused(&server, "bob", &[ACCOUNT, GROUP]).await, wide);
+}
+
+#[tokio::test(start_paused = true)]
+async fn details_without_a_name_are_bad_requests() {
+    let server = Asker::new().await;
+    for (header, shown) in [
+        (
+            GROUP,
+            "UID:\"\", Groups:[]string{\"g\"}, Extra:map[string][]string(nil)",
+        ),
+        (
+            UID,
+            "UID:\"u\", Groups:[]string(nil), Extra:map[string][]string(nil)",
+        ),
+        (
+            EXTRA,
+            "UID:\"\", Groups:[]string(nil), Extra:map[string][]string{\"a.b/c\":[]string{\"v\"}}",
+        ),
+    ] {
+        let (code, status) = told(&server, "bob", &[header]).await;
+        let message = format!(
+            "requested &user.DefaultInfo{{Name:\"\", {shown}}} without impersonating a user name"
+        );
+        assert_eq!((code, &status["message"]), (400, &json!(message)));
+    }
+    for header in [("Impersonate-User", ""), ("Impersonate-Foo", "x")] {
+        assert_eq!(
+            told(&server, "bob", &[header]).await.0,
+            201,
+            "{header:?} asks for nothing"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wide_way_needs_leave_for_every_detail() {
+    let server = Asker::new().await;
+    let all = [USER, GROUP, UID, EXTRA];
+    let mut resources = Vec::new();
+    for (group, resource) in [
+        ("", "users"),
+        ("", "groups"),
+        ("authentication.k8s.io", "uids"),
+        ("authentication.k8s.io", "userextras/a.b/c"),
+    ] {
+        assert_eq!(
+            told(&server, "bob", &all).await.0,
+            403,
+            "without {resource}"
+        );
+        let name = format!("imp-{}", resources.len());
+        server
+            .cluster_role(
+                &name,
+                json!([{"apiGroups": [group], "resources": [resource], "verbs": ["impersonate"]}]),
+            )
+            .await;
+        server.bind(&name, &name, user("bob")).await;
+        resources.push(resource);
+    }
+    assert_eq!(told(&server, "bob", &all).await.0, 201);
+}
+
+/// A server where `bob` may ask for rules while standing in for anybody, if he may stand in at all.
+async fn narrow() -> Asker {
+    let server = Asker::new().await;
+    let verbs = ["user-info", "serviceaccount", "arbitrary-node"]
+        .map(|sort| format!("impersonate-on:{sort}:create"));
+    let rules = json!([{"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectrulesreviews"], "verbs": verbs}]);
+    server.cluster_role("on", rules).await;
+    server.bind("on", "on", user("bob")).await;
+    server
+}
+
+/// What is missing to stand in narrowly.
+fn missing(name: &str, sort: &str, resource: &str, place: &str) -> String {
+    let what = format!("{resource}.authentication.k8s.io \"{name}\"");
+    let verb = format!("impersonate:{sort}");
+    forbidden(&what, &verb, resource, "authentication.k8s.io", place)
+}
+
+const EVERYWHERE: &str = "at the cluster scope";
+
+#[tokio::test(start_paused = true)]
+async fn the_narrow_way_needs_leave_for_whom_beside_what() {
+    let server = narrow().await;
+    let here = "in the namespace \"default\"";
+    for (header, message) in [
+        (USER, missing("x", "user-info", "users", EVERYWHERE)),
+        (
+            ACCOUNT,
+            missing("acc", "serviceaccount", "serviceaccounts", here),
+        ),
+        (NODE, missing("n1", "arbitrary-node", "nodes", EVERYWHERE)),
+    ] {
+        assert_eq!(refused(&server, "bob", &[header]).await, message);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_narrow_way_needs_leave_for_every_detail_and_never_leads_to_masters() {
+    let server = narrow().await;
+    let group = "authentication.k8s.io";
+    let rules = json!([
+        {"apiGroups": [group], "resources": ["users", "groups"], "verbs": ["impersonate:user-info"]},
+        {"apiGroups": [group], "resources": ["serviceaccounts"], "verbs": ["impersonate:serviceaccount"]},
+        {"apiGroups": [group], "resources": ["nodes"], "verbs": ["impersonate:arbitrary-node"]},
+    ]);
+    server.cluster_role("whom", rules).await;
+    server.bind("whom", "whom", user("bob")).await;
+    for headers in [vec![USER], vec![USER, GROUP], vec![ACCOUNT], vec![NODE]] {
+        assert_eq!(told(&server, "bob", &headers).await.0, 201, "{headers:?}");
+    }
+    let uid = missing("u", "user-info", "uids", EVERYWHERE);
+    assert_eq!(refused(&server, "bob", &[USER, UID]).await, uid);
+    let masters = missing("system:masters", "user-info", "groups", EVERYWHERE);
+    let masters = format!("{masters}: impersonating the system:masters group is not allowed");
+    let headers = [USER, ("Impersonate-Group", "system:masters")];
+    assert_eq!(refused(&server, "bob", &headers).await, masters);
+}
+
+/// The groups somebody has while they are stood in for, found by what these groups are given.
+async fn groups(server: &Asker, headers: &[(&str, &str)]) -> Vec<String> {
+    let admin = server.pocket.service();
+    let mut request = Request::post(RULES);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = json!({"spec": {"namespace": "default"}}).to_string();
+    let answer = admin
+        .oneshot(request.body(Full::<Bytes>::from(body)).unwrap())
+        .await
+        .unwrap();
+    let bytes = whole(answer.into_body()).await;
+    let review: Value = serde_json::from_slice(&bytes).unwrap();
+    let rules = review["status"]["resourceRules"].as_array().unwrap().iter();
+    let probes = rules.filter(|rule| rule["apiGroups"] == json!(["probe"]));
+    probes
+        .map(|rule| rule["resources"][0].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn they_have_the_groups_that_such_users_always_have() {
+    let server = Asker::new().await;
+    for (at, group) in [
+        "g",
+        "system:authenticated",
+        "system:nodes",
+        "system:serviceaccounts",
+        "system:serviceaccounts:default",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let name = format!("probe-{at}");
+        let rules = json!([
+            {"apiGroups": ["probe"], "resources": [group], "verbs": ["get"]},
+            {"apiGroups": ["authorization.k8s.io"], "resources": ["selfsubjectrulesreviews"], "verbs": ["create"]},
+        ]);
+        server.cluster_role(&name, rules).await;
+        let subject =
+            json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": group});
+        server.bind(&name, &name, subject).await;
+    }
+    for (headers, expected) in [
+        (vec![USER], vec!["system:authenticated"]),
+        (vec![USER, GROUP], vec!["g", "system:authenticated"]),
+        (
+            vec![USER, GROUP, ("Impersonate-Group", "system:unauthenticated")],
+            vec!["g"],
+        ),
+        (
+            vec![ACCOUNT],
+            vec![
+                "system:authenticated",
+                "system:serviceaccounts",
+                "system:serviceaccounts:default",
+            ],
+        ),
+        (vec![ACCOUNT, GROUP], vec!["g", "system:authenticated"]),
+        (vec![NODE], vec!["system:authenticated", "system:nodes"]),
+    ] {
+        assert_eq!(groups(&server, &headers).await, expected, "{headers:?}");
+    }
+}

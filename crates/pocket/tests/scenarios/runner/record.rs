@@ -1,0 +1,39 @@
+//! What a server answered, kept in a file, so that it can be held against what another answered.
+//!
+//! One JSON value a line: first what the scenario was given, then every answer and every event in
+//! the order of the file. Nothing is masked here; who compares knows what may differ.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Failure, server::wrong};
+
+/// The file of one scenario being written.
+#[derive(Debug)]
+pub(crate) struct Record {
+    path: PathBuf,
+    text: String,
+}
+
+impl Record {
+    /// A file in the folder that `NEAP_SCENARIO_RECORD` names, if it names one.
+    pub(crate) fn of(scenario: &str, namespace: &str, id: &str) -> Option<Self> {
+        let folder = PathBuf::from(std::env::var_os("NEAP_SCENARIO_RECORD")?);
+        let mut record = Self {
+            path: folder.join(format!("{}.jsonl", scenario.replace('/', "."))),
+            text: String::new(),
+        };
+        record.add(&json!({"scenario": scenario, "namespace": namespace, "id": id}));
+        Some(record)
+    }
+
+    pub(crate) fn add(&mut self, entry: &Value) {
+        self.text.push_str(&entry.to_string());
+        self.text.push('\n');
+    }
+
+    pub(crate) fn write(&self) -> Result<(), Failure> {
+        fs::write(&self.path, &self.text).map_err(wrong)
+    }
+}
