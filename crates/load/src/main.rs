@@ -119,6 +119,8 @@ enum What {
     Stored,
     /// Creates and gets
     Throughput,
+    /// Gets by somebody who is bound to a role
+    Bound,
     /// Creates on one connection
     Single,
     /// From a write to the event at a watcher
@@ -207,6 +209,7 @@ async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
         What::Start => measure::start(subject, task.times).await,
         What::Stored => measure::stored(subject, task.objects).await,
         What::Throughput => measure::throughput(subject, keeping, task.objects).await,
+        What::Bound => measure::bound(subject, task.objects).await,
         What::Single => measure::single(subject, keeping, task.objects).await,
         What::Told => measure::told(subject, task.times).await,
         What::FanOut => measure::fan_out(subject, WATCHERS, task.times).await,

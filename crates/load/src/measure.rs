@@ -3,6 +3,7 @@
 //! Whatever can be asked of the real control plane too takes a [`Subject`], and does the same to
 //! both.
 
+mod bound;
 mod definition;
 mod list;
 mod namespace;
@@ -20,6 +21,7 @@ use serde_json::json;
 
 use crate::{client::Connection, objects::NAMESPACE, objects::Resource, rush::Shot};
 
+pub use bound::bound;
 pub use definition::definition;
 pub use list::list;
 pub use namespace::namespace;

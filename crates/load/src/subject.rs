@@ -130,8 +130,7 @@ impl Running {
     pub async fn stop(self) -> Result<()> {
         match self.process {
             Process::Neap(server) => {
-                let (status, complaints) =
-                    tokio::task::spawn_blocking(|| server.stop()).await??;
+                let (status, complaints) = tokio::task::spawn_blocking(|| server.stop()).await??;
                 ensure!(status.success(), "it ended with {status}: {complaints}");
                 Ok(())
             }

@@ -112,7 +112,9 @@ pub fn unharmed(status: u16, map: &Value) -> Result<(), String> {
     if status == 200 && map["data"] == json!({"a": "1"}) {
         return Ok(());
     }
-    Err(format!("another client no longer sees what was there: {status} {map:.300}"))
+    Err(format!(
+        "another client no longer sees what was there: {status} {map:.300}"
+    ))
 }
 
 /// Everything.

@@ -45,13 +45,9 @@ const fn alone(
     }
 }
 
-const BESIDE_A_PEER: [Loaded; 10] = [
+const BESIDE_A_PEER: [Loaded; 11] = [
     beside("start, empty", &["start", "--times", "5"], &START),
-    beside(
-        "50 000 objects",
-        &["stored", "--objects", "50000"],
-        &STORED,
-    ),
+    beside("50 000 objects", &["stored", "--objects", "50000"], &STORED),
     beside(
         "creates and gets, durable",
         &["throughput", "--objects", "20000"],
@@ -63,6 +59,11 @@ const BESIDE_A_PEER: [Loaded; 10] = [
         &IN_MEMORY,
     ),
     beside(
+        "gets by a bound user",
+        &["bound", "--objects", "20000"],
+        &BOUND,
+    ),
+    beside(
         "one connection, durable",
         &["single", "--objects", "3000"],
         &SINGLE,
@@ -72,13 +73,21 @@ const BESIDE_A_PEER: [Loaded; 10] = [
         &["single", "--objects", "3000", "--memory"],
         &SINGLE_IN_MEMORY,
     ),
-    beside("from a write to its event", &["told", "--times", "501"], &TOLD),
+    beside(
+        "from a write to its event",
+        &["told", "--times", "501"],
+        &TOLD,
+    ),
     beside(
         "a thousand watchers",
         &["fan-out", "--times", "51"],
         &FAN_OUT,
     ),
-    beside("list of 8 000 objects", &["list", "--objects", "8000"], &LIST),
+    beside(
+        "list of 8 000 objects",
+        &["list", "--objects", "8000"],
+        &LIST,
+    ),
     beside(
         "namespace delete",
         &["namespace", "--objects", "100", "--times", "3"],
@@ -107,12 +116,25 @@ const START: [Line; 2] = [
 ];
 
 const STORED: [Line; 3] = [
-    Line::new("start with objects", "start with 50 000 objects on disk", "ms")
-        .asked(Limit(500.0)),
-    Line::new("memory per object", "resident memory per stored ConfigMap", "KB")
-        .scaled(0.001)
-        .asked(Limit(2.5)),
-    Line::new("bytes of an object", "size of such a ConfigMap as JSON", "KB").scaled(0.001),
+    Line::new(
+        "start with objects",
+        "start with 50 000 objects on disk",
+        "ms",
+    )
+    .asked(Limit(500.0)),
+    Line::new(
+        "memory per object",
+        "resident memory per stored ConfigMap",
+        "KB",
+    )
+    .scaled(0.001)
+    .asked(Limit(2.5)),
+    Line::new(
+        "bytes of an object",
+        "size of such a ConfigMap as JSON",
+        "KB",
+    )
+    .scaled(0.001),
 ];
 
 const DURABLE: [Line; 6] = [
@@ -129,13 +151,22 @@ const IN_MEMORY: [Line; 2] = [
     Line::new("create p99", "create p99, 16 connections, in memory", "ms"),
 ];
 
-const SINGLE: [Line; 1] =
-    [Line::new("single create p50", "create p50, one connection, durable", "ms")
-        .asked(Times(3.0))];
+const BOUND: [Line; 1] =
+    [Line::rate("bound gets", "get by a service account with a role").asked(Times(7.0))];
 
-const SINGLE_IN_MEMORY: [Line; 1] =
-    [Line::new("single create p50", "create p50, one connection, in memory", "ms")
-        .asked(Times(6.0))];
+const SINGLE: [Line; 1] = [Line::new(
+    "single create p50",
+    "create p50, one connection, durable",
+    "ms",
+)
+.asked(Times(3.0))];
+
+const SINGLE_IN_MEMORY: [Line; 1] = [Line::new(
+    "single create p50",
+    "create p50, one connection, in memory",
+    "ms",
+)
+.asked(Times(6.0))];
 
 const TOLD: [Line; 1] = [Line::new("told", "POST sent to watch event", "ms").asked(Times(4.0))];
 
@@ -153,9 +184,20 @@ const DEFINITION: [Line; 1] =
     [Line::new("definition", "definition to served and described", "ms").asked(Limit(10.0))];
 
 const RESTART: [Line; 4] = [
-    Line::new("start", "start with 50 000 objects after 1 000 000 writes", "ms")
-        .asked(Limit(500.0)),
-    Line::rate("updates", "durable updates of 50 000 objects, 16 connections"),
+    Line::new(
+        "start",
+        "start with 50 000 objects after 1 000 000 writes",
+        "ms",
+    )
+    .asked(Limit(500.0)),
+    Line::rate(
+        "updates",
+        "durable updates of 50 000 objects, 16 connections",
+    ),
     Line::new("update p99", "durable update, 99 of 100 within", "ms"),
-    Line::new("update worst", "durable update, the slowest of 950 000", "ms"),
+    Line::new(
+        "update worst",
+        "durable update, the slowest of 950 000",
+        "ms",
+    ),
 ];

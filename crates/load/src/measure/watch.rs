@@ -30,7 +30,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// From sending a POST to the event in the hands of a watcher; the median of `count`.
 pub async fn told(subject: &Subject, count: usize) -> Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
-    let took = measure(subject, Keeping::Folder(folder.path()), (1, Seats::Own), count).await?;
+    let took = measure(
+        subject,
+        Keeping::Folder(folder.path()),
+        (1, Seats::Own),
+        count,
+    )
+    .await?;
     Ok(vec![("told", took)])
 }
 
@@ -128,9 +134,7 @@ impl Crowd {
         for number in 0..size {
             let mut watcher = match seats {
                 Seats::Own => Watcher::alone(client, &path).await?,
-                Seats::Shared(count) => {
-                    Watcher::among(&connections[number % count], &path).await?
-                }
+                Seats::Shared(count) => Watcher::among(&connections[number % count], &path).await?,
             };
             let told = told.clone();
             tasks.spawn(async move {

@@ -74,7 +74,11 @@ async fn bad_input_of_a_stranger_is_not_even_looked_at() {
             continue;
         };
         assert_eq!(answer.status, 401, "{attempt}");
-        assert_eq!(answer.json().unwrap()["reason"], "Unauthorized", "{attempt}");
+        assert_eq!(
+            answer.json().unwrap()["reason"],
+            "Unauthorized",
+            "{attempt}"
+        );
     }
     let map = other.send(&bad_input::look()).await;
     bad_input::unharmed(map.status, &map.json().unwrap()).unwrap();

@@ -41,8 +41,7 @@ pub fn expensive_rule() -> Vec<Attempt> {
         "spec": {"a": vec!["x"; 1000]},
     });
     let things = "/apis/hostile.dev/v1/namespaces/default/expensives";
-    let mut used =
-        Attempt::new(Method::POST, things, &[404, 422]).with(JSON, thing.to_string());
+    let mut used = Attempt::new(Method::POST, things, &[404, 422]).with(JSON, thing.to_string());
     used.words = &["cost", "budget"];
     vec![define("expensive", rule, &schema, &[201, 422]), used]
 }

@@ -46,9 +46,9 @@ pub fn hostile() -> Vec<Attempt> {
 /// A patch that copies without end what it has added.
 pub fn growing() -> Vec<Attempt> {
     let large = json!({"op": "add", "path": "/data/big", "value": "x".repeat(1 << 20)});
-    let copies = (0..4000).map(|copy| {
-        json!({"op": "copy", "from": "/data/big", "path": format!("/data/copy{copy}")})
-    });
+    let copies = (0..4000).map(
+        |copy| json!({"op": "copy", "from": "/data/big", "path": format!("/data/copy{copy}")}),
+    );
     let operations: Vec<Value> = std::iter::once(large).chain(copies).collect();
     let body = Value::Array(operations).to_string();
     vec![patch(JSON_PATCH, &body, &[413, 422])]

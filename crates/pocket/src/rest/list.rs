@@ -111,7 +111,8 @@ impl Machine {
             limit: limit.filter(|_| selection.is_everything()),
         };
         let bucket = &served.resource.bucket;
-        let most = limit.unwrap_or(usize::MAX).min(self.view.store().count(bucket));
+        let there = self.view.store().count(bucket);
+        let most = limit.map_or(there, |limit| limit.min(there));
         let _turn = self.bulk.turn(most).await;
         let page = self.view.page(bucket, range, revision).await?;
         let page = page.map_err(|error| expired(&error, token.as_ref(), self.view.revision()))?;
