@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::kinds::{
     Settings,
-    testing::{Others, created, defaulted, told, told_of_update},
+    testing::{Others, created, told, told_of_update},
 };
 
 #[expect(

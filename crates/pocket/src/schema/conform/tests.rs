@@ -79,7 +79,7 @@ fn a_mismatch_names_the_kind_the_field_and_the_types() {
         ),
         (
             json!([]),
-            "array into Go value of type v1.Deployment",
+            "array into Go value of type Deployment",
         ),
     ] {
         assert_eq!(

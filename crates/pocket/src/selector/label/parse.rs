@@ -88,7 +88,13 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement> {
 fn values<'a>(lexer: &mut Lexer<'a>) -> Result<Vec<&'a str>> {
     match lexer.next() {
         Token::Symbol("(") => {}
-        other => return Err(expected(other, "'('")),
+        // The one refusal that the reference writes without a comma.
+        other => {
+            return Err(ApiError::bad_request(format!(
+                "unable to parse requirement: found '{}' expected: '('",
+                other.text()
+            )));
+        }
     }
     let mut values = Vec::new();
     if lexer.peek() == Token::Symbol(")") {
