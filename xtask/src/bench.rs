@@ -1,19 +1,25 @@
 //! `cargo xtask bench`: figures of ours beside those of a peer, and whether they hold.
 //!
 //! An [`Area`] is a list of figures. A figure is measured in this run, on this machine; where it
-//! has a peer, what is asked is a ratio to it, so that a slow machine fails nobody.
+//! has a peer, the same client does the same to both, one right after the other, and what is asked
+//! is mostly a ratio, so that a slow machine fails nobody.
 
+mod in_process;
 mod loaded;
 mod pocket;
 mod report;
-mod up;
+mod row;
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+};
 
 use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::load::Built;
+use row::Row;
 
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -31,73 +37,57 @@ pub(crate) enum Output {
     Json,
 }
 
+/// Whether there is a peer, and which figures are measured.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    /// Measure ours alone; figures that are asked as a ratio are then not judged.
+    pub(crate) no_peer: bool,
+    /// Only figures whose name has this in it.
+    pub(crate) only: Option<String>,
+}
+
+/// What is measured, and what it is measured against.
+struct Subjects {
+    ours: Built,
+    peer: Option<PathBuf>,
+}
+
 /// Something that can be measured.
 trait Figure {
-    /// What is measured, and its unit, in a few words.
+    /// What is measured, in a few words.
     fn name(&self) -> &'static str;
     /// Measures it, and whatever comes to light on the way.
-    fn measure(&self, subject: &Built) -> Result<Vec<Row>>;
+    fn measure(&self, subjects: &Subjects) -> Result<Vec<Row>>;
 }
 
-/// A figure that was measured.
-#[derive(Debug)]
-struct Row {
-    figure: &'static str,
-    unit: &'static str,
-    ours: f64,
-    /// The same figure of the peer, if there is one.
-    peer: Option<f64>,
-    asked: Asked,
-}
-
-/// When a row holds.
-#[derive(Debug, Clone, Copy)]
-enum Asked {
-    /// Our figure is at most this.
-    AtMost(f64),
-    /// Nothing is asked; the figure is there to be known.
-    Nothing,
-    /// Our figure is at most this share of the peer's, if the peer could be measured.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "no figure with a peer is measured yet")
-    )]
-    ShareOfPeer(f64),
-}
-
-impl Row {
-    fn ratio(&self) -> Option<f64> {
-        self.peer.map(|peer| self.ours / peer)
-    }
-
-    /// A row whose peer is missing proves nothing, so it does not hold.
-    fn holds(&self) -> bool {
-        match self.asked {
-            Asked::Nothing => true,
-            Asked::AtMost(limit) => self.ours <= limit,
-            Asked::ShareOfPeer(share) => self.ratio().is_some_and(|ratio| ratio <= share),
-        }
-    }
-}
-
-/// Measures an area; true if every row holds.
-pub(crate) fn run(area: Area, output: Output) -> Result<bool> {
-    let figures = match area {
+/// Measures an area; true if no row falls short.
+pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
+    let mut figures = match area {
         Area::Pocket => pocket::figures(),
     };
-    progress("building neap");
-    let subject = Built::new()?;
+    if let Some(only) = &scope.only {
+        figures.retain(|figure| figure.name().contains(only.as_str()));
+    }
+    progress("building neap and its peer");
+    let subjects = Subjects {
+        ours: Built::new()?,
+        peer: if scope.no_peer {
+            None
+        } else {
+            Some(crate::tools::reference()?)
+        },
+    };
     let mut rows = Vec::new();
     for (done, figure) in figures.iter().enumerate() {
         progress(&format!("{}/{} {}", done + 1, figures.len(), figure.name()));
-        rows.extend(figure.measure(&subject)?);
+        rows.extend(figure.measure(&subjects)?);
     }
     progress("");
     match output {
         Output::Table => println!("{}", report::table(&rows)),
         Output::Json => println!("{}", report::json(area, &rows)),
     }
-    Ok(rows.iter().all(Row::holds))
+    Ok(rows.iter().all(|row| row.holds() != Some(false)))
 }
 
 /// One line that is written over on a terminal, and one line per change elsewhere.

@@ -57,6 +57,12 @@ enum Task {
         /// How to print the rows
         #[arg(short, long, value_enum, default_value_t = bench::Output::Table)]
         output: bench::Output,
+        /// Measure ours alone: quick, and figures that are asked as a ratio are not judged
+        #[arg(long)]
+        no_peer: bool,
+        /// Only figures whose name has this in it
+        #[arg(long, value_name = "TEXT")]
+        only: Option<String>,
     },
     /// Kills a server that is written to, again and again, and holds it to its promises
     Crash {
@@ -90,7 +96,12 @@ fn main() -> ExitCode {
             no_check,
             arguments,
         } => test::run(!no_check, &arguments),
-        Task::Bench { area, output } => bench::run(area, output),
+        Task::Bench {
+            area,
+            output,
+            no_peer,
+            only,
+        } => bench::run(area, output, &bench::Scope { no_peer, only }),
         Task::Crash { kills, seed } => load::crash(kills, seed),
         Task::Differential { seeds } => differential::run(seeds),
         Task::Informers { seconds } => load::informers(seconds),

@@ -5,9 +5,12 @@ use std::{fmt, sync::Arc, time::Duration};
 use anyhow::{Context, Result, bail};
 use bytes::{Bytes, BytesMut};
 use http::{Method, Request, header};
-use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::{
+    body::Incoming,
+    client::conn::{http1, http2},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
@@ -27,6 +30,8 @@ const LARGEST: usize = 512 << 20;
 #[derive(Clone)]
 pub struct Client {
     tls: TlsConnector,
+    /// The same, asking for HTTP/2.
+    multiplexed: TlsConnector,
     address: Arc<str>,
     authorization: Arc<str>,
 }
@@ -38,11 +43,23 @@ impl Client {
         let config = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_no_client_auth();
+        let mut multiplexed = config.clone();
+        multiplexed.alpn_protocols = vec![b"h2".to_vec()];
         Ok(Self {
             tls: Arc::new(config).into(),
+            multiplexed: Arc::new(multiplexed).into(),
             address: server.address.as_str().into(),
             authorization: format!("Bearer {}", server.token).into(),
         })
+    }
+
+    /// The same way to the same server, showing another token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        Self {
+            authorization: format!("Bearer {token}").into(),
+            ..self.clone()
+        }
     }
 
     /// How to reach a server at a host and port, vouched for by a certificate authority in PEM.
@@ -56,10 +73,14 @@ impl Client {
 
     /// A TLS connection with nothing said on it yet.
     pub async fn raw(&self) -> Result<TlsStream<TcpStream>> {
+        self.handshake(&self.tls).await
+    }
+
+    async fn handshake(&self, tls: &TlsConnector) -> Result<TlsStream<TcpStream>> {
         let socket = self.socket().await?;
         let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
         let name = ServerName::try_from(host.to_owned())?;
-        Ok(timeout(PATIENCE, self.tls.connect(name, socket)).await??)
+        Ok(timeout(PATIENCE, tls.connect(name, socket)).await??)
     }
 
     /// A TCP connection with nothing said on it yet.
@@ -72,6 +93,22 @@ impl Client {
     /// What the `Authorization` header must say.
     pub fn authorization(&self) -> &str {
         &self.authorization
+    }
+
+    /// A connection on which many requests are under way at the same time.
+    pub async fn multiplex(&self) -> Result<Multiplexed> {
+        let stream = TokioIo::new(self.handshake(&self.multiplexed).await?);
+        let (sender, driver) = http2::handshake(TokioExecutor::new(), stream).await?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            // How a connection ends is seen by the requests on it.
+            let _ = driver.await;
+        });
+        Ok(Multiplexed {
+            client: self.clone(),
+            sender,
+            _tasks: tasks,
+        })
     }
 
     /// A connection to send requests on.
@@ -94,6 +131,28 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({})", self.address)
+    }
+}
+
+/// One HTTP/2 connection.
+#[derive(Debug)]
+pub struct Multiplexed {
+    client: Client,
+    sender: http2::SendRequest<Empty<Bytes>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Multiplexed {
+    /// Sends a GET, and returns what is answered as it comes.
+    pub async fn get(&self, path: &str) -> Result<http::Response<Incoming>> {
+        let client = &self.client;
+        let request = Request::builder()
+            .uri(format!("https://{}{path}", client.address))
+            .header(header::AUTHORIZATION, &*client.authorization)
+            .body(Empty::new())?;
+        let mut sender = self.sender.clone();
+        sender.ready().await?;
+        Ok(timeout(PATIENCE, sender.send_request(request)).await??)
     }
 }
 

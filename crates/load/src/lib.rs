@@ -15,3 +15,5 @@ pub mod rush;
 pub mod server;
 pub mod skip;
 pub mod stopwatch;
+pub mod subject;
+pub mod watcher;

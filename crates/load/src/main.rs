@@ -15,9 +15,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use clap::{Parser, Subcommand, ValueEnum};
-use neap_load::{crash, informers, measure, reference, stopwatch::Stopwatch};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use neap_load::{
+    crash, informers, measure, reference,
+    stopwatch::Stopwatch,
+    subject::{Keeping, Subject},
+};
 use serde_json::{Map, Value, json};
+
+/// The watchers of one collection in the figure of that name.
+const WATCHERS: usize = 1000;
 
 /// Load, crashes and measurements against a `neap up`
 #[derive(Debug, Parser)]
@@ -71,17 +78,29 @@ enum Task {
         identity: Vec<As>,
     },
     /// Measure, and print the figures as JSON
-    Measure {
-        /// What to measure
-        #[arg(value_enum)]
-        what: What,
-        /// How many objects
-        #[arg(long, default_value_t = 50_000)]
-        objects: usize,
-        /// How many writes before a restart
-        #[arg(long, default_value_t = 1_000_000)]
-        writes: usize,
-    },
+    Measure(Measure),
+}
+
+#[derive(Debug, Args)]
+struct Measure {
+    /// What to measure
+    #[arg(value_enum)]
+    what: What,
+    /// How many objects
+    #[arg(long, default_value_t = 50_000)]
+    objects: usize,
+    /// How many writes before a restart
+    #[arg(long, default_value_t = 1_000_000)]
+    writes: usize,
+    /// How often, where the middle one counts
+    #[arg(long, default_value_t = 9)]
+    times: usize,
+    /// Keep nothing on disk, or do not wait for the disk
+    #[arg(long)]
+    memory: bool,
+    /// Measure the real control plane that this program is, in place of neap
+    #[arg(long, value_name = "FILE")]
+    reference: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -94,10 +113,24 @@ enum As {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum What {
-    /// Memory per object
-    Memory,
+    /// Start to ready, and memory when idle
+    Start,
+    /// Memory per object, and the start with all of them
+    Stored,
     /// Creates and gets
     Throughput,
+    /// Gets by somebody who is bound to a role
+    Bound,
+    /// Creates on one connection
+    Single,
+    /// From a write to the event at a watcher
+    Told,
+    /// From a write to the event at the last of a thousand watchers
+    FanOut,
+    /// A list of all objects
+    List,
+    /// The end of a namespace with all objects in it
+    Namespace,
     /// The start after many writes
     Restart,
     /// From a definition to its resource
@@ -149,24 +182,41 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             }
             Ok(())
         }
-        Task::Measure {
-            what,
-            objects,
-            writes,
-        } => {
-            let figures = match what {
-                What::Memory => measure::memory(neap, *objects).await?,
-                What::Throughput => measure::throughput(neap, *objects).await?,
-                What::Restart => measure::restart(neap, *objects, *writes).await?,
-                What::Definition => measure::definition(neap, 21).await?,
-            };
-            let figures: Map<String, Value> = figures
+        Task::Measure(task) => {
+            let figures: Map<String, Value> = measured(neap, task)
+                .await?
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), json!(value)))
                 .collect();
             println!("{}", Value::Object(figures));
             Ok(())
         }
+    }
+}
+
+async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
+    let subject = &match &task.reference {
+        None => Subject::Neap(neap.to_owned()),
+        Some(program) => Subject::reference(program),
+    };
+    let folder = tempfile::tempdir()?;
+    let keeping = if task.memory {
+        Keeping::Memory
+    } else {
+        Keeping::Folder(folder.path())
+    };
+    match task.what {
+        What::Start => measure::start(subject, task.times).await,
+        What::Stored => measure::stored(subject, task.objects).await,
+        What::Throughput => measure::throughput(subject, keeping, task.objects).await,
+        What::Bound => measure::bound(subject, task.objects).await,
+        What::Single => measure::single(subject, keeping, task.objects).await,
+        What::Told => measure::told(subject, task.times).await,
+        What::FanOut => measure::fan_out(subject, WATCHERS, task.times).await,
+        What::List => measure::list(subject, task.objects).await,
+        What::Namespace => measure::namespace(subject, task.objects, task.times).await,
+        What::Restart => measure::restart(neap, task.objects, task.writes).await,
+        What::Definition => measure::definition(neap, task.times).await,
     }
 }
 

@@ -1,16 +1,35 @@
 //! Figures of a running server, as a client sees them.
+//!
+//! Whatever can be asked of the real control plane too takes a [`Subject`], and does the same to
+//! both.
 
-use std::{path::Path, time::Duration};
+mod bound;
+mod definition;
+mod list;
+mod namespace;
+mod pace;
+mod restart;
+mod start;
+mod stored;
+mod watch;
+
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use http::Method;
+use serde_json::json;
 
-use crate::{
-    objects::{self, Resource},
-    rush::{Pace, Shot, rush},
-    server::Server,
-    stopwatch::Stopwatch,
-};
+use crate::{client::Connection, objects::NAMESPACE, objects::Resource, rush::Shot};
+
+pub use bound::bound;
+pub use definition::definition;
+pub use list::list;
+pub use namespace::namespace;
+pub use pace::{single, throughput};
+pub use restart::restart;
+pub use start::start;
+pub use stored::stored;
+pub use watch::{fan_out, told};
 
 /// So many clients at once.
 pub const CONNECTIONS: usize = 16;
@@ -26,10 +45,33 @@ fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
+/// The middle one.
+fn median(mut figures: Vec<f64>) -> Result<f64> {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.get(figures.len() / 2).copied();
+    middle.context("nothing was measured")
+}
+
+/// Makes the namespace in which everything is measured.
+async fn prepare(connection: &mut Connection) -> Result<()> {
+    make_namespace(connection, NAMESPACE).await
+}
+
+async fn make_namespace(connection: &mut Connection, name: &str) -> Result<()> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let body = namespace.to_string();
+    let made = connection.send(Method::POST, "/api/v1/namespaces", body);
+    made.await?.success().map(drop)
+}
+
 /// The create of a ConfigMap of the size that figures are stated for.
 pub fn create(number: usize) -> Shot {
+    create_as("object", number)
+}
+
+fn create_as(family: &str, number: usize) -> Shot {
     let resource = Resource::ConfigMaps;
-    let object = resource.object(&format!("object-{number}"), number as u64, PADDING);
+    let object = resource.object(&format!("{family}-{number}"), number as u64, PADDING);
     Shot {
         method: Method::POST,
         path: resource.collection(),
@@ -49,7 +91,8 @@ pub fn update(number: usize, objects: usize) -> Shot {
     }
 }
 
-fn read(number: usize) -> Shot {
+/// The get of a ConfigMap that [`create`] made.
+pub fn read(number: usize) -> Shot {
     Shot {
         method: Method::GET,
         path: Resource::ConfigMaps.path(&format!("object-{number}")),
@@ -58,120 +101,13 @@ fn read(number: usize) -> Shot {
     }
 }
 
-fn pace(names: [&'static str; 3], pace: &Pace) -> [Figure; 3] {
-    [
-        (names[0], pace.rate()),
-        (names[1], milliseconds(pace.percentile(50))),
-        (names[2], milliseconds(pace.percentile(99))),
-    ]
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Bytes of memory that an object costs, in a server that keeps everything in memory.
-pub async fn memory(neap: &Path, count: usize) -> Result<Vec<Figure>> {
-    let server = Server::start(neap, None)?;
-    let client = server.client()?;
-    objects::prepare(&mut client.connect().await?).await?;
-    let before = server.resident_bytes()?;
-    rush(&client, CONNECTIONS, count, create).await?;
-    let grown = server.resident_bytes()?.saturating_sub(before);
-    let size = client
-        .connect()
-        .await?
-        .send(Method::GET, &Resource::ConfigMaps.path("object-7"), "")
-        .await?
-        .body
-        .len();
-    server.stop()?;
-    Ok(vec![
-        ("memory per object", grown as f64 / count as f64),
-        ("bytes of an object", size as f64),
-    ])
-}
-
-/// Creates and reads, durable, of `count` objects.
-pub async fn throughput(neap: &Path, count: usize) -> Result<Vec<Figure>> {
-    let data = tempfile::tempdir()?;
-    let server = Server::start(neap, Some(data.path()))?;
-    let client = server.client()?;
-    objects::prepare(&mut client.connect().await?).await?;
-    let creates = rush(&client, CONNECTIONS, count, create).await?;
-    let gets = rush(&client, CONNECTIONS, count, read).await?;
-    server.stop()?;
-    let creates = pace(["creates", "create p50", "create p99"], &creates);
-    let gets = pace(["gets", "get p50", "get p99"], &gets);
-    Ok([creates, gets].concat())
-}
-
-/// The start of a server that has `count` objects after `writes` writes, and the slowest write.
-pub async fn restart(neap: &Path, count: usize, writes: usize) -> Result<Vec<Figure>> {
-    let data = tempfile::tempdir()?;
-    let server = Server::start(neap, Some(data.path()))?;
-    let client = server.client()?;
-    objects::prepare(&mut client.connect().await?).await?;
-    rush(&client, CONNECTIONS, count, create).await?;
-    let updates = rush(
-        &client,
-        CONNECTIONS,
-        writes.saturating_sub(count),
-        move |number| update(number, count),
-    )
-    .await?;
-    server.stop()?;
-    let server = Server::start(neap, Some(data.path()))?;
-    let start = server.ready_after();
-    server.stop()?;
-    Ok(vec![
-        ("start", milliseconds(start)),
-        ("updates", updates.rate()),
-        ("update p99", milliseconds(updates.percentile(99))),
-        ("update worst", milliseconds(updates.percentile(100))),
-    ])
-}
-
-/// From sending a definition until its resource is served and described; the median of `count`.
-pub async fn definition(neap: &Path, count: usize) -> Result<Vec<Figure>> {
-    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let server = Server::start(neap, None)?;
-    let client = server.client()?;
-    let mut connection = client.connect().await?;
-    objects::prepare(&mut connection).await?;
-    let mut took = Vec::new();
-    for number in 0..count {
-        let (plural, kind) = (format!("things{number}"), format!("Thing{number}"));
-        let body = objects::definition(&plural, &kind).to_string();
-        let watch = Stopwatch::start();
-        let sent = connection.send(Method::POST, DEFINITIONS, body);
-        sent.await?.success()?;
-        let collection = format!("/apis/load.neaptide.dev/v1/{plural}");
-        objects::served(&mut connection, &collection).await?;
-        described(&mut connection, &kind, watch).await?;
-        took.push(milliseconds(watch.elapsed()));
-    }
-    took.sort_by(f64::total_cmp);
-    server.stop()?;
-    let median = took.get(count / 2).copied();
-    Ok(vec![(
-        "definition",
-        median.context("nothing was measured")?,
-    )])
-}
-
-async fn described(
-    connection: &mut crate::client::Connection,
-    kind: &str,
-    watch: Stopwatch,
-) -> Result<()> {
-    let needle = format!("\"kind\":\"{kind}\"");
-    loop {
-        let path = "/openapi/v3/apis/load.neaptide.dev/v1";
-        let answer = connection.send(Method::GET, path, "").await?;
-        let text = String::from_utf8_lossy(&answer.body);
-        if answer.status == 200 && text.contains(&needle) {
-            return Ok(());
-        }
-        anyhow::ensure!(
-            watch.elapsed().as_secs() < 10,
-            "{kind} is not in the OpenAPI document"
-        );
+    #[test]
+    fn the_median_needs_a_figure() {
+        assert!((median(vec![3.0, 1.0, 2.0]).unwrap() - 2.0).abs() < 1e-9);
+        assert!(median(Vec::new()).is_err());
     }
 }

@@ -6,6 +6,7 @@
 mod folder;
 mod identity;
 mod kubeconfig;
+mod limits;
 mod listen;
 mod private;
 mod server;
@@ -40,6 +41,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// Runs the server until it is told to stop.
 pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
+    limits::raise_open_files();
     let runtime = Runtime::new().map_err(|error| {
         Failure::new(
             "NT-UP-0010",

@@ -7,9 +7,12 @@
 //! - [`snapshot`]: every page of every list is part of one state of the past;
 //! - [`history`]: reads and writes of each object are linearizable.
 //!
+//! What a server must refuse is one list too, with its judge: [`bad_input`].
+//!
 //! Only tests use this crate, and it knows none of ours: it reads HTTP and JSON, and has its own
 //! idea of selectors, so that a mistake of the server is not repeated by its judge.
 
+pub mod bad_input;
 mod chronicle;
 mod filter;
 mod fingerprint;

@@ -3,10 +3,13 @@
 //! All three are parameters so that a test can pause the clock, fix the seed and own every task.
 
 mod rehearsal;
+mod seldom;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+
+pub(crate) use seldom::Seldom;
 
 /// A future that was boxed so that it fits behind a trait object.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;

@@ -6,6 +6,7 @@
 pub(crate) mod admission;
 mod apply;
 mod booking;
+mod bulk;
 mod create;
 mod delete;
 mod escalation;
@@ -45,6 +46,8 @@ pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
 pub use request::{Request, Target, Verb};
 
+use bulk::Bulk;
+
 pub(crate) use admission::QUOTAS;
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::path;
@@ -67,6 +70,8 @@ pub struct Machine {
     pub(crate) courier: Arc<Courier>,
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
+    /// For work on many objects.
+    bulk: Bulk,
     /// Makes tokens for service accounts, and knows them again.
     pub(crate) accounts: Arc<Accounts>,
     /// Knows the holders of all other credentials.
@@ -93,6 +98,7 @@ impl Machine {
             access: Access::default(),
             root_ca: None,
             turns: Arc::default(),
+            bulk: Bulk::new(),
             accounts: Arc::new(Accounts::new(ISSUER.into(), None)),
             authenticator: None,
         }

@@ -206,8 +206,10 @@ impl Store {
             drop(state);
             return Ok((object, Some(wait)));
         }
-        state.commit(event, self.shared.retention);
+        let wake = state.commit(event, self.shared.retention);
         self.shared.committed.send_replace(state.committed);
+        drop(state);
+        wake.wake();
         Ok((object, None))
     }
 

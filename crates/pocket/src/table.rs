@@ -130,6 +130,13 @@ impl Printer {
         with_columns: bool,
     ) -> Value {
         let rows = objects.into_iter().map(|o| self.row(o, now, include));
+        let mut table = self.frame(metadata, with_columns);
+        table["rows"] = rows.collect();
+        table
+    }
+
+    /// A table without its rows.
+    pub fn frame(&self, metadata: Value, with_columns: bool) -> Value {
         let definitions: &[Definition] = if with_columns { &self.columns } else { &[] };
         let definitions = definitions.iter().map(Definition::to_value);
         object_of([
@@ -137,7 +144,6 @@ impl Printer {
             ("apiVersion", META.into()),
             ("metadata", metadata),
             ("columnDefinitions", definitions.collect()),
-            ("rows", rows.collect()),
         ])
     }
 }

@@ -1,16 +1,23 @@
 //! Figures that `neap-load` measures: it prints them as one JSON object, one row is made of each.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Asked, Figure, Row};
-use crate::{load::Built, process};
+use super::{
+    Figure, Subjects,
+    row::{Asked, Better, Row},
+};
+use crate::process;
 
 /// Some figures that are measured together.
 pub(super) struct Loaded {
     pub(super) name: &'static str,
     /// What `neap-load measure` is told.
     pub(super) arguments: &'static [&'static str],
+    /// Whether the peer can be measured in the same way.
+    pub(super) has_peer: bool,
     pub(super) lines: &'static [Line],
 }
 
@@ -21,19 +28,28 @@ pub(super) struct Line {
     figure: &'static str,
     unit: &'static str,
     scale: f64,
+    better: Better,
     asked: Asked,
 }
 
 impl Line {
-    /// A figure of which nothing is asked.
+    /// A figure of which less is better, and nothing is asked.
     pub(super) const fn new(key: &'static str, figure: &'static str, unit: &'static str) -> Self {
         Self {
             key,
             figure,
             unit,
             scale: 1.0,
+            better: Better::Less,
             asked: Asked::Nothing,
         }
+    }
+
+    /// A figure per second.
+    pub(super) const fn rate(key: &'static str, figure: &'static str) -> Self {
+        let mut line = Self::new(key, figure, "/s");
+        line.better = Better::More;
+        line
     }
 
     /// Shown in a unit this many times as large.
@@ -47,15 +63,31 @@ impl Line {
         self
     }
 
-    fn row(&self, figures: &Value) -> Result<Row> {
-        let ours = figures[self.key].as_f64();
+    pub(super) fn row(&self, ours: &Value, peer: Option<&Value>) -> Result<Row> {
+        let of = |figures: &Value| {
+            let figure = figures[self.key].as_f64();
+            let figure = figure.with_context(|| format!("no {} was measured", self.key))?;
+            anyhow::Ok(figure * self.scale)
+        };
         Ok(Row {
             figure: self.figure,
             unit: self.unit,
-            ours: ours.with_context(|| format!("no {} was measured", self.key))? * self.scale,
-            peer: None,
+            better: self.better,
+            ours: of(ours)?,
+            peer: peer.map(of).transpose()?,
             asked: self.asked,
         })
+    }
+}
+
+impl Loaded {
+    fn figures(&self, subjects: &Subjects, reference: Option<&Path>) -> Result<Value> {
+        let mut command = subjects.ours.load();
+        command.arg("measure").args(self.arguments);
+        if let Some(program) = reference {
+            command.arg("--reference").arg(program);
+        }
+        Ok(serde_json::from_str(&process::output(&mut command)?)?)
     }
 }
 
@@ -64,23 +96,30 @@ impl Figure for Loaded {
         self.name
     }
 
-    fn measure(&self, subject: &Built) -> Result<Vec<Row>> {
-        let mut command = subject.load();
-        let text = process::output(command.arg("measure").args(self.arguments))?;
-        let figures: Value = serde_json::from_str(&text)?;
-        self.lines.iter().map(|line| line.row(&figures)).collect()
+    fn measure(&self, subjects: &Subjects) -> Result<Vec<Row>> {
+        let ours = self.figures(subjects, None)?;
+        let peer = subjects.peer.as_deref().filter(|_| self.has_peer);
+        let peer = peer.map(|program| self.figures(subjects, Some(program)));
+        let peer = peer.transpose()?;
+        let lines = self.lines.iter();
+        lines.map(|line| line.row(&ours, peer.as_ref())).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_figure_that_was_not_measured_is_an_error() {
         let line = Line::new("start", "start", "s").scaled(0.001);
-        let row = line.row(&serde_json::json!({"start": 500.0})).unwrap();
+        let (ours, peer) = (json!({"start": 500.0}), json!({"start": 1500.0}));
+        let row = line.row(&ours, Some(&peer)).unwrap();
         assert!((row.ours - 0.5).abs() < 1e-9);
-        assert!(line.row(&serde_json::json!({})).is_err());
+        assert!((row.ratio().unwrap() - 3.0).abs() < 1e-9);
+        assert!(line.row(&json!({}), None).is_err());
+        assert!(line.row(&ours, Some(&json!({}))).is_err());
     }
 }

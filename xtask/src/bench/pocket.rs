@@ -1,50 +1,134 @@
-//! Figures of the embedded API server.
-
-use std::fs;
-
-use anyhow::{Context, Result};
+//! Figures of the embedded API server beside a real kube-apiserver and its etcd.
 
 use super::{
-    Asked, Figure, Row,
+    Figure,
+    in_process::InProcess,
     loaded::{Line, Loaded},
-    up::Up,
+    row::Asked::{Limit, Times},
 };
-use crate::load::Built;
-
-/// An odd number, so that there is a middle one.
-const STARTS: usize = 9;
 
 pub(super) fn figures() -> Vec<Box<dyn Figure>> {
-    vec![
-        Box::new(Start),
-        Box::new(Idle),
-        Box::new(Loaded {
-            name: "memory per object",
-            arguments: &["memory", "--objects", "50000"],
-            lines: &MEMORY,
-        }),
-        Box::new(Loaded {
-            name: "creates and gets",
-            arguments: &["throughput", "--objects", "20000"],
-            lines: &THROUGHPUT,
-        }),
-        Box::new(Loaded {
-            name: "from a definition to its resource",
-            arguments: &["definition"],
-            lines: &DEFINITION,
-        }),
-        Box::new(Loaded {
-            name: "start after a million writes; takes some minutes",
-            arguments: &["restart", "--objects", "50000", "--writes", "1000000"],
-            lines: &RESTART,
-        }),
-    ]
+    let mut figures: Vec<Box<dyn Figure>> = Vec::new();
+    for beside in BESIDE_A_PEER {
+        figures.push(Box::new(beside));
+    }
+    figures.push(Box::new(InProcess));
+    for alone in ALONE {
+        figures.push(Box::new(alone));
+    }
+    figures
 }
 
-const MEMORY: [Line; 2] = [
-    Line::new("memory per object", "memory per ConfigMap, of 50 000", "KB")
-        .scaled(0.001)
-        .asked(Asked::AtMost(2.5)),
+const fn beside(
+    name: &'static str,
+    arguments: &'static [&'static str],
+    lines: &'static [Line],
+) -> Loaded {
+    Loaded {
+        name,
+        arguments,
+        has_peer: true,
+        lines,
+    }
+}
+
+const fn alone(
+    name: &'static str,
+    arguments: &'static [&'static str],
+    lines: &'static [Line],
+) -> Loaded {
+    Loaded {
+        name,
+        arguments,
+        has_peer: false,
+        lines,
+    }
+}
+
+const BESIDE_A_PEER: [Loaded; 11] = [
+    beside("start, empty", &["start", "--times", "5"], &START),
+    beside("50 000 objects", &["stored", "--objects", "50000"], &STORED),
+    beside(
+        "creates and gets, durable",
+        &["throughput", "--objects", "20000"],
+        &DURABLE,
+    ),
+    beside(
+        "creates in memory",
+        &["throughput", "--objects", "20000", "--memory"],
+        &IN_MEMORY,
+    ),
+    beside(
+        "gets by a bound user",
+        &["bound", "--objects", "20000"],
+        &BOUND,
+    ),
+    beside(
+        "one connection, durable",
+        &["single", "--objects", "3000"],
+        &SINGLE,
+    ),
+    beside(
+        "one connection, in memory",
+        &["single", "--objects", "3000", "--memory"],
+        &SINGLE_IN_MEMORY,
+    ),
+    beside(
+        "from a write to its event",
+        &["told", "--times", "501"],
+        &TOLD,
+    ),
+    beside(
+        "a thousand watchers",
+        &["fan-out", "--times", "51"],
+        &FAN_OUT,
+    ),
+    beside(
+        "list of 8 000 objects",
+        &["list", "--objects", "8000"],
+        &LIST,
+    ),
+    beside(
+        "namespace delete",
+        &["namespace", "--objects", "100", "--times", "3"],
+        &NAMESPACE,
+    ),
+];
+
+const ALONE: [Loaded; 2] = [
+    alone(
+        "from a definition to its resource",
+        &["definition", "--times", "21"],
+        &DEFINITION,
+    ),
+    alone(
+        "start after a million writes; takes some minutes",
+        &["restart", "--objects", "50000", "--writes", "1000000"],
+        &RESTART,
+    ),
+];
+
+const START: [Line; 2] = [
+    Line::new("start", "start to ready, empty", "ms").asked(Limit(100.0)),
+    Line::new("idle", "resident memory when idle", "MB")
+        .scaled(1e-6)
+        .asked(Limit(40.0)),
+];
+
+const STORED: [Line; 3] = [
+    Line::new(
+        "start with objects",
+        "start with 50 000 objects on disk",
+        "ms",
+    )
+    .asked(Limit(500.0)),
+    Line::new(
+        "memory per object",
+        "resident memory per stored ConfigMap",
+        "KB",
+    )
+    .scaled(0.001)
+    .asked(Limit(2.5)),
     Line::new(
         "bytes of an object",
         "size of such a ConfigMap as JSON",
@@ -53,18 +137,51 @@ const MEMORY: [Line; 2] = [
     .scaled(0.001),
 ];
 
-const THROUGHPUT: [Line; 6] = [
-    Line::new("creates", "durable creates, 16 connections", "/s"),
-    Line::new("create p50", "durable create, half of them within", "ms"),
-    Line::new("create p99", "durable create, 99 of 100 within", "ms"),
-    Line::new("gets", "gets, 16 connections", "/s"),
-    Line::new("get p50", "get, half of them within", "ms"),
-    Line::new("get p99", "get, 99 of 100 within", "ms"),
+const DURABLE: [Line; 6] = [
+    Line::rate("creates", "create, 16 connections, durable").asked(Times(5.0)),
+    Line::new("create p50", "create p50, 16 connections, durable", "ms"),
+    Line::new("create p99", "create p99, 16 connections, durable", "ms").asked(Limit(3.0)),
+    Line::rate("gets", "get, 16 connections").asked(Times(7.0)),
+    Line::new("get p50", "get p50, 16 connections", "ms"),
+    Line::new("get p99", "get p99, 16 connections", "ms"),
 ];
 
-const DEFINITION: [Line; 1] = [
-    Line::new("definition", "definition to served and described", "ms").asked(Asked::AtMost(10.0)),
+const IN_MEMORY: [Line; 2] = [
+    Line::rate("creates", "create, 16 connections, in memory").asked(Times(6.0)),
+    Line::new("create p99", "create p99, 16 connections, in memory", "ms"),
 ];
+
+const BOUND: [Line; 1] =
+    [Line::rate("bound gets", "get by a service account with a role").asked(Times(7.0))];
+
+const SINGLE: [Line; 1] = [Line::new(
+    "single create p50",
+    "create p50, one connection, durable",
+    "ms",
+)
+.asked(Times(3.0))];
+
+const SINGLE_IN_MEMORY: [Line; 1] = [Line::new(
+    "single create p50",
+    "create p50, one connection, in memory",
+    "ms",
+)
+.asked(Times(6.0))];
+
+const TOLD: [Line; 1] = [Line::new("told", "POST sent to watch event", "ms").asked(Times(4.0))];
+
+const FAN_OUT: [Line; 2] = [
+    Line::new("last told", "one write to last of 1 000 watchers", "ms").asked(Times(1.8)),
+    Line::new("last told, alone", "the same with a connection each", "ms"),
+];
+
+const LIST: [Line; 1] = [Line::new("list", "list of 8 000 objects", "ms").asked(Times(4.0))];
+
+const NAMESPACE: [Line; 1] =
+    [Line::new("namespace delete", "namespace delete, 100 objects", "ms").asked(Limit(100.0))];
+
+const DEFINITION: [Line; 1] =
+    [Line::new("definition", "definition to served and described", "ms").asked(Limit(10.0))];
 
 const RESTART: [Line; 4] = [
     Line::new(
@@ -72,11 +189,10 @@ const RESTART: [Line; 4] = [
         "start with 50 000 objects after 1 000 000 writes",
         "ms",
     )
-    .asked(Asked::AtMost(500.0)),
-    Line::new(
+    .asked(Limit(500.0)),
+    Line::rate(
         "updates",
         "durable updates of 50 000 objects, 16 connections",
-        "/s",
     ),
     Line::new("update p99", "durable update, 99 of 100 within", "ms"),
     Line::new(
@@ -85,70 +201,3 @@ const RESTART: [Line; 4] = [
         "ms",
     ),
 ];
-
-/// From starting the process to its word that it is ready; the median of some.
-struct Start;
-
-impl Figure for Start {
-    fn name(&self) -> &'static str {
-        "neap up, start to ready"
-    }
-
-    fn measure(&self, subject: &Built) -> Result<Vec<Row>> {
-        let starts = (0..STARTS).map(|_| {
-            let up = Up::start(&subject.neap)?;
-            Ok(up.ready_after().as_secs_f64() * 1000.0)
-        });
-        let mut starts = starts.collect::<Result<Vec<f64>>>()?;
-        starts.sort_by(f64::total_cmp);
-        Ok(vec![Row {
-            figure: self.name(),
-            unit: "ms",
-            ours: starts[STARTS / 2],
-            peer: None,
-            asked: Asked::AtMost(100.0),
-        }])
-    }
-}
-
-/// Memory that a server holds after its start, before the first request.
-struct Idle;
-
-impl Figure for Idle {
-    fn name(&self) -> &'static str {
-        "neap up, resident memory when idle"
-    }
-
-    fn measure(&self, subject: &Built) -> Result<Vec<Row>> {
-        let up = Up::start(&subject.neap)?;
-        let status = fs::read_to_string(format!("/proc/{}/status", up.id()))
-            .context("memory is measured on Linux only")?;
-        Ok(vec![Row {
-            figure: self.name(),
-            unit: "MB",
-            ours: resident_megabytes(&status).context("no VmRSS")?,
-            peer: None,
-            asked: Asked::AtMost(40.0),
-        }])
-    }
-}
-
-fn resident_megabytes(status: &str) -> Option<f64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024.0 / 1_000_000.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_read_from_the_status() {
-        let status = "Name:\tneap\nVmRSS:\t   15625 kB\nThreads:\t3\n";
-        assert_eq!(resident_megabytes(status), Some(16.0));
-        assert_eq!(resident_megabytes("Name:\tneap\n"), None);
-    }
-}

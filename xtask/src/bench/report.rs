@@ -3,7 +3,10 @@
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::{Area, Asked, Row};
+use super::{
+    Area,
+    row::{Asked, Better, Row},
+};
 
 const HEADER: [&str; 6] = ["FIGURE", "OURS", "PEER", "RATIO", "ASKED", "HOLDS"];
 
@@ -34,24 +37,36 @@ fn cells(row: &Row) -> [String; 6] {
     let none = || "-".to_owned();
     [
         row.figure.to_owned(),
-        format!("{:.1} {unit}", row.ours),
+        format!("{} {unit}", number(row.ours)),
         row.peer
-            .map_or_else(none, |peer| format!("{peer:.1} {unit}")),
-        row.ratio().map_or_else(none, |ratio| format!("{ratio:.2}")),
+            .map_or_else(none, |peer| format!("{} {unit}", number(peer))),
+        row.ratio()
+            .map_or_else(none, |ratio| format!("{ratio:.1}×")),
         asked(row),
-        match row.asked {
-            Asked::Nothing => none(),
-            _ if row.holds() => "✓ yes".to_owned(),
-            _ => "✗ no".to_owned(),
+        match (row.holds(), row.asked) {
+            (Some(true), _) => "✓ yes".to_owned(),
+            (Some(false), _) => "✗ no".to_owned(),
+            (None, Asked::Nothing) => none(),
+            (None, _) => "not judged: no peer".to_owned(),
         },
     ]
 }
 
+/// Three digits are what a measurement is good for.
+fn number(value: f64) -> String {
+    match value.abs() {
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
 fn asked(row: &Row) -> String {
-    match row.asked {
-        Asked::Nothing => "-".to_owned(),
-        Asked::AtMost(limit) => format!("≤ {limit} {}", row.unit),
-        Asked::ShareOfPeer(share) => format!("ratio ≤ {share}"),
+    match (row.asked, row.better) {
+        (Asked::Nothing, _) => "-".to_owned(),
+        (Asked::Limit(limit), Better::Less) => format!("≤ {limit} {}", row.unit),
+        (Asked::Limit(limit), Better::More) => format!("≥ {limit} {}", row.unit),
+        (Asked::Times(times), _) => format!("≥ {times}×"),
     }
 }
 
@@ -87,37 +102,30 @@ pub(super) fn json(area: Area, rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    fn row(ours: f64, peer: Option<f64>, asked: Asked) -> Row {
+    fn row(peer: Option<f64>) -> Row {
         Row {
             figure: "start",
             unit: "ms",
-            ours,
+            better: Better::Less,
+            ours: 5.0,
             peer,
-            asked,
-        }
-    }
-
-    #[test]
-    fn rows_hold_by_limit_or_by_ratio() {
-        for (row, holds) in [
-            (row(100.0, None, Asked::AtMost(100.0)), true),
-            (row(100.1, None, Asked::AtMost(100.0)), false),
-            (row(5.0, Some(10.0), Asked::ShareOfPeer(0.5)), true),
-            (row(6.0, Some(10.0), Asked::ShareOfPeer(0.5)), false),
-            (row(1.0, None, Asked::ShareOfPeer(0.5)), false),
-            (row(1.0, None, Asked::Nothing), true),
-        ] {
-            assert_eq!(row.holds(), holds, "{row:?}");
+            asked: Asked::Times(2.0),
         }
     }
 
     #[test]
     fn table_lines_up() {
-        let rows = [row(5.0, Some(10.0), Asked::ShareOfPeer(0.5))];
         assert_eq!(
-            table(&rows),
-            "FIGURE  OURS    PEER     RATIO  ASKED        HOLDS\n\
-             start   5.0 ms  10.0 ms  0.50   ratio ≤ 0.5  ✓ yes"
+            table(&[row(Some(10.0))]),
+            "FIGURE  OURS     PEER     RATIO  ASKED  HOLDS\n\
+             start   5.00 ms  10.0 ms  2.0×   ≥ 2×   ✓ yes"
         );
+    }
+
+    #[test]
+    fn a_ratio_without_a_peer_is_not_judged() {
+        assert!(table(&[row(None)]).ends_with("not judged: no peer"));
+        let report: Value = serde_json::from_str(&json(Area::Pocket, &[row(None)])).unwrap();
+        assert_eq!(report["items"][0]["holds"], Value::Null);
     }
 }

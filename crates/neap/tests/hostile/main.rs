@@ -1,9 +1,14 @@
 //! What hostile clients and a hostile disk must not be able to do, over real sockets and files.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail the test"
+)]
 
 mod clients;
 mod folder;
+mod input;
 
 use std::path::Path;
 

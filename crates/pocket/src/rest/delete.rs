@@ -111,7 +111,7 @@ impl Machine {
         }
         let mut request = request.clone();
         request.presentation.shown = Shown::Whole;
-        let body = self.render(&request, served, &listed)?;
+        let body = self.render(&request, served, listed)?;
         Ok(finish(&request, StatusCode::OK, body)?.with_warnings(warnings))
     }
 

@@ -1,17 +1,21 @@
 //! Lists: pages of a snapshot, selectors, and the rules about revisions.
 
+mod items;
+
 use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
+use futures::StreamExt;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Verb;
 use super::{
-    Machine, Reply, Request, Served, Shown,
-    reply::{finish, include_object, partial},
+    Machine, Reply, ReplyBody, Request, Served,
+    bulk::MANY,
+    reply::{JSON, finish},
     request::option_error,
 };
 use crate::{
@@ -19,6 +23,8 @@ use crate::{
     status::{ApiError, Problems, Result},
     store::{self, Object, Page, Range},
 };
+
+use items::Items;
 
 /// How long a request for a revision that has not happened yet is held.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -60,8 +66,18 @@ impl Machine {
             return Err(option_error("list", &problems));
         }
         let listed = self.select(request, served).await?;
-        let body = self.render(request, served, &listed)?;
-        finish(request, StatusCode::OK, body)
+        // YAML is made from the whole, so there is nothing to send before it is there.
+        if listed.objects.len() < MANY || request.presentation.yaml {
+            let body = self.render(request, served, listed)?;
+            return finish(request, StatusCode::OK, body);
+        }
+        let items = Items::new(self, request, served, listed)?;
+        Ok(Reply {
+            status: StatusCode::OK,
+            content_type: JSON,
+            warnings: Vec::new(),
+            body: ReplyBody::Parts(items.into_stream().boxed()),
+        })
     }
 
     /// The objects a list request is about.
@@ -96,10 +112,11 @@ impl Machine {
             // With a selector nobody knows how many must be looked at.
             limit: limit.filter(|_| selection.is_everything()),
         };
-        let page = self
-            .view
-            .page(&served.resource.bucket, range, revision)
-            .await?;
+        let bucket = &served.resource.bucket;
+        let there = self.view.store().count(bucket);
+        let most = limit.map_or(there, |limit| limit.min(there));
+        let _turn = self.bulk.turn(most).await;
+        let page = self.view.page(bucket, range, revision).await?;
         let page = page.map_err(|error| expired(&error, token.as_ref(), self.view.revision()))?;
         Ok(cut(served, page, &selection, limit, request.verb))
     }
@@ -107,35 +124,10 @@ impl Machine {
     pub(super) fn render(
         &self,
         request: &Request,
-        served: &Served,
-        listed: &Listed,
+        served: &Arc<Served>,
+        listed: Listed,
     ) -> Result<Bytes> {
-        let always = served.is_custom() && request.presentation.shown == Shown::Whole;
-        let metadata = listed.metadata(always);
-        match request.presentation.shown {
-            Shown::Whole => Ok(whole_list(served, listed, &metadata)),
-            Shown::Metadata => {
-                let items = listed.objects.iter();
-                let items: Vec<Value> = items
-                    .map(|o| partial(&served.value(o), "PartialObjectMetadata"))
-                    .collect();
-                // An empty list of these has no items at all.
-                let items = (!items.is_empty()).then_some(items);
-                let list = json!({
-                    "kind": "PartialObjectMetadataList",
-                    "apiVersion": "meta.k8s.io/v1",
-                    "metadata": metadata,
-                    "items": items,
-                });
-                Ok(list.to_string().into())
-            }
-            Shown::Table => {
-                let values: Vec<Value> = listed.objects.iter().map(|o| served.value(o)).collect();
-                let include = include_object(request)?;
-                let table = self.table(served, &values, include, metadata, true);
-                Ok(table.to_string().into())
-            }
-        }
+        Ok(Items::new(self, request, served, listed)?.whole())
     }
 
     /// Waits a little for a revision that has not happened yet, then refuses.
@@ -167,30 +159,6 @@ impl Listed {
         }
         metadata
     }
-}
-
-/// Copies the stored bytes of all items into one answer.
-fn whole_list(served: &Served, listed: &Listed, metadata: &Value) -> Bytes {
-    let size: usize = listed
-        .objects
-        .iter()
-        .map(|object| object.json().len() + 1)
-        .sum();
-    let mut body = BytesMut::with_capacity(size + 256);
-    let resource = &served.resource;
-    let head = format!(
-        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
-        resource.list_kind, served.api_version
-    );
-    body.put_slice(head.as_bytes());
-    for (i, object) in listed.objects.iter().enumerate() {
-        if i > 0 {
-            body.put_u8(b',');
-        }
-        served.put_item(object, &mut body);
-    }
-    body.put_slice(b"]}");
-    body.freeze()
 }
 
 /// Keeps what was selected, up to the limit.

@@ -39,6 +39,8 @@ pub struct Presentation {
 pub enum ReplyBody {
     /// All at once.
     Full(Bytes),
+    /// In parts, because it is large. It has an end, and is nothing without it.
+    Parts(BoxStream<'static, Bytes>),
     /// As it comes: a watch or a log.
     Stream(BoxStream<'static, Bytes>),
 }
@@ -97,6 +99,7 @@ impl fmt::Debug for ReplyBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full(bytes) => write!(f, "Full({} bytes)", bytes.len()),
+            Self::Parts(_) => f.write_str("Parts"),
             Self::Stream(_) => f.write_str("Stream"),
         }
     }

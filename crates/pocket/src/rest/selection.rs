@@ -96,7 +96,9 @@ impl Machine {
             self.not_older_than(revision).await?;
         }
         let range = Range::of(&request.target.namespace);
-        let page = self.view.page(&served.resource.bucket, range, None).await?;
+        let bucket = &served.resource.bucket;
+        let _turn = self.bulk.turn(self.view.store().count(bucket)).await;
+        let page = self.view.page(bucket, range, None).await?;
         let page = page.map_err(|error| super::broken(&error))?;
         let objects: Vec<Arc<Object>> = page
             .objects

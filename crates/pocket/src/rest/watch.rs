@@ -3,6 +3,7 @@
 mod definition;
 mod feed;
 mod lines;
+mod schedule;
 
 use std::{sync::Arc, time::Duration};
 

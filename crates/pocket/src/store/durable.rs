@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use super::{
     Change, Error, Event, Object, Retention, STOPPING, Shared, Store, Waiter,
     journal::{self, Disk, Journal, Record, Recovered},
-    state::State,
+    state::{State, Wake},
 };
 use compaction::Compacting;
 
@@ -163,13 +163,19 @@ impl Shared {
 
     fn publish(&self, batch: Vec<Queued>) {
         let mut answers = Vec::with_capacity(batch.len());
+        let mut wakes: Vec<Wake> = Vec::new();
         let mut state = self.state.write();
         for (event, done) in batch {
-            state.commit(event, self.retention);
+            let wake = state.commit(event, self.retention);
+            match wakes.iter_mut().find(|other| other.is_like(&wake)) {
+                Some(older) => *older = wake,
+                None => wakes.push(wake),
+            }
             answers.push(done);
         }
         self.committed.send_replace(state.committed);
         drop(state);
+        wakes.into_iter().for_each(Wake::wake);
         for done in answers {
             // Whoever asked may have gone away; the write stands all the same.
             let _ = done.send(Ok(()));

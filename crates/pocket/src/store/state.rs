@@ -10,6 +10,7 @@ use tokio::sync::watch as wake;
 
 use super::{Change, Error, Event, Expect, Follower, Object, Placed, Put, Retention, encode};
 
+pub(super) use past::Batch;
 pub use past::{Page, Range};
 
 use bucket::{Bucket, Buckets};
@@ -41,6 +42,22 @@ pub struct Head {
     pub object: Option<Arc<Object>>,
     /// The revision that must be committed before anyone is told of this state.
     pub revision: u64,
+}
+
+/// Those who watch a resource, to be woken for a change.
+#[must_use]
+pub(super) struct Wake(wake::Sender<u64>, u64);
+
+impl Wake {
+    /// Must be called without the state's lock: it is the first thing that the woken ask for.
+    pub(super) fn wake(self) {
+        self.0.send_replace(self.1);
+    }
+
+    /// Whether the same are woken by both.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.0.same_channel(&other.0)
+    }
 }
 
 impl State {
@@ -130,9 +147,9 @@ impl State {
         bucket.pending.insert(event.path.clone(), event.clone());
     }
 
-    /// Makes a sequenced change visible, tells the followers of the resource and wakes those who
-    /// watch it.
-    pub(super) fn commit(&mut self, event: Arc<Event>, retention: Retention) {
+    /// Makes a sequenced change visible and tells the followers of the resource. Those who watch it
+    /// are to be woken once the state can be read.
+    pub(super) fn commit(&mut self, event: Arc<Event>, retention: Retention) -> Wake {
         let revision = event.revision();
         self.committed = revision;
         self.weight += event.weight();
@@ -153,10 +170,11 @@ impl State {
             follower(event.change, &event.object);
         }
         bucket.log.push_back(event);
-        bucket.wake.send_replace(revision);
+        let wake = Wake(bucket.wake.clone(), revision);
         while self.weight > retention.bytes && self.log.len() > 1 {
             self.forget_oldest();
         }
+        wake
     }
 
     /// Shows `follower` what is there, and every change from now on.

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::watch as wake;
 
-use super::{Error, Event, View};
+use super::{Error, Event, View, state::Batch};
 
-/// How many events a watcher takes at a time, so that one that has fallen far behind does not hold
-/// the lock, or much memory, while it catches up.
-const BATCH: usize = 256;
+/// What a watcher takes at a time, so that one that has fallen far behind does not hold the lock, or
+/// much memory, while it catches up; or while it never does.
+const BATCH: Batch = Batch {
+    events: 256,
+    bytes: 1 << 20,
+};
 
 /// A watcher's place: everything up to [`Cursor::revision`] was taken.
 #[derive(Debug)]
@@ -52,12 +55,12 @@ impl Cursor {
                 oldest,
             });
         }
-        let events = state.events(&self.resource, self.revision, until, BATCH);
+        let (events, more) = state.events(&self.resource, self.revision, until, BATCH);
         drop(state);
-        // A full batch may have left some behind; otherwise all up to `until` are in hand, and
-        // the place moves on even when other resources made the revisions.
+        // If none was left behind, all up to `until` are in hand, and the place moves on even when
+        // other resources made the revisions.
         self.revision = match events.last() {
-            Some(last) if events.len() == BATCH => last.revision(),
+            Some(last) if more => last.revision(),
             _ => self.revision.max(until),
         };
         Ok(events)

@@ -3,15 +3,17 @@
 use std::{
     fmt,
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures::{StreamExt, stream::BoxStream};
 use http::StatusCode;
 use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     environment::Clock,
@@ -20,6 +22,10 @@ use crate::{
 
 /// The largest request body.
 pub(super) const LARGEST: usize = 3 << 20;
+/// Bodies up to this size need no room.
+const SMALL: usize = 64 << 10;
+/// The room for all others together.
+const TOGETHER: usize = 128 << 20;
 /// How much of a body that is too large is still taken in and thrown away: a client that is cut off
 /// while it sends never hears why.
 const DISCARDED: usize = 4 * LARGEST;
@@ -88,8 +94,26 @@ impl fmt::Debug for Body {
     }
 }
 
+/// Room for the bodies that are being read and worked on, so that many large ones at once cannot
+/// take all memory. What is small needs none.
+#[derive(Debug, Clone)]
+pub(super) struct Room(Arc<Semaphore>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(TOGETHER)))
+    }
+}
+
+/// A request body, and the room it takes.
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    pub(super) bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
 /// Reads a whole request body, within the limit and in time.
-pub(super) async fn read<B>(body: B, clock: &dyn Clock) -> Result<Bytes>
+pub(super) async fn read<B>(body: B, room: &Room, clock: &dyn Clock) -> Result<Incoming>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -97,7 +121,7 @@ where
     let body = pin!(body);
     tokio::select! {
         biased;
-        read = whole(body) => read,
+        read = whole(body, room) => read,
         () = clock.sleep(PATIENCE) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "Timeout",
@@ -106,25 +130,78 @@ where
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the one place that reads bodies, with a limit"
-)]
-async fn whole<B>(mut body: Pin<&mut B>) -> Result<Bytes>
+async fn whole<B>(mut body: Pin<&mut B>, room: &Room) -> Result<Incoming>
 where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if body.size_hint().lower() <= LARGEST as u64 {
-        match Limited::new(body.as_mut(), LARGEST).collect().await {
-            Ok(collected) => return Ok(collected.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => {}
-            Err(error) => {
-                let message = format!("the body could not be read: {error}");
-                return Err(ApiError::bad_request(message));
-            }
+    let mut held = None;
+    let mut fits = body.size_hint().lower() <= LARGEST as u64;
+    let announced = body.size_hint().exact().filter(|_| fits);
+    // Not grown step by step, which would hold what is outgrown too. What never comes is not paid
+    // for: memory is taken when it is written.
+    let large = announced.filter(|&size| size > SMALL as u64);
+    let mut bytes = BytesMut::with_capacity(large.map_or(0, |size| size as usize));
+    while fits && let Some(mut data) = part(body.as_mut()).await? {
+        let size = bytes.len() + data.remaining();
+        fits = size <= LARGEST;
+        if !fits {
+            break;
+        }
+        room.make(size, &mut held)?;
+        if bytes.is_empty() && body.is_end_stream() {
+            let bytes = data.copy_to_bytes(size);
+            return Ok(Incoming { bytes, _room: held });
+        }
+        // Copied: a part keeps all that was received together with it.
+        bytes.put(data);
+    }
+    if fits {
+        let bytes = bytes.freeze();
+        return Ok(Incoming { bytes, _room: held });
+    }
+    drop((bytes, held));
+    discard(body).await
+}
+
+/// The next part of a body that has any data in it.
+async fn part<B>(mut body: Pin<&mut B>) -> Result<Option<B::Data>>
+where
+    B: http_body::Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            let error: Box<dyn std::error::Error + Send + Sync> = error.into();
+            ApiError::bad_request(format!("the body could not be read: {error}"))
+        })?;
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
         }
     }
+    Ok(None)
+}
+
+impl Room {
+    /// Sees to it that `held` is room for `size` bytes.
+    fn make(&self, size: usize, held: &mut Option<OwnedSemaphorePermit>) -> Result<()> {
+        let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let wants = size.saturating_sub(SMALL).saturating_sub(has);
+        if wants == 0 {
+            return Ok(());
+        }
+        let wants = u32::try_from(wants).unwrap_or(u32::MAX);
+        let more = self.0.clone().try_acquire_many_owned(wants);
+        let more = more.map_err(|_| crowded())?;
+        match held {
+            Some(held) => held.merge(more),
+            None => *held = Some(more),
+        }
+        Ok(())
+    }
+}
+
+async fn discard<B: http_body::Body>(mut body: Pin<&mut B>) -> Result<Incoming> {
     let mut size = 0;
     while size < DISCARDED
         && let Some(Ok(frame)) = body.frame().await
@@ -132,6 +209,17 @@ where
         size += frame.data_ref().map_or(0, Buf::remaining);
     }
     Err(too_large())
+}
+
+fn crowded() -> ApiError {
+    let message = "too many large requests at once, please try again later";
+    let mut error = ApiError::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "TooManyRequests",
+        message.to_owned(),
+    );
+    error.retry_after = Some(1);
+    error
 }
 
 fn too_large() -> ApiError {

@@ -26,7 +26,7 @@ use super::{
     swagger, warnings,
 };
 use crate::{
-    environment::BoxFuture,
+    environment::{BoxFuture, Seldom},
     rest::{
         Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, registry::missing,
         reply,
@@ -40,6 +40,7 @@ pub struct Service {
     machine: Machine,
     documents: Arc<Documents>,
     caller: Caller,
+    room: body::Room,
     /// Where the server listens.
     address: Arc<str>,
     /// Turns true when the server stops; streams that have no end of their own end then.
@@ -72,6 +73,7 @@ impl Service {
             )),
             machine,
             caller: Caller::Trusted,
+            room: body::Room::default(),
             stopped: None,
         }
     }
@@ -288,9 +290,9 @@ impl Service {
         let presentation = negotiate::presentation(request.headers(), verb, served.is_custom())?;
         let (parts, incoming) = request.into_parts();
         let content_type = media_type(&parts.headers);
-        let bytes = match verb {
-            Verb::Get | Verb::List | Verb::Watch => Bytes::new(),
-            _ => body::read(incoming, &*self.machine.environment.clock).await?,
+        let incoming = match verb {
+            Verb::Get | Verb::List | Verb::Watch => body::Incoming::default(),
+            _ => body::read(incoming, &self.room, &*self.machine.environment.clock).await?,
         };
         let user_agent = parts
             .headers
@@ -316,7 +318,7 @@ impl Service {
             request.check_options()?;
         }
         let kind = &request.content_type;
-        request.body = payload(verb, kind, &bytes, served, &request.target)?;
+        request.body = payload(verb, kind, &incoming.bytes, served, &request.target)?;
         let reply = self.machine.handle(request).await?;
         Ok(self.respond(reply))
     }
@@ -324,11 +326,13 @@ impl Service {
     fn respond(&self, reply: Reply) -> Response<Body> {
         let body = match (reply.body, self.stopped.clone()) {
             (ReplyBody::Full(bytes), _) => Body::full(bytes),
-            (ReplyBody::Stream(stream), None) => Body::stream(stream),
+            (ReplyBody::Parts(stream), _) | (ReplyBody::Stream(stream), None) => {
+                Body::stream(stream)
+            }
             (ReplyBody::Stream(stream), Some(mut stopped)) => {
                 // A server that is gone without a word has stopped too.
                 let stop = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
-                Body::stream(stream.take_until(Box::pin(stop)).boxed())
+                Body::stream(stream.take_until(Seldom::new(stop)).boxed())
             }
         };
         let mut response = Response::new(body);

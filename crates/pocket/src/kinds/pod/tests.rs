@@ -346,7 +346,7 @@ fn the_service_class_is_settled_on_create() {
     let mut new = old.clone();
     new["status"]["qosClass"] = json!("Guaranteed");
     let mut problems = Problems::new();
-    status::validate(&new, &old, &mut problems);
+    super::status::validate(&new, &old, &mut problems);
     assert_eq!(problems.len(), 1);
     assert_eq!(defaulted(&RULES, &old), old);
 }

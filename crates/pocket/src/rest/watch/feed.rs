@@ -1,19 +1,19 @@
 //! The stream of one watch: renders only what the client is ready to take.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, task::Poll, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use futures::{FutureExt, Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, poll, stream};
 
-use super::{Lines, definition::Definition};
+use super::{
+    Lines,
+    schedule::{Due, Schedule, Scheduled},
+};
 use crate::{
-    environment::BoxFuture,
     rest::selection::Selection,
     store::{Cursor, Event, Flow, Object},
 };
 
-/// How often an idle watch is told how far it has come.
-const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// Lines are gathered into chunks of about this size.
 const CHUNK: usize = 64 << 10;
 
@@ -34,12 +34,10 @@ pub(super) struct Feed {
     lines: Lines,
     selection: Selection,
     cursor: Cursor,
-    definition: Definition,
     items: VecDeque<Item>,
     bookmarks: bool,
     marked: u64,
-    end: BoxFuture<()>,
-    tick: BoxFuture<()>,
+    schedule: Scheduled,
     /// Nothing is taken any more; what is queued is still sent.
     ended: bool,
     /// The client was told that the watch cannot go on.
@@ -53,12 +51,10 @@ impl Feed {
         cursor: Cursor,
         lifetime: Duration,
     ) -> Self {
-        let clock = lines.clock();
+        let schedule = Schedule::new(lines.clock(), lines.definition(), lifetime);
         Self {
             marked: cursor.revision(),
-            end: clock.sleep(lifetime),
-            tick: clock.sleep(BOOKMARK_EVERY),
-            definition: lines.definition(),
+            schedule: schedule.begin(),
             lines,
             selection,
             cursor,
@@ -85,7 +81,8 @@ impl Feed {
 
     /// The lines, in chunks.
     pub(super) fn into_stream(self) -> impl Stream<Item = Bytes> + Send + 'static {
-        stream::unfold(self, |mut feed| async move {
+        // Boxed, because it is handed to and fro with every chunk.
+        stream::unfold(Box::new(self), |mut feed| async move {
             let chunk = feed.next().await?;
             Some((chunk, feed))
         })
@@ -95,7 +92,11 @@ impl Feed {
     async fn next(&mut self) -> Option<Bytes> {
         let mut chunk = BytesMut::new();
         loop {
-            self.fill(&mut chunk).await;
+            {
+                let bulk = self.lines.bulk();
+                let _turn = bulk.turn(self.items.len()).await;
+                self.fill(&mut chunk).await;
+            }
             if !chunk.is_empty() {
                 return Some(chunk.freeze());
             }
@@ -103,14 +104,8 @@ impl Feed {
                 return None;
             }
             // On a busy resource there is always a change: what is due must not wait for a lull.
-            if self.definition.is_over() {
-                // Nothing comes after it that would have to be told.
-                while self.take(&mut chunk) {}
-                self.ended = true;
-            } else if (&mut self.end).now_or_never().is_some() {
-                self.finish(&mut chunk);
-            } else if (&mut self.tick).now_or_never().is_some() {
-                self.tick(&mut chunk);
+            if let Poll::Ready((due, schedule)) = poll!(&mut self.schedule) {
+                self.due(due, schedule, &mut chunk);
             } else if !self.take(&mut chunk) && !self.ended {
                 self.wait(&mut chunk).await;
             }
@@ -174,15 +169,21 @@ impl Feed {
         tokio::select! {
             biased;
             () = self.cursor.changed() => {}
-            () = self.definition.changed() => {}
-            () = &mut self.end => self.finish(chunk),
-            () = &mut self.tick => self.tick(chunk),
+            (due, schedule) = &mut self.schedule => self.due(due, schedule, chunk),
         }
     }
 
-    fn tick(&mut self, chunk: &mut BytesMut) {
-        self.tick = self.lines.clock().sleep(BOOKMARK_EVERY);
-        self.mark(chunk);
+    fn due(&mut self, due: Due, schedule: Schedule, chunk: &mut BytesMut) {
+        match due {
+            // Nothing comes after it that would have to be told.
+            Due::Over => {
+                while self.take(chunk) {}
+                self.ended = true;
+            }
+            Due::End => self.finish(chunk),
+            Due::Bookmark => self.mark(chunk),
+        }
+        self.schedule = schedule.begin();
     }
 
     /// Queues what has happened until now as the last that is sent.

@@ -9,7 +9,7 @@ use super::definition::Definition;
 use crate::{
     environment::Clock,
     rest::selection::Selection,
-    rest::{Machine, Request, Served, Shown, reply::partial},
+    rest::{Machine, Request, Served, Shown, bulk::Bulk, reply::partial},
     status::ApiError,
     store::{Change, Error, Event, Hooks, Object},
     table::Include,
@@ -44,6 +44,10 @@ impl Lines {
     /// Tells when what is watched is no longer served as it was.
     pub(super) fn definition(&self) -> Definition {
         Definition::new(self.machine.registry.clone(), self.served.clone())
+    }
+
+    pub(super) fn bulk(&self) -> Bulk {
+        self.machine.bulk.clone()
     }
 
     pub(super) fn clock(&self) -> Arc<dyn Clock> {

@@ -35,6 +35,13 @@ impl<'a> Range<'a> {
     }
 }
 
+/// How much of the history is taken at a time.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::store) struct Batch {
+    pub(in crate::store) events: usize,
+    pub(in crate::store) bytes: usize,
+}
+
 /// Objects read at one revision, in key order.
 #[derive(Debug)]
 pub struct Page {
@@ -114,23 +121,31 @@ impl State {
         Page::cut(revision, range, objects, Into::into)
     }
 
-    /// Events of a resource after `after` and up to `until`, at most `most`.
+    /// Events of a resource after `after` and up to `until`: the first that fit into a batch, and
+    /// whether there are more.
     pub(in crate::store) fn events(
         &self,
         resource: &str,
         after: u64,
         until: u64,
-        most: usize,
-    ) -> Vec<Arc<Event>> {
+        batch: Batch,
+    ) -> (Vec<Arc<Event>>, bool) {
         let Some(bucket) = self.buckets.get(resource) else {
-            return Vec::new();
+            return (Vec::new(), false);
         };
         let start = bucket.log.partition_point(|e| e.revision() <= after);
+        let mut bytes = 0;
+        let mut events = Vec::new();
         let rest = bucket.log.range(start..);
-        rest.take_while(|e| e.revision() <= until)
-            .take(most)
-            .cloned()
-            .collect()
+        for event in rest.take_while(|e| e.revision() <= until) {
+            bytes += event.weight();
+            // One goes through however large it is.
+            if events.len() == batch.events || (bytes > batch.bytes && !events.is_empty()) {
+                return (events, true);
+            }
+            events.push(event.clone());
+        }
+        (events, false)
     }
 
     /// The revision `events` changes before the newest.

@@ -1,0 +1,170 @@
+//! A list on its way to a client: its head, its items, some at a time, and its end.
+//!
+//! A large list is never there as a whole: what is held is the objects, which the store shares, and
+//! the chunk that is being sent.
+
+use std::{sync::Arc, vec};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::{Stream, stream};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::Listed;
+use crate::{
+    rest::{
+        Machine, Request, Served, Shown,
+        bulk::Bulk,
+        reply::{include_object, partial},
+    },
+    status::Result,
+    store::Object,
+    table::{Include, Printer},
+};
+
+/// Items are gathered into chunks of about this size.
+const CHUNK: usize = 32 << 10;
+
+/// How items are written.
+enum Form {
+    Whole,
+    Metadata,
+    Table {
+        printer: Printer,
+        include: Include,
+        now: Timestamp,
+    },
+}
+
+/// What is still to be sent.
+pub(in crate::rest) struct Items {
+    bulk: Bulk,
+    served: Arc<Served>,
+    form: Form,
+    /// Until it was sent.
+    head: Option<Bytes>,
+    objects: vec::IntoIter<Arc<Object>>,
+    /// What comes behind the last item.
+    end: &'static str,
+    ended: bool,
+}
+
+impl Items {
+    pub(super) fn new(
+        machine: &Machine,
+        request: &Request,
+        served: &Arc<Served>,
+        listed: Listed,
+    ) -> Result<Self> {
+        let form = match request.presentation.shown {
+            Shown::Whole => Form::Whole,
+            Shown::Metadata => Form::Metadata,
+            Shown::Table => Form::Table {
+                printer: served.printer(),
+                include: include_object(request)?,
+                now: machine.environment.clock.now(),
+            },
+        };
+        let always = served.is_custom() && matches!(form, Form::Whole);
+        let metadata = listed.metadata(always);
+        let (head, end) = match form {
+            // An empty list of these has no items at all.
+            Form::Metadata if listed.objects.is_empty() => (head(&form, served, metadata), "null}"),
+            _ => (head(&form, served, metadata) + "[", "]}"),
+        };
+        Ok(Self {
+            bulk: machine.bulk.clone(),
+            head: Some(head.into()),
+            end,
+            served: served.clone(),
+            form,
+            objects: listed.objects.into_iter(),
+            ended: false,
+        })
+    }
+
+    /// All of it.
+    pub(super) fn whole(mut self) -> Bytes {
+        let left = self.objects.as_slice().iter();
+        let size: usize = left.map(|object| object.json().len() + 1).sum();
+        let mut body = BytesMut::with_capacity(size + 256);
+        self.fill(&mut body, usize::MAX);
+        body.freeze()
+    }
+
+    /// All of it, in chunks.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Bytes> + Send + 'static {
+        stream::unfold(self, |mut items| async move {
+            if items.ended {
+                return None;
+            }
+            let mut chunk = BytesMut::with_capacity(CHUNK + CHUNK / 4);
+            {
+                let bulk = items.bulk.clone();
+                let _turn = bulk.turn(usize::MAX).await;
+                items.fill(&mut chunk, CHUNK);
+            }
+            Some((chunk.freeze(), items))
+        })
+    }
+
+    /// Writes on until `out` has `enough` bytes, or to the end.
+    fn fill(&mut self, out: &mut BytesMut, enough: usize) {
+        let mut first = false;
+        if let Some(head) = self.head.take() {
+            out.put_slice(&head);
+            first = true;
+        }
+        while out.len() < enough {
+            let Some(object) = self.objects.next() else {
+                out.put_slice(self.end.as_bytes());
+                self.ended = true;
+                return;
+            };
+            if !std::mem::take(&mut first) {
+                out.put_u8(b',');
+            }
+            self.put(&object, out);
+        }
+    }
+
+    fn put(&self, object: &Object, out: &mut BytesMut) {
+        let value = match &self.form {
+            Form::Whole => return self.served.put_item(object, out),
+            Form::Metadata => partial(&self.served.value(object), "PartialObjectMetadata"),
+            Form::Table {
+                printer,
+                include,
+                now,
+            } => printer.row(&self.served.value(object), *now, *include),
+        };
+        out.put_slice(value.to_string().as_bytes());
+    }
+}
+
+/// Everything up to the name of the field with the items.
+fn head(form: &Form, served: &Served, metadata: Value) -> String {
+    let (list, items) = match form {
+        Form::Whole => (
+            json!({
+                "kind": served.resource.list_kind,
+                "apiVersion": served.api_version,
+                "metadata": metadata,
+            }),
+            "items",
+        ),
+        Form::Metadata => (
+            json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata,
+            }),
+            "items",
+        ),
+        Form::Table { printer, .. } => (printer.frame(metadata, true), "rows"),
+    };
+    let mut text = list.to_string();
+    // What closes the list comes behind the items.
+    text.pop();
+    format!("{text},\"{items}\":")
+}

@@ -1,0 +1,130 @@
+//! One connection: its handshake, its protocol, and how much it may hold and how long.
+//!
+//! Whatever a client does or leaves undone, its connection costs a bounded amount of memory, and
+//! ends if nothing comes of it.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use hyper::server::conn::{http1, http2};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use rustls::pki_types::CertificateDer;
+use tokio::{net::TcpStream, sync::watch};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use super::{Service, serve::GRACE};
+use crate::environment::Seldom;
+
+/// How long a client may take for its TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a client may take to send the headers of a request.
+const HEADERS: Duration = Duration::from_secs(30);
+/// How much is made ready for a client that is slow to take it; also the longest headers.
+const BUFFER: usize = 128 << 10;
+/// How much of that is encrypted already.
+const ENCRYPTED: usize = 32 << 10;
+/// The same for one HTTP/2 stream, of which a connection has many.
+const STREAM_BUFFER: usize = 64 << 10;
+
+/// Serves one client until it leaves, or until `stopped` turns true and what is under way has ended.
+pub(super) async fn connection(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    service: Service,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // Answers are small and interactive; waiting to fill a segment only delays them.
+    let _ = stream.set_nodelay(true);
+    let clock = service.machine().environment.clock.clone();
+    // On the heap, so that what a handshake needs is not kept for the life of the connection.
+    let accepted = Box::pin(acceptor.accept(stream));
+    let accepted = tokio::select! {
+        accepted = accepted => accepted,
+        () = clock.sleep(HANDSHAKE) => return,
+        _ = stopped.wait_for(|stopped| *stopped) => return,
+    };
+    let Ok(mut stream) = accepted else {
+        return;
+    };
+    stream.get_mut().1.set_buffer_limit(Some(ENCRYPTED));
+    let ended = if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        Box::pin(over_http2(stream, service, stopped)).await
+    } else {
+        Box::pin(over_http1(stream, service, stopped)).await
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+}
+
+async fn over_http1(
+    stream: TlsStream<TcpStream>,
+    service: Service,
+    stopped: watch::Receiver<bool>,
+) -> hyper::Result<()> {
+    let answers = answers(&stream, &service, &stopped);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_buf_size(BUFFER)
+        .serve_connection(TokioIo::new(stream), answers)
+        .with_upgrades();
+    let shut_down = http1::UpgradeableConnection::graceful_shutdown;
+    until_stopped(connection, shut_down, service, stopped).await
+}
+
+async fn over_http2(
+    stream: TlsStream<TcpStream>,
+    service: Service,
+    stopped: watch::Receiver<bool>,
+) -> hyper::Result<()> {
+    let answers = answers(&stream, &service, &stopped);
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(1000)
+        .max_send_buf_size(STREAM_BUFFER)
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(30))
+        .serve_connection(TokioIo::new(stream), answers);
+    let shut_down = http2::Connection::graceful_shutdown;
+    until_stopped(connection, shut_down, service, stopped).await
+}
+
+/// The service for the client at the other end.
+fn answers(
+    stream: &TlsStream<TcpStream>,
+    service: &Service,
+    stopped: &watch::Receiver<bool>,
+) -> TowerToHyperService<Service> {
+    let presented = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    let presented = presented.iter().cloned();
+    let presented = presented.map(CertificateDer::into_owned).collect();
+    TowerToHyperService::new(service.for_connection(presented, stopped.clone()))
+}
+
+async fn until_stopped<C>(
+    connection: C,
+    shut_down: fn(Pin<&mut C>),
+    service: Service,
+    mut stopped: watch::Receiver<bool>,
+) -> hyper::Result<()>
+where
+    C: Future<Output = hyper::Result<()>>,
+{
+    tokio::pin!(connection);
+    let stop = Seldom::new(async {
+        // A server that is gone without a word has stopped too.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    });
+    tokio::select! {
+        biased;
+        ended = &mut connection => return ended,
+        () = stop => shut_down(connection.as_mut()),
+    }
+    tokio::select! {
+        ended = &mut connection => ended,
+        () = service.machine().environment.clock.sleep(GRACE) => Ok(()),
+    }
+}
