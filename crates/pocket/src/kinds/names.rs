@@ -106,7 +106,7 @@ pub fn qualified(key: &str) -> Complaints {
         }
         _ => {
             return vec![format!(
-                "a qualified name {QUALIFIED_FORM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {QUALIFIED_FORM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
     };
