@@ -179,6 +179,8 @@ pub struct Traits {
     pub exclusive: bool,
     /// What of `metadata` the status subresource may not change.
     pub status_keeps: &'static [&'static str],
+    /// What every answer about the kind warns of.
+    pub deprecation: Option<&'static str>,
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
@@ -211,6 +213,7 @@ impl Traits {
         status: true,
         exclusive: false,
         status_keeps: &[],
+        deprecation: None,
     };
 }
 
