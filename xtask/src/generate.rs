@@ -7,6 +7,7 @@
 mod access;
 mod columns;
 mod discovery;
+mod fields;
 mod protobuf;
 mod served;
 mod types;
@@ -54,11 +55,13 @@ fn outputs() -> anyhow::Result<Vec<(PathBuf, String)>> {
     let facts = json(&inputs.join("protobuf.json"))?;
     let columns = json(&inputs.join("columns.json"))?;
     let rbac = json(&inputs.join("rbac.json"))?;
+    let kept = types::render(&definitions, &resources, &served)?;
     Ok(vec![
         (
-            data.join("types.json"),
-            types::render(&definitions, &resources, &served)?,
+            data.join("fields.txt"),
+            fields::render(&facts, &serde_json::from_str(&kept)?),
         ),
+        (data.join("types.json"), kept),
         (data.join("discovery.json"), discovery::render(&resources)?),
         (
             data.join("protobuf.txt"),

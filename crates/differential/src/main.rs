@@ -40,6 +40,12 @@ struct Cli {
     /// How to print what was found
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
+    /// A file for everything that was found, as JSON
+    #[arg(long, value_name = "FILE")]
+    details: Option<PathBuf>,
+    /// Put into names, so that a reference can be used again
+    #[arg(long, default_value = "")]
+    tag: String,
     /// How many differences to print
     #[arg(long, default_value_t = 60)]
     show: usize,
@@ -72,6 +78,7 @@ async fn go(cli: &Cli) -> Result<bool> {
     let world = Arc::new(World { types, kinds });
     let entries = allow::entries()?;
     let mut run = Run::begin(world.clone(), reference, server.client()?, entries.clone()).await?;
+    run.tag = cli.tag.clone();
     let mut broken = None;
     for seed in cli.seed..cli.seed + cli.seeds {
         if let Err(error) = run.seed(seed, cli.requests).await {
@@ -79,33 +86,25 @@ async fn go(cli: &Cli) -> Result<bool> {
             break;
         }
         let (all, refused) = run.report.totals();
-        eprintln!(
-            "seed {seed}: {all} requests, {refused} refused, {} signatures",
-            run.report.found.len()
-        );
+        eprintln!("seed {seed}: {all} requests, {refused} refused, {} signatures", run.report.found.len());
     }
-    let unused: Vec<_> = (0..entries.len())
-        .filter(|entry| !run.report.allowed.contains_key(entry))
-        .collect();
+    let unused: Vec<_> = (0..entries.len()).filter(|entry| !run.report.allowed.contains_key(entry)).collect();
     let roots: Vec<_> = world.kinds.iter().map(|kind| kind.root.clone()).collect();
     let all = world.types.properties(&roots);
     let (sent, accepted) = run.touched.counts(&all);
+    if let Some(file) = &cli.details {
+        fs::write(file, format!("{:#}", run.report.json()))?;
+    }
     if cli.output == Output::Json {
         let mut report = run.report.json();
         report["properties"] = serde_json::json!({"all": all.len(), "sent": sent, "accepted": accepted, "missed": run.touched.missed(&all)});
         println!("{report:#}");
     } else {
         for (signature, found) in run.report.ranked().into_iter().take(cli.show) {
-            println!(
-                "{}× {} {} · {} · {}",
-                found.count, signature.kind, signature.verb, signature.field, signature.rule
-            );
+            println!("{}× {} {} · {} · {}", found.count, signature.kind, signature.verb, signature.field, signature.rule);
             println!("    seed {} call {}", found.first.0, found.first.1);
         }
-        println!(
-            "properties: {} of which {sent} sent, {accepted} accepted",
-            all.len()
-        );
+        println!("properties: {} of which {sent} sent, {accepted} accepted", all.len());
     }
     if let Some(error) = broken {
         return Err(error);

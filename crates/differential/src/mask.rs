@@ -10,13 +10,17 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 9] = [
+pub const MASKS: [&str; 13] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists: presence",
     "times of the last day: presence and format",
     "continue tokens: presence",
-    "clusterIP and clusterIPs: by the call that first showed them",
-    "node ports from 30000 to 32767: by the call that first showed them",
+    "clusterIP and clusterIPs above 10.0.0.16, which servers draw: presence",
+    "node ports from 30086, which servers draw: presence",
+    "the object that a refused patch made, which the refusal repeats",
+    "the change that a refused update of a pod shows",
+    "ages, addresses and node ports in cells of tables: presence",
+    "descriptions of table columns, which are in our own words: presence",
     "the suffix of generated names: by its call",
     "order of managedFields entries, which follows times",
     "content of objects that the control plane makes by itself (kube-root-ca.crt, default ServiceAccounts)",
@@ -26,8 +30,6 @@ pub const MASKS: [&str; 9] = [
 #[derive(Debug, Default)]
 pub struct Labels {
     seen: HashMap<(&'static str, String), usize>,
-    /// Generated names and what they are called.
-    generated: Vec<(String, String)>,
     now: usize,
     /// Leaves compared and leaves masked, so far.
     pub compared: usize,
@@ -40,6 +42,14 @@ static UUID: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z").ok()
 });
+/// Prefixes are never used twice, so the rest of the name says nothing.
+static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\b([a-z]{3,4}-[0-9x]+-[0-9]+-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b").ok()
+});
+static CELL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^[0-9]+[smh]([0-9]+[smh])?$|\b10\.0\.0\.[0-9]+\b|:3[0-9]{4}\b").ok());
+/// What a refused change of a pod shows of the change.
+static SHOWN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
 static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(resource ?version[^0-9]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
 });
@@ -50,17 +60,16 @@ impl Labels {
         self.now = call;
     }
 
-    /// Notes the name that the server made up.
-    pub fn generated(&mut self, name: &str, prefix: &str) {
-        self.generated
-            .push((name.to_owned(), format!("{prefix}<generated>")));
-    }
-
     fn label(&mut self, what: &'static str, value: &str) -> String {
         self.masked += 1;
         let now = self.now;
         let first = *self.seen.entry((what, value.to_owned())).or_insert(now);
         format!("<{what}@{first}>")
+    }
+
+    fn hidden(&mut self, what: &str) -> Value {
+        self.masked += 1;
+        format!("<{what}>").into()
     }
 
     /// The answer in the form in which answers are compared.
@@ -96,7 +105,7 @@ impl Labels {
             Value::String(text) => self.text(parent, key, text),
             Value::Number(number) if key == "nodePort" || key == "healthCheckNodePort" => {
                 match number.as_u64() {
-                    Some(30000..=32767) => self.label("port", &number.to_string()).into(),
+                    Some(30086..) => self.hidden("port"),
                     _ => value.clone(),
                 }
             }
@@ -113,11 +122,7 @@ impl Labels {
         };
         let masked = |name: &str| matches!(name, "resourceVersion" | "continue");
         let fields = fields.iter().map(|(name, item)| {
-            let shown = if masked(name) {
-                "<set>".into()
-            } else {
-                item.clone()
-            };
+            let shown = if masked(name) { "<set>".into() } else { item.clone() };
             (name.clone(), shown)
         });
         Value::Object(fields.collect())
@@ -129,25 +134,39 @@ impl Labels {
             "resourceVersion" if digits && parent == "metadata" => {
                 return self.label("revision", text).into();
             }
-            "clusterIP" | "clusterIPs" if text.starts_with("10.0.0.") => {
-                return self.label("address", text).into();
-            }
+            "clusterIP" | "clusterIPs" if is_drawn(text) => return self.hidden("address"),
+            "description" if parent == "columnDefinitions" => return self.hidden("description"),
             "continue" if text.len() > 20 => return "<set>".into(),
+            "cells" => return self.cell(text),
             _ => {}
         }
         self.compared += 1;
         self.plain_text(text).into()
     }
 
+    /// A cell of a table has no name; what servers choose is known by its form.
+    fn cell(&mut self, text: &str) -> Value {
+        self.compared += 1;
+        let Some(cell) = CELL.as_ref() else {
+            return text.into();
+        };
+        let masked = cell.replace_all(text, |found: &regex::Captures<'_>| match &found[0] {
+            address if address.starts_with("10.") => "<address>".to_owned(),
+            port if port.starts_with(':') => ":<port>".to_owned(),
+            _ => "<age>".to_owned(),
+        });
+        self.plain_text(&masked).into()
+    }
+
     /// Masks what shows in prose.
-    fn plain_text(&mut self, text: &str) -> String {
+    pub fn plain_text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         if text.len() >= 20 {
+            if let Some(shown) = SHOWN.as_ref().filter(|_| text.contains("may not change fields")) {
+                text = shown.replace_all(&text, "$1").into_owned();
+            }
             if let Some(uuid) = UUID.as_ref() {
-                let found: Vec<_> = uuid
-                    .find_iter(&text)
-                    .map(|m| m.as_str().to_owned())
-                    .collect();
+                let found: Vec<_> = uuid.find_iter(&text).map(|m| m.as_str().to_owned()).collect();
                 for uid in found {
                     let label = self.label("uid", &uid);
                     text = text.replace(&uid, &label);
@@ -156,11 +175,7 @@ impl Labels {
             if let Some(time) = TIME.as_ref() {
                 let near = |found: &regex::Captures<'_>| {
                     let micros = found.get(1).map_or("", |_| ".fraction");
-                    if found[0].starts_with("2026") {
-                        format!("<time{micros}>")
-                    } else {
-                        found[0].to_owned()
-                    }
+                    if found[0].starts_with("2026") { format!("<time{micros}>") } else { found[0].to_owned() }
                 };
                 text = time.replace_all(&text, near).into_owned();
             }
@@ -168,10 +183,8 @@ impl Labels {
                 text = revisions.replace_all(&text, "${1}<revision>").into_owned();
             }
         }
-        for (name, label) in self.generated.iter().rev().take(40) {
-            if text.contains(name) {
-                text = text.replace(name, label);
-            }
+        if let Some(generated) = GENERATED.as_ref() {
+            text = generated.replace_all(&text, "${1}<generated>").into_owned();
         }
         text
     }
@@ -179,13 +192,16 @@ impl Labels {
 
 /// Objects that differ in kind between control planes and that no call asked for.
 fn is_the_control_planes(fields: &serde_json::Map<String, Value>) -> bool {
-    let Some(name) = fields
-        .get("metadata")
-        .and_then(|metadata| metadata["name"].as_str())
-    else {
+    let Some(name) = fields.get("metadata").and_then(|metadata| metadata["name"].as_str()) else {
         return false;
     };
-    name == "kube-root-ca.crt" && fields.contains_key("data")
+    name == "kube-root-ca.crt" && !fields.contains_key("code")
+}
+
+/// Addresses that servers hand out by themselves are above those that are asked for.
+fn is_drawn(address: &str) -> bool {
+    let last = address.strip_prefix("10.0.0.").and_then(|last| last.parse::<u8>().ok());
+    last.is_some_and(|last| last > 16 || last == 0)
 }
 
 fn entry_order(entry: &Value) -> String {

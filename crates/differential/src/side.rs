@@ -3,6 +3,7 @@
 use anyhow::Result;
 use http::{Method, header};
 use neap_load::client::{Client, Connection, Watch};
+use percent_encoding::{AsciiSet, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::{
@@ -19,6 +20,7 @@ pub struct Side {
     pub captures: Captures,
     /// What its own choices are called in comparisons.
     pub labels: Labels,
+    newest: u64,
 }
 
 /// What a server answered, as far as it is compared.
@@ -42,6 +44,7 @@ impl Side {
             connection: None,
             captures: Captures::new(),
             labels: Labels::default(),
+            newest: 0,
         }
     }
 
@@ -55,7 +58,7 @@ impl Side {
         };
         let mut request = http::Request::builder()
             .method(Method::from_bytes(call.method.as_bytes())?)
-            .uri(path)
+            .uri(encoded(&path))
             .header(header::ACCEPT, &call.accept)
             .header(header::USER_AGENT, "differential");
         if !call.content_type.is_empty() {
@@ -66,14 +69,23 @@ impl Side {
             None => self.client.connect().await?,
         };
         let response = connection.exchange(request, body).await?;
-        if response
-            .headers()
-            .get(header::CONNECTION)
-            .is_none_or(|c| c != "close")
-        {
+        if response.headers().get(header::CONNECTION).is_none_or(|c| c != "close") {
             self.connection = Some(connection);
         }
         Ok(read(response))
+    }
+
+    /// How the revision of an object that was written compares with those before it.
+    pub fn moved(&mut self, object: &Value) -> &'static str {
+        let revision = object["metadata"]["resourceVersion"].as_str();
+        let Some(revision) = revision.and_then(|text| text.parse::<u64>().ok()) else {
+            return "no revision";
+        };
+        if revision > self.newest {
+            self.newest = revision;
+            return "newer than all";
+        }
+        "as it was"
     }
 
     /// Opens a watch on a connection of its own.
@@ -81,6 +93,12 @@ impl Side {
         let path = fill_text(path, &self.captures);
         self.client.connect().await?.watch(&path).await
     }
+}
+
+/// Names may have any letters; a path may not.
+fn encoded(path: &str) -> String {
+    const APART: AsciiSet = percent_encoding::CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'{').add(b'}');
+    utf8_percent_encode(path, &APART).to_string()
 }
 
 fn read(response: http::Response<bytes::Bytes>) -> Answer {

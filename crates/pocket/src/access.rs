@@ -22,14 +22,14 @@ use serde_json::{Map, Value};
 
 use crate::store::{Change, Object, Store};
 
-pub use aggregate::aggregated;
+pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
+
+pub use aggregate::{aggregated, are_same};
 pub use attributes::{Attributes, What, Who};
 pub use decision::{Decision, Held, decide};
 pub use escalation::{full_authority, uncovered};
 pub use policy::{Policy, RoleRef};
 pub use rule::{Rule, rules_of};
-
-pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 
 /// The group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";

@@ -10,6 +10,7 @@ mod expiry;
 mod garbage;
 mod namespaces;
 mod protection;
+mod quotas;
 mod roles;
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -19,7 +20,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
-    rest::{Machine, Propagation, Served},
+    rest::{Machine, Propagation, QUOTAS, Served},
     status::Result,
     store::{Event, Expect, Object, Put},
 };
@@ -149,6 +150,7 @@ impl Housekeeper {
         self.queue.extend(self.home_that_goes(&place));
         self.queue.extend(self.perhaps_released(event));
         self.queue.extend(self.gathers_from(event));
+        self.queue.extend(self.quotas_of(event));
         if event.present().is_none() {
             self.graph.bury(&event.object.metadata().uid);
             self.queue.extend(definitions::of(&event.resource));
@@ -214,6 +216,9 @@ impl Housekeeper {
         }
         if &*place.0 == roles::BUCKET {
             self.machine.gather_rules(&place.1).await?;
+        }
+        if &*place.0 == QUOTAS {
+            self.tend_quota(&served, place, &object).await?;
         }
         if self.release(&served, place, &object).await? {
             return Ok(());
@@ -284,6 +289,7 @@ fn duties(place: &Place, object: &Object) -> bool {
     object.metadata().deletion_timestamp.is_some()
         || &*place.0 == namespaces::BUCKET
         || &*place.0 == definitions::BUCKET
+        || &*place.0 == QUOTAS
         || namespaces::is_furniture(place)
 }
 

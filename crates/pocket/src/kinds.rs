@@ -73,12 +73,14 @@ pub use core_group::core_kinds;
 use crate::status::{ApiError, Problems};
 
 pub use definition::RULES as DEFINITION_RULES;
-pub use field_labels::{field_value, has_field_label};
+pub use names::path_problem;
+pub use field_labels::{field_value, has_field_label, has_own_labels};
 pub use life::{
     DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, FURNITURE, NAMESPACES, end_namespace,
     furniture, namespace_remains, own_service,
 };
 pub use pod_actions::{Budget, bind, eviction_budget};
+pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};
 pub use table::{Alias, alias, rules};
 
@@ -181,6 +183,10 @@ pub struct Traits {
     pub status_keeps: &'static [&'static str],
     /// What every answer about the kind warns of.
     pub deprecation: Option<&'static str>,
+    /// Finalizers need no domain.
+    pub plain_finalizers: bool,
+    /// The rules on a new object's metadata are asked of a changed one too, after the shared ones.
+    pub checks_metadata_again: bool,
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
@@ -214,6 +220,8 @@ impl Traits {
         exclusive: false,
         status_keeps: &[],
         deprecation: None,
+        checks_metadata_again: false,
+        plain_finalizers: false,
     };
 }
 
@@ -249,6 +257,8 @@ pub enum Role {
     Namespace,
     /// Makes other kinds.
     Definition,
+    /// Ranks pods; some of them belong to the server.
+    PriorityClass,
     /// Shared by two APIs, and not garbage collected.
     Event,
     /// A question that is answered and never stored.

@@ -19,11 +19,13 @@
 //! - `digest`, `discovery`, `openapi`: what clients are told of the served kinds;
 //! - `table`: what `kubectl get` prints;
 //! - `runtime`: what an embedder may add: something that runs pods;
+//! - [`admission`]: webhooks and what the server itself adds to or refuses of a write;
 //! - `rest`: the generic REST machine;
 //! - `housekeeping`: garbage collection, namespaces that end, objects that expire;
 //! - `wire`: HTTP, content negotiation, protobuf, TLS.
 
 pub mod access;
+pub mod admission;
 pub mod crd;
 pub mod digest;
 pub mod discovery;

@@ -18,12 +18,12 @@ pub use bounds::MAX_DEPTH;
 use crate::status::ApiError;
 
 /// 422 in the server's generic words, for a patch that is well-formed and cannot be applied to
-/// this object; the cause says where and why.
-fn unprocessable(field: &str, why: &str) -> ApiError {
+/// this object.
+fn unprocessable() -> ApiError {
     ApiError::new(
         StatusCode::UNPROCESSABLE_ENTITY,
         "Invalid",
         "the server rejected our request due to an error in our request",
     )
-    .caused_by("FieldValueInvalid", field, why)
+    .about("", "", "")
 }

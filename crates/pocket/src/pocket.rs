@@ -4,6 +4,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use crate::{
     access::Access,
+    admission::{Dial, Phase},
     environment::Environment,
     housekeeping::Housekeeper,
     identity::{Accounts, ISSUER, SigningKey},
@@ -45,6 +46,8 @@ pub struct Options {
     pub runtime: Option<Arc<dyn PodRuntime>>,
     /// The certificate authority, in PEM, that every namespace is told of.
     pub root_ca: Option<String>,
+    /// How webhooks are reached; over TCP if nothing is said.
+    pub dial: Option<Arc<dyn Dial>>,
     /// The port of the `kubernetes` service's target.
     pub port: u16,
     /// Who makes the tokens of service accounts.
@@ -63,6 +66,7 @@ impl Options {
             retention: Retention::default(),
             runtime: None,
             root_ca: None,
+            dial: None,
             port: 6443,
             issuer: ISSUER.into(),
             signing_key: None,
@@ -116,7 +120,16 @@ impl Pocket {
             .with_runtime(options.runtime)
             .with_access(access)
             .with_root_ca(options.root_ca.map(Into::into))
-            .with_accounts(Accounts::new(options.issuer, options.signing_key));
+            .with_accounts(Accounts::new(options.issuer, options.signing_key))
+            .with_dial(options.dial);
+        for phase in Phase::ALL {
+            let hooks = machine.hooks.clone();
+            let follower = move |change, object: &Object| hooks.follow(phase, change, object);
+            machine
+                .view
+                .store()
+                .follow(phase.bucket(), Box::new(follower));
+        }
         machine
             .bootstrap(options.port)
             .await

@@ -3,7 +3,7 @@
 //! A [`Machine`] takes a parsed [`Request`] and gives a [`Reply`]; it knows neither HTTP bodies nor
 //! kinds by name. What differs between kinds is in the [`registry`]: a schema, rules and traits.
 
-mod admission;
+pub(crate) mod admission;
 mod apply;
 mod booking;
 mod create;
@@ -31,6 +31,7 @@ use parking_lot::Mutex;
 
 use crate::{
     access::Access,
+    admission::{Courier, Dial, Hooks, Tcp},
     environment::Environment,
     identity::{Accounts, Authenticate, ISSUER},
     kinds::Settings,
@@ -44,6 +45,7 @@ pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
 pub use request::{Request, Target, Verb};
 
+pub(crate) use admission::QUOTAS;
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::path;
 
@@ -59,6 +61,10 @@ pub struct Machine {
     pub(crate) access: Access,
     /// The certificate authority, in PEM, that every namespace is told of.
     root_ca: Option<Arc<str>>,
+    /// Webhooks, as their configurations are stored.
+    pub(crate) hooks: Arc<Hooks>,
+    /// Brings reviews to them.
+    pub(crate) courier: Arc<Courier>,
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
     /// Makes tokens for service accounts, and knows them again.
@@ -75,7 +81,10 @@ impl Machine {
         registry: Arc<Registry>,
         settings: Settings,
     ) -> Self {
+        let courier = Courier::new(environment.clone(), Arc::new(Tcp));
         Self {
+            hooks: Arc::default(),
+            courier: Arc::new(courier),
             environment,
             view,
             registry,
@@ -123,6 +132,14 @@ impl Machine {
         }
     }
 
+    /// The same machine, reaching webhooks in a way of the embedder's.
+    #[must_use]
+    pub fn with_dial(self, dial: Option<Arc<dyn Dial>>) -> Self {
+        let Some(dial) = dial else { return self };
+        let courier = Arc::new(Courier::new(self.environment.clone(), dial));
+        Self { courier, ..self }
+    }
+
     /// The same machine over another view of the same store.
     #[must_use]
     pub fn with_view(&self, view: View) -> Self {
@@ -135,13 +152,18 @@ impl Machine {
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
-        check_home(&served, &request)?;
-        let reply = if request.target.subresource.is_some() {
-            self.subresource(&request, &served).await
-        } else {
-            self.main(&request, &served).await
+        let deprecation: Vec<String> = served.deprecation().into_iter().collect();
+        let reply = match check_home(&served, &request).and_then(|()| check_segment(&request)) {
+            Err(error) => Err(error),
+            Ok(()) if request.target.subresource.is_some() => {
+                self.subresource(&request, &served).await
+            }
+            Ok(()) => self.main(&request, &served).await,
         };
-        Ok(reply?.with_warnings(served.deprecation().into_iter().collect()))
+        match reply {
+            Ok(reply) => Ok(reply.with_warnings(deprecation)),
+            Err(error) => Err(error.warned(&deprecation)),
+        }
     }
 
     async fn main(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
@@ -208,9 +230,19 @@ impl Machine {
         if !served.traits().exclusive {
             return None;
         }
-        let bucket = &served.resource.bucket;
-        let turn = self.turns.lock().entry(bucket.clone()).or_default().clone();
-        Some(turn.lock_owned().await)
+        Some(self.turn_of(&served.resource.bucket).await)
+    }
+
+    /// Waits for a turn at something that is used one at a time.
+    pub(crate) async fn turn_of(&self, what: &str) -> Turn {
+        let turn = {
+            let mut turns = self.turns.lock();
+            match turns.get(what) {
+                Some(turn) => turn.clone(),
+                None => turns.entry(what.into()).or_default().clone(),
+            }
+        };
+        turn.lock_owned().await
     }
 }
 
@@ -228,6 +260,15 @@ fn check_home(served: &Served, request: &Request) -> Result<()> {
         return Ok(());
     }
     Err(ApiError::method_not_allowed())
+}
+
+/// A name is one part of a path.
+fn check_segment(request: &Request) -> Result<()> {
+    let name = &request.target.name;
+    match crate::kinds::path_problem(name) {
+        Some(why) => Err(ApiError::bad_request(format!("Name parameter invalid: {name:?}: {why}"))),
+        None => Ok(()),
+    }
 }
 
 impl fmt::Debug for Machine {

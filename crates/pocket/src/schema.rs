@@ -6,6 +6,7 @@
 
 mod builtin;
 pub mod conform;
+mod held;
 mod limits;
 mod place;
 
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub(crate) use builtin::strings;
 pub use builtin::{OBJECT_META, builtin, definitions, of_kind};
+pub use held::{Held, Zero};
 pub use limits::{Limits, Pattern, Rule};
 pub use place::Place;
 
@@ -104,6 +106,8 @@ pub struct Node {
     pub enumeration: Vec<Value>,
     /// Limits on values; only custom resources have them.
     pub limits: Option<Box<Limits>>,
+    /// How a real server holds the fields; only built-in types have it.
+    pub held: Option<&'static Held>,
 }
 
 /// An arena of schema nodes.
@@ -208,6 +212,12 @@ impl<'a> Schema<'a> {
     /// The schema of a named property, not looking at `additional`.
     pub fn property(self, name: &str) -> Option<Schema<'a>> {
         self.node().properties.get(name).map(|&id| self.set.at(id))
+    }
+
+    /// A named property with its name as the schema holds it.
+    pub fn named_property(self, name: &str) -> Option<(&'a str, Schema<'a>)> {
+        let (name, &id) = self.node().properties.get_key_value(name)?;
+        Some((name, self.set.at(id)))
     }
 
     /// The schema of the value under `key`: a named property, else the map's value type.

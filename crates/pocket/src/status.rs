@@ -52,6 +52,10 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// `metadata.continue`: the 410 of an expired continue token offers a fresh one.
     pub continue_token: Option<String>,
+    /// The whole `Status`, where somebody else wrote it: a webhook that refuses.
+    pub verbatim: Option<Box<Value>>,
+    /// Texts for `Warning` headers: what was noticed before it was refused.
+    pub warnings: Vec<String>,
 }
 
 /// The short form of the result of anything that may be refused.
@@ -69,7 +73,21 @@ impl ApiError {
             causes: Vec::new(),
             retry_after: None,
             continue_token: None,
+            verbatim: None,
+            warnings: Vec::new(),
         }
+    }
+
+    /// 500 without a reason: a failure that the API has no word for.
+    pub fn failure(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
+    /// The same refusal with what was noticed before it.
+    #[must_use]
+    pub fn warned(mut self, warnings: &[String]) -> Self {
+        self.warnings.extend_from_slice(warnings);
+        self
     }
 
     /// The same refusal, about `group`/`kind` `name`.
@@ -166,6 +184,9 @@ impl ApiError {
 
     /// The `Status` object of this refusal.
     pub fn to_value(&self) -> Value {
+        if let Some(status) = &self.verbatim {
+            return (**status).clone();
+        }
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {
             metadata.insert("continue".into(), json!(token));
@@ -176,9 +197,11 @@ impl ApiError {
             "metadata": metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if let Some(details) = self.details() {
             status["details"] = details;
         }
@@ -216,7 +239,10 @@ impl ApiError {
 }
 
 fn cause_value(cause: &Cause) -> Value {
-    let mut value = json!({"reason": cause.reason, "message": cause.message});
+    let mut value = json!({"message": cause.message});
+    if !cause.reason.is_empty() {
+        value["reason"] = json!(cause.reason);
+    }
     if !cause.field.is_empty() {
         value["field"] = json!(cause.field);
     }

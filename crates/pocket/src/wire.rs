@@ -8,6 +8,7 @@ mod body;
 pub mod decode;
 mod documents;
 mod exec;
+mod form;
 mod impersonate;
 mod metrics;
 mod negotiate;

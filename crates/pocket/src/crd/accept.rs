@@ -79,6 +79,18 @@ pub fn accept(object: &mut Value, now: &str, conflict: Option<&NameConflict>) {
     set(status, established, now);
 }
 
+/// The status of a definition whose names nobody has decided on yet.
+pub fn propose(object: &mut Value) {
+    let stored: Vec<Value> = storage_version(&object["spec"]["versions"])
+        .into_iter()
+        .collect();
+    object["status"] = json!({
+        "conditions": null,
+        "acceptedNames": {"kind": "", "plural": ""},
+        "storedVersions": stored,
+    });
+}
+
 fn storage_version(versions: &Value) -> Option<Value> {
     let storage = versions.as_array()?.iter().find(|v| v["storage"] == true)?;
     Some(storage["name"].clone())

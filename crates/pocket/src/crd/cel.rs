@@ -11,6 +11,7 @@
 
 mod bounds;
 mod check;
+mod condition;
 mod eval;
 mod functions;
 mod kind;
@@ -33,6 +34,8 @@ mod value;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
+
+pub use condition::{Circumstances, Condition};
 
 use self::{
     check::Checker,

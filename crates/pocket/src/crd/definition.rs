@@ -223,14 +223,24 @@ impl Version {
     pub fn validate(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
         let mut found = Problems::new();
         validate::validate(self.root(), new, old, &mut found);
-        if found.is_empty() {
-            self.rules.check(self.root(), new, old, problems);
-            return;
-        }
         for error in &found {
             problems.push(error.clone());
         }
-        if !self.rules.is_empty() {
+        // Rules can look at values that are merely wrong, and not at such as are missing, of
+        // another type or too many.
+        let blocks = |error: &FieldError| {
+            matches!(
+                error.kind,
+                FieldErrorKind::Required
+                    | FieldErrorKind::TypeInvalid
+                    | FieldErrorKind::NotSupported
+                    | FieldErrorKind::TooLong
+                    | FieldErrorKind::TooMany
+            )
+        };
+        if !found.iter().any(blocks) {
+            self.rules.check(self.root(), new, old, problems);
+        } else if !self.rules.is_empty() {
             problems.push(FieldError {
                 kind: FieldErrorKind::Invalid,
                 path: "<nil>".into(),

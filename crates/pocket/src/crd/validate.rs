@@ -245,9 +245,9 @@ fn embedded(fields: &Map<String, Value>, at: &Place<'_>, findings: &mut Findings
     for name in ["apiVersion", "kind"] {
         match fields.get(name) {
             Some(Value::String(text)) if text.is_empty() => {
-                findings.required(&at.field(name), "must not be empty");
+                findings.required(&at.field(name), "");
             }
-            None => findings.required(&at.field(name), "must not be empty"),
+            None => findings.required(&at.field(name), ""),
             Some(_) => {}
         }
     }

@@ -1,5 +1,5 @@
 //! ValidatingWebhookConfiguration and MutatingWebhookConfiguration
-//! (admissionregistration.k8s.io/v1). They are stored; this release calls no webhook.
+//! (admissionregistration.k8s.io/v1).
 
 mod client;
 mod rules;
@@ -15,10 +15,8 @@ use super::{
     label_selector, names,
     path::Path,
 };
-use crate::status::Problems;
+use crate::{crd::cel::Condition, status::Problems};
 
-const NOT_CALLED: &str =
-    "admission webhooks are stored but not called by this server: no request is sent to them";
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const LONGEST_TIMEOUT: i64 = 30;
 const MOST_CONDITIONS: usize = 64;
@@ -30,7 +28,6 @@ pub(super) const VALIDATING: Rules = Rules {
         }
     },
     validate,
-    warnings: |_| vec![NOT_CALLED.into()],
     traits: Traits {
         generation: true,
         unconditional_update: false,
@@ -148,6 +145,7 @@ fn validate_conditions(webhook: &Value, path: &Path<'_>, problems: &mut Problems
     for (i, condition) in conditions.iter().enumerate() {
         let name = text(condition, "name");
         let path = path.index(i);
+        validate_expression(text(condition, "expression"), &path, problems);
         if name.is_empty() {
             continue;
         }
@@ -155,5 +153,16 @@ fn validate_conditions(webhook: &Value, path: &Path<'_>, problems: &mut Problems
         if !seen.insert(name) {
             problems.duplicate(path.field("name"), name);
         }
+    }
+}
+
+/// An expression that can never be asked is refused now.
+fn validate_expression(expression: &str, path: &Path<'_>, problems: &mut Problems) {
+    let path = path.field("expression");
+    if expression.trim().is_empty() {
+        return problems.required(path, "");
+    }
+    if let Err(why) = Condition::compile(expression) {
+        problems.invalid(path, expression, why);
     }
 }

@@ -8,7 +8,10 @@ use serde_json::Value;
 use super::{
     Rules,
     enums::check_enums,
-    metadata::{validate_finalizer_domains, validate_metadata, validate_metadata_update},
+    metadata::{
+        validate_changed_metadata, validate_finalizer_domains, validate_metadata,
+        validate_metadata_update,
+    },
     required::check_required,
 };
 use crate::{schema::Schema, status::Problems};
@@ -22,7 +25,13 @@ pub fn validate_object(
     problems: &mut Problems,
 ) {
     validate_metadata(object, rules.traits.name, namespaced, problems);
-    validate_finalizer_domains(object, problems);
+    if !rules.traits.plain_finalizers {
+        validate_finalizer_domains(object, problems);
+    }
+    validate_rest(rules, schema, object, problems);
+}
+
+fn validate_rest(rules: &Rules, schema: Schema<'_>, object: &Value, problems: &mut Problems) {
     check_required(object, schema, problems);
     check_enums(object, schema, problems);
     (rules.validate)(object, problems);
@@ -36,7 +45,17 @@ pub fn validate_change(
     (new, old): (&Value, &Value),
     problems: &mut Problems,
 ) {
+    validate_changed_metadata(new, old, namespaced, problems);
     validate_metadata_update(new, old, problems);
-    validate_object(rules, schema, namespaced, new, problems);
+    if !rules.traits.plain_finalizers {
+        validate_finalizer_domains(new, problems);
+    }
+    if rules.traits.checks_metadata_again {
+        validate_metadata(new, rules.traits.name, namespaced, problems);
+        if !rules.traits.plain_finalizers {
+        validate_finalizer_domains(new, problems);
+    }
+    }
+    validate_rest(rules, schema, new, problems);
     (rules.validate_update)(new, old, problems);
 }

@@ -19,6 +19,7 @@ pub(super) const RULES: Rules = Rules {
     validate,
     validate_update,
     traits: Traits {
+        checks_metadata_again: true,
         status: false,
         ..Traits::USUAL
     },

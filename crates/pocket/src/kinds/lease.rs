@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Rules, Traits,
-    fields::{filled, is_set, number, text},
+    fields::{filled, is_set, number},
 };
 use crate::status::Problems;
 
@@ -13,15 +13,26 @@ pub(super) const RULES: Rules = Rules {
     default: |lease| {
         filled(lease, "spec");
     },
+    prepare_create: |lease, _| drop_coordination(lease),
+    prepare_update: |lease, _| drop_coordination(lease),
     validate,
     traits: Traits {
         unconditional_update: false,
         create_on_update: true,
+        plain_finalizers: true,
         status: false,
         ..Traits::USUAL
     },
     ..Rules::SHAPE_ONLY
 };
+
+/// Elections held by the control plane are not switched on; their fields are not kept.
+fn drop_coordination(lease: &mut Value) {
+    if let Some(spec) = lease.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("strategy");
+        spec.remove("preferredHolder");
+    }
+}
 
 fn validate(lease: &Value, problems: &mut Problems) {
     let spec = &lease["spec"];
@@ -40,10 +51,6 @@ fn validate(lease: &Value, problems: &mut Problems) {
         let detail = "must be greater than or equal to 0";
         problems.invalid("spec.leaseTransitions", transitions, detail);
     }
-    if !text(spec, "preferredHolder").is_empty() && text(spec, "strategy").is_empty() {
-        let detail = "may only be specified if `strategy` is defined";
-        problems.forbidden("spec.preferredHolder", detail);
-    }
 }
 
 #[cfg(test)]
@@ -52,6 +59,14 @@ mod tests {
 
     use super::*;
     use crate::kinds::testing::told;
+
+    #[test]
+    fn fields_of_coordinated_elections_are_not_kept() {
+        let mut lease =
+            json!({"spec": {"strategy": "a", "preferredHolder": "b", "holderIdentity": "c"}});
+        (RULES.prepare_update)(&mut lease, &json!({}));
+        assert_eq!(lease, json!({"spec": {"holderIdentity": "c"}}));
+    }
 
     #[test]
     fn a_lease_lasts_some_time() {

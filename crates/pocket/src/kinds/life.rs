@@ -62,6 +62,7 @@ impl Role {
         match (group, plural) {
             ("", "namespaces") => Self::Namespace,
             ("apiextensions.k8s.io", "customresourcedefinitions") => Self::Definition,
+            ("scheduling.k8s.io", "priorityclasses") => Self::PriorityClass,
             ("" | "events.k8s.io", "events") => Self::Event,
             _ if reviews::is_answered(group, plural) => Self::Review,
             _ => Self::Ordinary,
@@ -73,6 +74,9 @@ impl Role {
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         if self == Self::Namespace && IMMORTAL.contains(&name) {
             return Err("this namespace may not be deleted");
+        }
+        if self == Self::PriorityClass && name.starts_with("system-") {
+            return Err("this is a system priority class and cannot be deleted");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! LimitRanges and ResourceQuotas: stored and judged, but not enforced, and they say so.
+//! LimitRanges and ResourceQuotas. What they do to other objects is decided by admission.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,6 @@ use super::{
     fields::{each_mut, entries, filled, is_set, list, set, text},
     path::Path,
     resources::{check_amounts, quantity},
-    warnings::not_enforced,
 };
 use crate::status::Problems;
 
@@ -17,7 +16,6 @@ use crate::status::Problems;
 pub(super) const LIMIT_RANGE: Rules = Rules {
     default: default_limit_range,
     validate: validate_limit_range,
-    warnings: |_| vec![not_enforced("limitranges")],
     traits: Traits {
         create_on_update: true,
         status: false,
@@ -41,7 +39,6 @@ pub(super) const RESOURCE_QUOTA: Rules = Rules {
             problems.invalid("spec.scopes", shown, "field is immutable");
         }
     },
-    warnings: |_| vec![not_enforced("resourcequotas")],
     traits: Traits {
         delete_returns_object: true,
         ..Traits::USUAL
@@ -206,14 +203,5 @@ mod tests {
             told,
             ["spec.scopes: Invalid value: [\"BestEffort\"]: field is immutable"]
         );
-    }
-
-    #[test]
-    fn neither_hides_that_it_is_not_enforced() {
-        assert_eq!(
-            (RESOURCE_QUOTA.warnings)(&json!({})),
-            ["resourcequotas are stored but not enforced by this server"]
-        );
-        assert_eq!((LIMIT_RANGE.warnings)(&json!({})).len(), 1);
     }
 }

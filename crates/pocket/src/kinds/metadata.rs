@@ -5,6 +5,8 @@
 
 mod owners;
 
+pub use owners::dedup_owners;
+
 use serde_json::Value;
 
 use super::{
@@ -73,6 +75,7 @@ fn check_name(metadata: &Value, rule: NameRule, problems: &mut Problems) {
         .into_iter()
         .flatten()
     {
+        let complaint = complaint.replace("bytes", "characters");
         problems.invalid("metadata.generateName", prefix, complaint);
     }
     if name.is_empty() {
@@ -82,6 +85,8 @@ fn check_name(metadata: &Value, rule: NameRule, problems: &mut Problems) {
         return;
     }
     for complaint in rule.complaints(name) {
+        // Names are measured in characters and everything else in bytes.
+        let complaint = complaint.replace("bytes", "characters");
         problems.invalid("metadata.name", name, complaint);
     }
 }
@@ -174,6 +179,18 @@ fn undomained(object: &Value) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, finalizer)| !STANDARD_FINALIZERS.contains(finalizer))
 }
 
+/// The rules on the metadata of every changed object, whatever its kind; the kind's own come after
+/// them and repeat some.
+pub fn validate_changed_metadata(
+    new: &Value,
+    old: &Value,
+    namespaced: bool,
+    problems: &mut Problems,
+) {
+    validate_metadata(new, NameRule::PathSegment, namespaced, problems);
+    validate_metadata_update(new, old, problems);
+}
+
 /// Rules on a change of metadata.
 pub fn validate_metadata_update(new: &Value, old: &Value, problems: &mut Problems) {
     let (new, old) = (&new["metadata"], &old["metadata"]);
@@ -196,6 +213,9 @@ pub fn validate_metadata_update(new: &Value, old: &Value, problems: &mut Problem
         let value = new["generation"].clone();
         problems.invalid("metadata.generation", value, "must not be decremented");
     }
+    check_labels(new, "metadata.labels", problems);
+    check_annotations(new, "metadata.annotations", problems);
+    owners::check(list(new, "ownerReferences"), problems);
 }
 
 fn check_no_new_finalizers(new: &Value, old: &Value, problems: &mut Problems) {

@@ -6,6 +6,7 @@
 mod account;
 mod admission;
 mod qos;
+mod status;
 mod subresources;
 mod token_volume;
 mod update;
@@ -13,6 +14,8 @@ mod update;
 use serde_json::{Map, Value, json};
 
 pub use account::use_account;
+pub use admission::use_priority;
+pub use qos::class as service_class;
 pub use subresources::{validate_ephemeral_containers, validate_resize};
 
 use super::{
@@ -35,10 +38,11 @@ pub(super) const RULES: Rules = Rules {
     },
     validate,
     validate_update: update::validate,
-    validate_status,
+    validate_status: status::validate,
     warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
     admit: Some(admission::admit),
     traits: Traits {
+        checks_metadata_again: true,
         generation: true,
         delete_returns_object: true,
         grace: Some(grace),
@@ -49,6 +53,7 @@ pub(super) const RULES: Rules = Rules {
 };
 
 fn default(pod: &mut Value) {
+    status::default(pod);
     let Some(spec) = filled(pod, "spec") else {
         return;
     };
@@ -92,21 +97,32 @@ fn open_on_host(container: &mut Value) {
     }
 }
 
-fn prepare_create(pod: &mut Value, _: &Moment) {
+fn prepare_create(pod: &mut Value, moment: &Moment) {
     let class = qos::class(&pod["spec"]);
-    set(
-        pod,
-        "status",
-        json!({"phase": "Pending", "qosClass": class}),
-    );
-    let Some(spec) = filled(pod, "spec") else {
-        return;
-    };
-    tolerate_silence(spec);
-    if text(spec, "priorityClassName").is_empty() {
-        fill(spec, "priority", 0);
-        fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+    let mut status = json!({"phase": "Pending", "qosClass": class});
+    if !list(&pod["spec"], "schedulingGates").is_empty() {
+        set(&mut status, "conditions", json!([gated(moment)]));
     }
+    set(pod, "status", status);
+}
+
+/// Lets a pod stay a while on a node that stopped answering.
+pub fn tolerate(pod: &mut Value) {
+    if let Some(spec) = filled(pod, "spec") {
+        tolerate_silence(spec);
+    }
+}
+
+/// Why a pod with gates is not placed.
+fn gated(moment: &Moment) -> Value {
+    json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+        "lastProbeTime": null,
+        "lastTransitionTime": crate::environment::rfc3339(moment.now),
+    })
 }
 
 /// A pod stays five minutes on a node that stopped answering, unless it says otherwise.
@@ -137,15 +153,6 @@ fn validate(pod: &Value, problems: &mut Problems) {
     validate_pod_spec(&pod["spec"], "spec", problems);
 }
 
-fn validate_status(new: &Value, old: &Value, problems: &mut Problems) {
-    let (now, before) = (
-        text(&new["status"], "qosClass"),
-        text(&old["status"], "qosClass"),
-    );
-    if !before.is_empty() && now != before {
-        problems.invalid("status.qosClass", now, "field is immutable");
-    }
-}
 
 /// A pod that never ran or has finished needs no time to stop.
 fn grace(pod: &Value, requested: Option<i64>) -> i64 {

@@ -46,6 +46,10 @@ pub(super) fn validate_selects_template(
     problems: &mut Problems,
 ) {
     let labels = &template["metadata"]["labels"];
+    if !label_selector::is_valid(selector) {
+        problems.invalid("spec.selector", selector.clone(), "invalid label selector");
+        return;
+    }
     if !label_selector::matches(selector, labels) {
         problems.invalid(
             "spec.template.metadata.labels",

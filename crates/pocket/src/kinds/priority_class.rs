@@ -13,10 +13,28 @@ use crate::status::{ApiError, Problems};
 const HIGHEST_OF_USERS: i64 = 1_000_000_000;
 
 /// The classes that come with a cluster; nobody else may use the prefix.
-const OF_THE_SYSTEM: [(&str, i64); 2] = [
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
+const OF_THE_SYSTEM: [(&str, i64, &str); 2] = [
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "For pods the cluster cannot do without; they may run on any node.",
+    ),
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "For pods a node cannot do without; they have to run on that node.",
+    ),
 ];
+
+/// Where priority classes are stored.
+pub const PRIORITY_CLASSES: &str = "scheduling.k8s.io/priorityclasses";
+
+/// The classes that come with a cluster, as they are created.
+pub fn system_classes() -> [Value; 2] {
+    OF_THE_SYSTEM.map(|(name, value, description)| {
+        serde_json::json!({"metadata": {"name": name}, "value": value, "description": description})
+    })
+}
 
 pub(super) const RULES: Rules = Rules {
     default: |object| {
@@ -68,7 +86,7 @@ fn validate(object: &Value, problems: &mut Problems) {
 }
 
 fn system_complaint(name: &str, value: i64, global: bool) -> Option<String> {
-    let Some((_, known)) = OF_THE_SYSTEM.iter().find(|(known, _)| *known == name) else {
+    let Some((_, known, _)) = OF_THE_SYSTEM.iter().find(|(known, ..)| *known == name) else {
         return Some(format!("{name} is not a known system priority class"));
     };
     if value != *known {

@@ -15,6 +15,7 @@ use crate::status::Problems;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 const TRAITS: Traits = Traits {
+    checks_metadata_again: true,
     create_on_update: true,
     name: NameRule::PathSegment,
     status: false,
@@ -80,8 +81,7 @@ fn validate_rules(object: &Value, namespaced: bool, problems: &mut Problems) {
 
 fn validate_rule(rule: &Value, namespaced: bool, path: &Path<'_>, problems: &mut Problems) {
     if list(rule, "verbs").is_empty() {
-        // The schema reports missing verbs.
-        return;
+        problems.required(path.field("verbs"), "verbs must contain at least one value");
     }
     let some = |key| !list(rule, key).is_empty();
     if some("nonResourceURLs") {

@@ -31,17 +31,20 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
         value: live,
         copied: 0,
     };
-    for (index, operation) in operations.iter().enumerate() {
-        document.run(index, operation)?;
+    for operation in &operations {
+        document.run(operation)?;
     }
     Ok(document.value)
 }
 
 fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
     let Value::Array(list) = &patch else {
-        return Err(ApiError::bad_request(
-            "error decoding patch: a JSON patch must be a list of operations",
-        ));
+        let found = if patch.is_object() {
+            "object"
+        } else {
+            scalar(&patch)
+        };
+        return Err(undecodable(found, "[]handlers.jsonPatchOp"));
     };
     if list.len() > MAX_OPERATIONS {
         return Err(too_large(&format!(
@@ -49,8 +52,26 @@ fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
             list.len()
         )));
     }
-    serde_json::from_value(patch)
-        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))
+    if let Some(item) = list.iter().find(|item| !item.is_object()) {
+        return Err(undecodable(scalar(item), "handlers.jsonPatchOp"));
+    }
+    serde_json::from_value(patch).map_err(|_| unprocessable())
+}
+
+fn undecodable(found: &str, ty: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {found} into Go value of type {ty}"
+    ))
+}
+
+fn scalar(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "array",
+        _ => "null",
+    }
 }
 
 /// The document between two operations.
@@ -64,9 +85,9 @@ struct Document {
 }
 
 impl Document {
-    fn run(&mut self, index: usize, operation: &PatchOperation) -> Result<()> {
+    fn run(&mut self, operation: &PatchOperation) -> Result<()> {
         match operation {
-            PatchOperation::Test(test) => return self.test(index, &test.path, &test.value),
+            PatchOperation::Test(test) => return self.test(&test.path, &test.value),
             PatchOperation::Add(op) => self.deepen(op.path.count() + depth(&op.value))?,
             PatchOperation::Replace(op) => self.deepen(op.path.count() + depth(&op.value))?,
             PatchOperation::Move(op) => self.relocate(&op.from, &op.path)?,
@@ -77,17 +98,10 @@ impl Document {
             PatchOperation::Remove(_) => {}
         }
         let one = std::slice::from_ref(operation);
-        patch_unsafe(&mut self.value, one).map_err(|e| {
-            let text = format!(
-                "operation {index} failed at {:?}: {}",
-                e.path.as_str(),
-                e.kind
-            );
-            refused(index, &text)
-        })
+        patch_unsafe(&mut self.value, one).map_err(|_| unprocessable())
     }
 
-    fn test(&self, index: usize, path: &Pointer, expected: &Value) -> Result<()> {
+    fn test(&self, path: &Pointer, expected: &Value) -> Result<()> {
         let found = self.value.resolve(path).ok();
         let passes = match found {
             Some(found) => found == expected,
@@ -96,11 +110,7 @@ impl Document {
         if passes {
             return Ok(());
         }
-        let text = format!(
-            "operation {index} failed at {:?}: test failed",
-            path.as_str()
-        );
-        Err(refused(index, &text))
+        Err(unprocessable())
     }
 
     fn has_parent(&self, path: &Pointer) -> bool {
@@ -132,8 +142,4 @@ impl Document {
         }
         Ok(())
     }
-}
-
-fn refused(index: usize, why: &str) -> ApiError {
-    unprocessable(&format!("patch[{index}]"), why)
 }

@@ -8,13 +8,25 @@ use crate::status::{ApiError, Result};
 /// The live object with the patch merged into it.
 pub fn apply(mut live: Value, patch: Value) -> Result<Value> {
     if !patch.is_object() {
-        return Err(ApiError::bad_request(
-            "error decoding patch: a merge patch must be a JSON object",
-        ));
+        return Err(ApiError::bad_request(not_a_map(&patch)));
     }
     refuse_deep(&patch)?;
     merge(&mut live, patch);
     Ok(live)
+}
+
+/// What is said of a patch that is no map.
+pub(super) fn not_a_map(patch: &Value) -> String {
+    let found = match patch {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        _ => "array",
+    };
+    format!(
+        "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+    )
 }
 
 /// The merge itself, for values of which nothing is known.

@@ -35,8 +35,9 @@ type Fields = Map<String, Value>;
 pub fn apply(schema: Schema<'_>, live: Value, patch: Value) -> Result<Value> {
     refuse_deep(&patch)?;
     let Value::Object(patch) = patch else {
+        let why = super::merge::not_a_map(&patch);
         return Err(ApiError::bad_request(
-            "error decoding patch: a strategic merge patch must be a JSON object",
+            why.trim_start_matches("error decoding patch: "),
         ));
     };
     let Value::Object(mut live) = live else {

@@ -10,12 +10,11 @@ use super::{
     create::Booking,
     incoming::{check_kind, check_place},
     metadata,
-    request::option_error,
     update::{Part, Proposal},
 };
 use crate::{
     patch::apply,
-    status::{ApiError, Problems, Result},
+    status::{ApiError, Result},
     store::Object,
 };
 
@@ -37,7 +36,8 @@ impl Machine {
             let change = |old: &Value| self.apply_over(request, served, part, old, &config);
             let object = self
                 .modify(request, served, part, &mut warnings, change)
-                .await?;
+                .await
+                .map_err(|error| error.warned(&warnings))?;
             (StatusCode::OK, object)
         };
         let reply = self.reply(request, served, status, &object)?;
@@ -59,19 +59,24 @@ impl Machine {
         }
         if !metadata::text(config, "uid").is_empty() {
             self.settle_head(served, &request.target.path()).await?;
-            let why = "uid mismatch: the provided object specified a uid, and no existing object was found";
+            let uid = metadata::text(config, "uid");
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
             let (resource, name) = (&served.resource, &request.target.name);
             return Err(ApiError::conflict(
                 &resource.group,
                 &resource.plural,
                 name,
-                why,
+                &why,
             ));
         }
         let booked = self.booked(request, served, part)?;
         let applied = apply::apply(served.schema(), None, config, &booked.stamp(), true)?;
         let mut value = applied.object;
-        served.conform_patched(&mut value)?;
+        served
+            .conform_merged(&mut value)
+            .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
         let inserted = self
             .insert(request, served, value, Booking::Done, warnings)
@@ -97,7 +102,9 @@ impl Machine {
         let force = request.flag("force");
         let applied = apply::apply(served.schema(), Some(&live), config, &booked.stamp(), force)?;
         let mut value = applied.object;
-        served.conform_patched(&mut value)?;
+        served
+            .conform_merged(&mut value)
+            .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
         Ok(Proposal {
@@ -110,17 +117,16 @@ impl Machine {
 /// The configuration, which must say what it is and claim no managed fields. Its fields are as
 /// they were sent: what they claim is read from them, and unknown ones are refused with their path.
 fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>) -> Result<Value> {
-    if request.parameter("fieldManager").is_none() {
-        let mut problems = Problems::new();
-        problems.required("fieldManager", "is required for apply patch");
-        return Err(option_error("patch", &problems));
-    }
     let payload = request.payload()?;
     let mut config = payload.value;
     for field in ["apiVersion", "kind"] {
-        if !config[field].is_string() {
+        let foreign = field == "kind" && config["kind"] != served.resource.kind.as_str();
+        if !config[field].is_string() || foreign {
+            let given = |field: &str| config[field].as_str().unwrap_or_default().to_owned();
+            let (version, kind) = (given("apiVersion"), given("kind"));
+            let (group, version) = version.rsplit_once('/').unwrap_or(("", &version));
             return Err(ApiError::bad_request(format!(
-                "an applied configuration must have {field} set"
+                "invalid object type: {group}/{version}, Kind={kind}"
             )));
         }
     }
@@ -139,4 +145,19 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
     let (kind, api_version) = (&served.resource.kind, &served.api_version);
     warnings.extend(mode.judge(&[], &payload.duplicates, kind, api_version)?);
     Ok(config)
+}
+
+/// 500, as the reference has it, for what cannot be read as the kind after it was applied.
+fn unconvertible(served: &Served, config: &Value, why: &str) -> ApiError {
+    let kind = format!("{}, Kind={}", shown_version(served), served.resource.kind);
+    let (namespace, name) = (metadata::text(config, "namespace"), metadata::text(config, "name"));
+    ApiError::failure(format!(
+        "failed to convert new object ({namespace}/{name}; {kind}) to proper version: \
+         unable to convert unstructured object to {kind}: {why}"
+    ))
+}
+
+/// `/v1` of the core group, `apps/v1` of others.
+fn shown_version(served: &Served) -> String {
+    format!("{}/{}", served.resource.group, served.version)
 }

@@ -15,7 +15,7 @@ use super::{
     update::Part,
 };
 use crate::{
-    kinds::Moment,
+    kinds::{Moment, metadata::dedup_owners},
     status::{ApiError, Problems, Result},
     store::{self, Expect, Object, Put},
 };
@@ -39,7 +39,8 @@ impl Machine {
         let value = shape(request, served, payload, Origin::Body, &mut warnings)?;
         let object = self
             .insert(request, served, value, Booking::Whole, &mut warnings)
-            .await?;
+            .await
+            .map_err(|error| error.warned(&warnings))?;
         let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
         Ok(reply.with_warnings(warnings))
     }
@@ -55,8 +56,10 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
         served.check_not_ending()?;
+        warnings.extend(dedup_owners(&mut value));
+        let asked = metadata::text(&value, "resourceVersion").to_owned();
+        let has_revision = booking == Booking::Whole && asked.parse().unwrap_or(0_u64) > 0;
         self.stamp(served, request, &mut value)?;
-        let generated = self.name(&mut value);
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
         served.default(&mut value);
@@ -71,18 +74,25 @@ impl Machine {
             old: None,
         };
         // What the server adds from here on is nobody's.
-        self.mutate(change, &mut value, warnings).await?;
+        if self.mutate(change, &mut value, warnings).await? {
+            served.drop_status(&mut value);
+        }
+        let generated = self.name(&mut value);
         self.check_grant(change, &value)?;
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
         warnings.extend(served.warnings(&value, None));
-        let _turn = self.turn(served).await;
-        self.admit(served, &mut value, None).await?;
-        self.accept(served, &mut value);
-        served.fit(&mut value);
         self.check_may_create(request)?;
-        self.confirm(change, &value, warnings).await?;
-        if request.dry_run()? {
+        let _held = self.settle(change, &mut value, warnings).await?;
+        let dry = request.dry_run()?;
+        if has_revision && !dry {
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(ApiError::failure(why));
+        }
+        if dry {
+            if !asked.is_empty() && booking == Booking::Whole {
+                metadata::of(&mut value).insert("resourceVersion".into(), json!(asked));
+            }
             return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;

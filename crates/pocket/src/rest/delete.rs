@@ -33,6 +33,9 @@ enum Fate {
     Waits(Value),
 }
 
+/// Who asks for a delete, with room for what they are warned of; the server itself asks nobody.
+type Asked<'a> = Option<(&'a Request, &'a mut Vec<String>)>;
+
 /// What a delete did.
 pub(crate) enum Deleted {
     /// The object is gone; this was its last state.
@@ -52,19 +55,32 @@ impl Deleted {
 impl Machine {
     pub(super) async fn delete(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let options = DeleteOptions::of(request)?;
+        let target = &request.target;
+        let mut warnings = Vec::new();
+        let mut asked = Some((request, &mut warnings));
         let deleted = self
-            .remove(
+            .remove_for(
+                &mut asked,
                 served,
-                &request.target.namespace,
-                &request.target.name,
+                &target.namespace,
+                &target.name,
                 &options,
             )
             .await?;
-        if served.traits().delete_returns_object || matches!(deleted, Deleted::Waiting(_)) {
-            return self.reply(request, served, StatusCode::OK, deleted.object());
-        }
-        let body = success(served, &request.target.name, deleted.object());
-        Ok(Reply::value(StatusCode::OK, &body))
+        let waits = matches!(deleted, Deleted::Waiting(_));
+        let reply = if served.traits().delete_returns_object || waits {
+            // Who asks for its dependents to go is told that they have not yet.
+            let code = if waits && options.spares_nothing {
+                StatusCode::ACCEPTED
+            } else {
+                StatusCode::OK
+            };
+            self.reply(request, served, code, deleted.object())?
+        } else {
+            let body = success(served, &target.name, deleted.object());
+            Reply::value(StatusCode::OK, &body)
+        };
+        Ok(reply.with_warnings(warnings))
     }
 
     pub(super) async fn delete_collection(
@@ -74,10 +90,18 @@ impl Machine {
     ) -> Result<Reply> {
         let options = DeleteOptions::of(request)?;
         let listed = self.select(request, served).await?;
+        let mut warnings = Vec::new();
         for object in &listed.objects {
             let metadata = object.metadata();
+            let mut asked = Some((request, &mut warnings));
             match self
-                .remove(served, &metadata.namespace, &metadata.name, &options)
+                .remove_for(
+                    &mut asked,
+                    served,
+                    &metadata.namespace,
+                    &metadata.name,
+                    &options,
+                )
                 .await
             {
                 // Somebody else removed it meanwhile, which is what was wanted.
@@ -88,12 +112,26 @@ impl Machine {
         let mut request = request.clone();
         request.presentation.shown = Shown::Whole;
         let body = self.render(&request, served, &listed)?;
-        finish(&request, StatusCode::OK, body)
+        Ok(finish(&request, StatusCode::OK, body)?.with_warnings(warnings))
     }
 
-    /// Deletes one object, now or as soon as everybody has let go of it.
+    /// Deletes one object in the server's own name, now or as soon as everybody has let go of it.
+    /// No webhook is asked: what is removed here follows from a delete of which they were.
     pub(crate) async fn remove(
         &self,
+        served: &Arc<Served>,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted> {
+        self.remove_for(&mut None, served, namespace, name, options)
+            .await
+    }
+
+    /// Deletes one object for a request, if there is one, with room for what it is warned of.
+    async fn remove_for(
+        &self,
+        asked: &mut Asked<'_>,
         served: &Arc<Served>,
         namespace: &str,
         name: &str,
@@ -106,7 +144,8 @@ impl Machine {
                 .ok_or_else(|| served.not_found(name))?;
             self.settled(head.revision).await?;
             let live = head.object.ok_or_else(|| served.not_found(name))?;
-            if let Some(deleted) = self.try_remove(served, &place, &live, options).await? {
+            let tried = self.try_remove(asked, served, &place, &live, options);
+            if let Some(deleted) = tried.await? {
                 return Ok(deleted);
             }
         }
@@ -115,6 +154,7 @@ impl Machine {
 
     async fn try_remove(
         &self,
+        asked: &mut Asked<'_>,
         served: &Arc<Served>,
         place: &str,
         live: &Arc<Object>,
@@ -123,6 +163,9 @@ impl Machine {
         let old = live.value();
         options.check(served, &old, live.revision())?;
         served.may_delete(&old)?;
+        if let Some((request, warnings)) = asked {
+            self.confirm_delete(request, served, &old, warnings).await?;
+        }
         let fate = self.fate(served, &old, options);
         if options.dry_run {
             return Ok(Some(match fate {
@@ -173,7 +216,7 @@ impl Machine {
         let stays = grace > Some(0) || is_kept(served, &new);
         // Whoever has a grace period is told of its end, even when it had no time at all.
         if !metadata::is_deleting(old) && (stays || grace.is_some()) {
-            self.set_deadline(&mut new, grace.unwrap_or(0));
+            self.set_deadline(served, &mut new, grace.unwrap_or(0));
         }
         if stays {
             Fate::Waits(new)
@@ -182,14 +225,17 @@ impl Machine {
         }
     }
 
-    fn set_deadline(&self, value: &mut Value, grace: i64) {
+    fn set_deadline(&self, served: &Served, value: &mut Value, grace: i64) {
         let now = self.environment.clock.now();
         let until = now
             .saturating_add(jiff::SignedDuration::from_secs(grace))
             .unwrap_or(now);
         let fields = metadata::of(value);
         fields.insert("deletionTimestamp".into(), json!(rfc3339(until)));
-        fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        // A namespace ends when it is empty, and not after some time.
+        if !served.is_namespace() {
+            fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        }
         metadata::count_removal(value);
     }
 }

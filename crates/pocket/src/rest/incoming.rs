@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Request, Served, metadata, request::option_error};
+use super::{
+    Request, Served, Verb, metadata,
+    request::{APPLY_YAML, option_error},
+};
 use crate::{
-    schema::conform::FieldValidation,
+    schema::conform::{FieldValidation, unreadable_patch},
     status::{ApiError, Problems, Result},
 };
 
@@ -68,7 +71,13 @@ pub(super) fn shape(
             mode.judge(&unknown, &duplicates, kind, api_version)?
         }
         Origin::Patch => {
-            let unknown = served.conform_patched(&mut value)?;
+            let strategic = request.content_type.contains("strategic");
+            let unknown = if strategic {
+                let merged = served.conform_merged(&mut value);
+                merged.map_err(|why| unreadable_patch(&why))?
+            } else {
+                served.conform_patched(&mut value)?
+            };
             mode.judge_patch(&unknown, &duplicates)?
         }
     });
@@ -81,29 +90,58 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     let Some(object) = value.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
     };
-    let api_version = object
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .unwrap_or(&served.api_version);
+    let given = |field: &str| {
+        object
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    let api_version = given("apiVersion").unwrap_or(&served.api_version);
+    if api_version != served.api_version && !served.is_custom() {
+        let kind = given("kind").unwrap_or(&served.resource.kind);
+        return Err(unhandled(served, kind, api_version));
+    }
     if api_version != served.api_version {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             served.api_version
         )));
     }
-    let kind = object
-        .get("kind")
-        .and_then(Value::as_str)
-        .unwrap_or(&served.resource.kind);
+    let kind = given("kind").unwrap_or(&served.resource.kind);
     if kind != served.resource.kind {
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version \"{}\" cannot be handled as a {}: the kind in the data does not match the resource",
-            served.version, served.resource.kind
-        )));
+        if served.is_custom() {
+            let mut problems = Problems::new();
+            problems.invalid("kind", kind, format!("must be {}", served.resource.kind));
+            let (group, kind) = (&served.resource.group, kind.to_owned());
+            return Err(ApiError::invalid(
+                group,
+                &kind,
+                metadata::text(value, "name"),
+                &problems,
+            ));
+        }
+        return Err(unhandled(served, kind, &served.api_version));
     }
     object.insert("apiVersion".into(), json!(served.api_version));
     object.insert("kind".into(), json!(served.resource.kind));
     Ok(())
+}
+
+/// 400 for a body of a kind that nobody has heard of.
+fn unhandled(served: &Served, kind: &str, api_version: &str) -> ApiError {
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {}: {}",
+        served.resource.kind,
+        unregistered(kind, api_version)
+    ))
+}
+
+/// What is said of a kind that nobody has heard of.
+pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
+    format!(
+        "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+    )
 }
 
 /// Namespace and name of the body must agree with the URL.
@@ -117,6 +155,12 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
     }
     let name = metadata::text(value, "name");
     if !target.name.is_empty() && name != target.name {
+        if name.is_empty() && request.verb == Verb::Patch && request.content_type != APPLY_YAML {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                target.name
+            )));
+        }
         if name.is_empty() {
             metadata::of(value).insert("name".into(), json!(target.name));
             return Ok(());

@@ -65,7 +65,6 @@ impl Machine {
 
     /// The objects a list request is about.
     pub(crate) async fn select(&self, request: &Request, served: &Served) -> Result<Listed> {
-        let selection = Selection::of(request, served)?;
         let limit = request
             .number("limit")?
             .and_then(|n| usize::try_from(n).ok())
@@ -74,7 +73,8 @@ impl Machine {
             .parameter("continue")
             .map(decode_token)
             .transpose()?;
-        let at = revision_rule(request, token.as_ref())?;
+        let at = revision_rule(request, token.as_ref(), limit.is_some())?;
+        let selection = Selection::of(request, served)?;
         let revision = match at {
             At::Newest => None,
             At::NotOlderThan(revision) => {
@@ -108,7 +108,8 @@ impl Machine {
         served: &Served,
         listed: &Listed,
     ) -> Result<Bytes> {
-        let metadata = listed.metadata();
+        let always = served.is_custom() && request.presentation.shown == Shown::Whole;
+        let metadata = listed.metadata(always);
         match request.presentation.shown {
             Shown::Whole => Ok(whole_list(served, listed, &metadata)),
             Shown::Metadata => {
@@ -116,6 +117,8 @@ impl Machine {
                 let items: Vec<Value> = items
                     .map(|o| partial(&served.value(o), "PartialObjectMetadata"))
                     .collect();
+                // An empty list of these has no items at all.
+                let items = (!items.is_empty()).then_some(items);
                 let list = json!({
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": "meta.k8s.io/v1",
@@ -149,10 +152,13 @@ impl Machine {
 }
 
 impl Listed {
-    fn metadata(&self) -> Value {
+    /// Whole lists of custom objects have a token even when it is empty.
+    fn metadata(&self, always_continues: bool) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if let Some(token) = &self.next {
             metadata["continue"] = json!(token);
+        } else if always_continues {
+            metadata["continue"] = json!("");
         }
         if let Some(remaining) = self.remaining {
             metadata["remainingItemCount"] = json!(remaining);
@@ -201,7 +207,10 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
             }
         }
     }
-    let remaining = if full { rest.len() + page.remaining } else { 0 };
+    let mut remaining = if full { rest.len() + page.remaining } else { 0 };
+    if !selection.is_everything() && !rest.any(|(_, object)| selection.matches(served, &object)) {
+        remaining = 0;
+    }
     let next = last
         .filter(|_| remaining > 0)
         .map(|key| encode_token(page.revision, &key));
@@ -213,7 +222,9 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
     }
 }
 
-fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
+const NEEDS_REVISION: &str = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+
+fn revision_rule(request: &Request, token: Option<&Continue>, limited: bool) -> Result<At> {
     let given = request.parameter("resourceVersion");
     let matching = request.parameter("resourceVersionMatch");
     let mut problems = Problems::new();
@@ -223,6 +234,9 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
                 "resourceVersionMatch",
                 "resourceVersionMatch is forbidden when continue is provided",
             );
+            if given.is_none() {
+                problems.forbidden("resourceVersionMatch", NEEDS_REVISION);
+            }
             return Err(option_error("list", &problems));
         }
         if given.is_some_and(|rv| rv != "0") {
@@ -238,14 +252,16 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
             "resourceVersionMatch",
             "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         ),
-        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => problems.forbidden(
-            "resourceVersionMatch",
-            "resourceVersionMatch is forbidden unless resourceVersion is provided",
-        ),
+        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => {
+            problems.forbidden("resourceVersionMatch", NEEDS_REVISION);
+        }
+        // Pages of a state that was named are pages of that state.
+        (None, Some(revision)) if limited => return Ok(At::Exactly(revision)),
         (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
         (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
         (Some(other), _) => {
-            problems.not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan"]);
+            let supported = ["Exact", "NotOlderThan", ""];
+            problems.not_supported("resourceVersionMatch", other, &supported);
         }
     }
     Err(option_error("list", &problems))
@@ -257,24 +273,28 @@ fn encode_token(revision: u64, key: &str) -> String {
 }
 
 fn decode_token(text: &str) -> Result<Continue> {
-    let bad = || {
-        ApiError::bad_request(
-            "continue key is not valid: use the token of the previous page as it is",
-        )
+    let bad = |why: &str| {
+        let message = format!("invalid continue token: continue key is not valid: {why}");
+        ApiError::bad_request(message)
     };
-    let json = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
-    let token: Continue = serde_json::from_slice(&json).map_err(|_| bad())?;
-    if token.v == TOKEN_VERSION {
-        Ok(token)
-    } else {
-        Err(bad())
+    let json = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| {
+        let whole = text.len() - text.len() % 4;
+        bad(&format!("illegal base64 data at input byte {whole}"))
+    })?;
+    let read: Value = serde_json::from_slice(&json)
+        .map_err(|_| bad("invalid character looking for beginning of value"))?;
+    let version = read["v"].as_str().unwrap_or_default();
+    if version != TOKEN_VERSION {
+        let why = format!("server does not recognize this encoded version {version}");
+        return Err(bad(&why));
     }
+    serde_json::from_value(read).map_err(|_| bad("it has no start"))
 }
 
 /// 410 for a snapshot that is gone; a token is renewed so that the client may go on inconsistently.
 fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiError {
     match error {
-        store::Error::Compacted { asked, oldest } => match token {
+        store::Error::Compacted { .. } => match token {
             Some(token) => {
                 let message = "The provided continue parameter is too old to display a consistent list result. \
                     You can start a new list without the continue parameter, or use the continue token in this \
@@ -285,7 +305,7 @@ fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiEr
                     Some(encode_token(newest, token.start.trim_end_matches('\0')));
                 error
             }
-            None => ApiError::expired(format!("too old resource version: {asked} ({oldest})")),
+            None => ApiError::expired("The resourceVersion for the provided list is too old."),
         },
         store::Error::Future { asked, newest } => too_new(*asked, *newest),
         other => super::broken(other),

@@ -3,21 +3,34 @@
 use serde_json::{Map, Value, json};
 
 use super::{Machine, Request, Served};
-use crate::status::{ApiError, Result};
+use crate::status::Result;
 
 /// Characters of generated name suffixes: no vowels, so that no words appear.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX: usize = 5;
 const LONGEST_BASE: usize = 58;
 
-/// Fields an update never changes, whatever the client sends.
-const KEPT: [&str; 6] = [
+/// Fields of a new object that the server chooses, whatever the client sends.
+const CHOSEN: [&str; 6] = [
     "uid",
     "resourceVersion",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "generation",
+];
+
+/// Fields an update never changes, whatever the client sends.
+const KEPT: [&str; 3] = ["resourceVersion", "generation", "creationTimestamp"];
+
+/// Fields an update may leave out but not change.
+const FILLED: [&str; 6] = [
+    "uid",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "name",
+    "namespace",
+    "generateName",
 ];
 
 /// `metadata` as a map, made if absent.
@@ -56,18 +69,14 @@ impl Machine {
         request: &Request,
         value: &mut Value,
     ) -> Result<()> {
-        if !text(value, "resourceVersion").is_empty() && text(value, "resourceVersion") != "0" {
-            return Err(ApiError::new(
-                http::StatusCode::INTERNAL_SERVER_ERROR,
-                "InternalError",
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
         let generation = served.traits().generation;
         let namespace = &request.target.namespace;
         let metadata = of(value);
-        for field in KEPT.iter().chain(&["selfLink"]) {
-            metadata.remove(*field);
+        for field in CHOSEN.iter().chain(&["selfLink"]) {
+            // Kinds that count nothing keep what they are told.
+            if *field != "generation" || generation {
+                metadata.remove(*field);
+            }
         }
         metadata.insert("uid".into(), json!(self.environment.uuid()));
         metadata.insert(
@@ -108,7 +117,11 @@ pub(crate) fn carry_over(new: &mut Value, old: &Value) {
         };
     }
     metadata.remove("selfLink");
-    for field in ["name", "namespace", "generateName"] {
+    // Nobody takes a deletion back.
+    if let Some(time) = old.get("deletionTimestamp") {
+        metadata.insert("deletionTimestamp".into(), time.clone());
+    }
+    for field in FILLED {
         if let Some(value) = old.get(field) {
             metadata.entry(field).or_insert_with(|| value.clone());
         }

@@ -113,6 +113,13 @@ impl Machine {
         crd::accept(value, &self.environment.timestamp(), conflict.as_ref());
     }
 
+    /// Shows a definition as it would be before its names are decided.
+    pub(crate) fn propose(&self, served: &Served, value: &mut Value) {
+        if served.role == Role::Definition {
+            crd::propose(value);
+        }
+    }
+
     /// The names that the resources of a group have, or will have once they are committed.
     fn names_in(&self, group: &str) -> Vec<crd::Names> {
         let stored = self.registry.stored();
@@ -236,6 +243,12 @@ impl Machine {
             let namespace = serde_json::json!({"metadata": {"name": name}});
             if self.head_of(kinds::NAMESPACES, name).is_none() {
                 self.create_own(kinds::NAMESPACES, "", namespace).await?;
+            }
+        }
+        for class in kinds::system_classes() {
+            let name = metadata::text(&class, "name").to_owned();
+            if self.head_of(kinds::PRIORITY_CLASSES, &name).is_none() {
+                self.create_own(kinds::PRIORITY_CLASSES, "", class).await?;
             }
         }
         if self.head_of("/services", "default/kubernetes").is_none() {

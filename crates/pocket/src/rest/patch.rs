@@ -9,11 +9,12 @@ use super::{
     Machine, Reply, Request, Served,
     create::Booking,
     incoming::{Origin, Payload, shape},
+    request::APPLY_YAML,
     update::{Part, Proposal},
 };
 use crate::{
     patch::{json, merge, strategic},
-    status::{ApiError, Problems, Result},
+    status::{ApiError, Result},
 };
 
 /// The language of a patch that says what to change. Apply says what to have, and goes its own way.
@@ -27,7 +28,6 @@ enum Language {
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
-const APPLY_YAML: &str = "application/apply-patch+yaml";
 
 impl Machine {
     pub(super) async fn patch(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
@@ -46,11 +46,6 @@ impl Machine {
         }
         let language = language(request, served)?;
         let mut warnings = Vec::new();
-        if request.parameter("force").is_some() {
-            let mut problems = Problems::new();
-            problems.forbidden("force", "may not be specified for non-apply patch");
-            return Err(super::request::option_error("patch", &problems));
-        }
         let payload = request.payload()?;
         let mut strict = Vec::new();
         let object = self
@@ -62,8 +57,9 @@ impl Machine {
                     booking: Booking::Whole,
                 })
             })
-            .await?;
+            .await;
         warnings.extend(strict);
+        let object = object.map_err(|error| error.warned(&warnings))?;
         let reply = self.reply(request, served, StatusCode::OK, &object)?;
         Ok(reply.with_warnings(warnings))
     }

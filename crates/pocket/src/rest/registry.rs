@@ -76,6 +76,13 @@ impl Registry {
         self.tables.read().groups.contains_key(&key)
     }
 
+    /// Whether a group is the server's own and not one of definitions.
+    pub fn is_own_group(&self, group: &str) -> bool {
+        let groups = self.groups();
+        let mut served = groups.iter().filter(|((name, _), _)| name == group);
+        served.any(|(_, plurals)| plurals.values().any(|served| !served.is_custom()))
+    }
+
     /// What a URL points at, or 404.
     pub fn find(&self, target: &Target) -> Result<Arc<Served>> {
         self.lookup(&target.group, &target.version, &target.plural)

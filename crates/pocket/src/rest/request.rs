@@ -4,6 +4,7 @@ use super::{Payload, Presentation};
 use crate::{
     access::{Attributes, What},
     identity::User,
+    schema::conform::FieldValidation,
     status::{ApiError, Problems, Result},
 };
 
@@ -122,9 +123,23 @@ impl Request {
         }
     }
 
-    /// The last value of a query parameter, if present and not empty.
+    /// A request for a connection, of which only who asks for what is known.
+    pub(crate) fn connect(target: Target, user: User) -> Self {
+        Self {
+            verb: Verb::Get,
+            target,
+            query: Vec::new(),
+            body: None,
+            content_type: String::new(),
+            presentation: Presentation::default(),
+            user_agent: String::new(),
+            user,
+        }
+    }
+
+    /// The first value of a query parameter, if present and not empty.
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        let found = self.query.iter().rev().find(|(key, _)| key == name);
+        let found = self.query.iter().find(|(key, _)| key == name);
         found
             .map(|(_, value)| value.as_str())
             .filter(|value| !value.is_empty())
@@ -137,7 +152,7 @@ impl Request {
 
     /// A boolean query parameter; present without a value counts as true.
     pub fn flag(&self, name: &str) -> bool {
-        let found = self.query.iter().rev().find(|(key, _)| key == name);
+        let found = self.query.iter().find(|(key, _)| key == name);
         found.is_some_and(|(_, value)| value != "false" && value != "0")
     }
 
@@ -146,11 +161,9 @@ impl Request {
         let Some(text) = self.parameter(name) else {
             return Ok(None);
         };
-        let number = text.parse().map_err(|_| {
-            ApiError::bad_request(format!(
-                "query parameter {name}: \"{text}\" is not a number"
-            ))
-        })?;
+        let number = text
+            .parse()
+            .map_err(|_| ApiError::bad_request(not_a_number("ParseInt", text)))?;
         Ok(Some(number))
     }
 
@@ -159,9 +172,12 @@ impl Request {
         match self.parameter("resourceVersion") {
             None | Some("0") => Ok(None),
             Some(text) => text.parse().map(Some).map_err(|_| {
-                let mut problems = Problems::new();
-                problems.invalid("resourceVersion", text, "must be a decimal number");
-                option_error(verb, &problems)
+                let detail = not_a_number("ParseUint", text);
+                let what = format!("resourceVersion: Invalid value: {text:?}: {detail}");
+                match verb {
+                    "get" => ApiError::failure(what),
+                    _ => ApiError::bad_request(format!("invalid resource version: {what}")),
+                }
             }),
         }
     }
@@ -172,15 +188,53 @@ impl Request {
         for (key, value) in &self.query {
             match (key.as_str(), value.as_str()) {
                 ("dryRun", "All") => dry = true,
-                ("dryRun", other) => {
-                    let mut problems = Problems::new();
-                    problems.not_supported("dryRun", other, &["All"]);
-                    return Err(option_error(self.verb.name(), &problems));
-                }
+                ("dryRun", "") => {}
+                ("dryRun", _) => return Err(option_error(self.verb.name(), &self.dry_problems())),
                 _ => {}
             }
         }
         Ok(dry)
+    }
+
+    /// What is wrong with `dryRun`.
+    fn dry_problems(&self) -> Problems {
+        let mut problems = Problems::new();
+        let asked = self.query.iter().filter(|(key, _)| key == "dryRun");
+        let words: Vec<&str> = asked.map(|(_, word)| word.as_str()).collect();
+        if words.iter().any(|word| !matches!(*word, "All" | "")) {
+            problems.not_supported("dryRun", serde_json::json!(words), &["All"]);
+        }
+        problems
+    }
+
+    /// Checks the options of a create, an update or a patch, all of them at once.
+    pub(crate) fn check_options(&self) -> Result<()> {
+        if !matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch) {
+            return Ok(());
+        }
+        let mut problems = Problems::new();
+        if self.verb == Verb::Patch {
+            let applies = self.content_type == APPLY_YAML;
+            if !applies && self.parameter("force").is_some() {
+                problems.forbidden("force", "may not be specified for non-apply patch");
+            }
+            if applies && self.parameter("fieldManager").is_none() {
+                problems.required("fieldManager", "is required for apply patch");
+            }
+        }
+        self.check_manager(&mut problems);
+        self.dry_problems()
+            .iter()
+            .for_each(|problem| problems.push(problem.clone()));
+        let word = self.parameter("fieldValidation");
+        if FieldValidation::parse(word).is_none() {
+            let supported = &FieldValidation::SUPPORTED;
+            problems.not_supported("fieldValidation", word.unwrap_or_default(), supported);
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(option_error(self.verb.name(), &problems))
     }
 
     /// Who the changed fields are booked to: `fieldManager`, else the program's name.
@@ -189,6 +243,15 @@ impl Request {
             return Ok(self.program());
         };
         let mut problems = Problems::new();
+        self.check_manager(&mut problems);
+        if problems.is_empty() {
+            return Ok(manager);
+        }
+        Err(option_error(self.verb.name(), &problems))
+    }
+
+    fn check_manager(&self, problems: &mut Problems) {
+        let manager = self.parameter("fieldManager").unwrap_or_default();
         if manager.len() > MANAGER_LENGTH {
             problems.too_long("fieldManager", MANAGER_LENGTH);
         }
@@ -197,10 +260,6 @@ impl Request {
             let detail = format!("invalid character U+{code:04X} (at position {at})");
             problems.invalid("fieldManager", manager, detail);
         }
-        if problems.is_empty() {
-            return Ok(manager);
-        }
-        Err(option_error(self.verb.name(), &problems))
     }
 
     /// The program's name as its user agent begins, cut to what a manager's name may have.
@@ -214,6 +273,22 @@ impl Request {
 }
 
 const MANAGER_LENGTH: usize = 128;
+
+/// The language of a patch that says what to have.
+pub(crate) const APPLY_YAML: &str = "application/apply-patch+yaml";
+
+/// What the reference says of a text that should have been a number.
+pub(crate) fn not_a_number(function: &str, text: &str) -> String {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let signed = text.starts_with('-') && function == "ParseUint";
+    let why = if numeric && !signed {
+        "value out of range"
+    } else {
+        "invalid syntax"
+    };
+    format!("strconv.{function}: parsing {text:?}: {why}")
+}
 
 /// The refusal of a request whose options are wrong.
 pub(crate) fn option_error(verb: &str, problems: &Problems) -> ApiError {

@@ -31,7 +31,9 @@ impl Selection {
             .map(FieldSelector::parse)
             .transpose()?;
         if let Some(fields) = &fields {
-            fields.check(|path| served.has_field_label(path))?;
+            fields
+                .check(|path| served.has_field_label(path))
+                .map_err(|error| served.unknown_field_label(fields, error))?;
         }
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         Ok(Self {

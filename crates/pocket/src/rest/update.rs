@@ -13,7 +13,7 @@ use super::{
     metadata,
 };
 use crate::{
-    patch::managed,
+    kinds::metadata::dedup_owners,
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -77,19 +77,14 @@ impl Machine {
         {
             let object = self
                 .insert(request, served, value, Booking::Whole, &mut warnings)
-                .await?;
+                .await
+                .map_err(|error| error.warned(&warnings))?;
             let reply = self.reply(request, served, StatusCode::CREATED, &object)?;
             return Ok(reply.with_warnings(warnings));
         }
-        let named = !matches!(metadata::text(&value, "resourceVersion"), "" | "0");
-        let allowed = named || served.traits().unconditional_update;
         let mut value = value;
         served.to_storage(&mut value);
-        // Asked of the object that is there: of one that is not, it is said that it is not.
         let change = |_: &Value| {
-            if !allowed {
-                return Err(served.unversioned(&request.target.name));
-            }
             Ok(Proposal {
                 value: value.clone(),
                 booking: Booking::Whole,
@@ -97,7 +92,8 @@ impl Machine {
         };
         let object = self
             .modify(request, served, part, &mut warnings, change)
-            .await?;
+            .await
+            .map_err(|error| error.warned(&warnings))?;
         let reply = self.reply(request, served, StatusCode::OK, &object)?;
         Ok(reply.with_warnings(warnings))
     }
@@ -113,10 +109,6 @@ impl Machine {
     ) -> Result<Arc<Object>> {
         let place = request.target.path();
         let name = &request.target.name;
-        let _turn = match part {
-            Part::Main => self.turn(served).await,
-            Part::Status | Part::Other(_) => None,
-        };
         for _ in 0..ATTEMPTS {
             let Some(head) = self.head(served, &place) else {
                 return Err(served.not_found(name));
@@ -153,8 +145,13 @@ impl Machine {
             booking,
         } = propose(&old)?;
         let name = &request.target.name;
-        check_preconditions(served, name, &new, &old, live)?;
+        check_revision(served, part, name, &new, live)?;
+        if request.verb == super::Verb::Update {
+            check_uid(served, request, &new, &old, live)?;
+        }
         settle_fields(served, part, &mut new, &old);
+        let told = dedup_owners(&mut new);
+        *warnings = merge(warnings, told.into_iter().collect());
         if booking == Booking::Whole {
             self.book(request, served, part, Some(&old), &mut new)?;
         }
@@ -164,18 +161,16 @@ impl Machine {
             part,
             old: Some(&old),
         };
-        self.mutate(change, &mut new, warnings).await?;
+        if self.mutate(change, &mut new, warnings).await? {
+            settle_fields(served, part, &mut new, &old);
+        }
         self.check_grant(change, &new)?;
         prepare(served, part, &mut new, &old);
         check_change(served, part, name, &new, &old)?;
         if part == Part::Main {
-            self.admit(served, &mut new, Some(&old)).await?;
-            self.accept(served, &mut new);
             *warnings = merge(warnings, served.warnings(&new, Some(&old)));
         }
-        served.fit(&mut new);
-        managed::keep_times(&old, &mut new);
-        self.confirm(change, &new, warnings).await?;
+        let _held = self.settle(change, &mut new, warnings).await?;
         if new == old {
             return Ok(Some(live.clone()));
         }
@@ -224,45 +219,52 @@ fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
     }
 }
 
-/// Refuses a change of another object or of an older state. A write that was overtaken and names
-/// a state meets this again on its next try.
-fn check_preconditions(
+/// Refuses a replacement that means another object.
+fn check_uid(
     served: &Served,
-    name: &str,
+    request: &Request,
     new: &Value,
     old: &Value,
     live: &Object,
 ) -> Result<()> {
     let uid = metadata::text(new, "uid");
     let stored = metadata::text(old, "uid");
-    if !uid.is_empty() && uid != stored {
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
-        );
-        return Err(ApiError::conflict(
-            &served.resource.group,
-            &served.resource.plural,
-            name,
-            &why,
-        ));
+    if uid.is_empty() || uid == stored {
+        return Ok(());
     }
-    let revision = match &new["metadata"]["resourceVersion"] {
-        Value::String(text) if text.is_empty() || text == "0" => return Ok(()),
-        Value::String(text) => text.parse::<u64>().map_err(|_| {
-            let mut problems = Problems::new();
-            problems.invalid(
-                "metadata.resourceVersion",
-                text.as_str(),
-                "must be a decimal number",
-            );
-            ApiError::invalid(
-                &served.resource.group,
-                &served.resource.kind,
-                name,
-                &problems,
-            )
-        })?,
-        _ => return Ok(()),
+    let place = request.target.path();
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {}/{place}, ResourceVersion: {}, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+        served.storage_key(),
+        live.revision()
+    );
+    let (resource, name) = (&served.resource, &request.target.name);
+    Err(ApiError::conflict(
+        &resource.group,
+        &resource.plural,
+        name,
+        &why,
+    ))
+}
+
+/// Refuses a change of an older state. A write that was overtaken and names a state meets this
+/// again on its next try.
+fn check_revision(
+    served: &Served,
+    part: Part,
+    name: &str,
+    new: &Value,
+    live: &Object,
+) -> Result<()> {
+    let revision = match metadata::text(new, "resourceVersion") {
+        "" | "0" if !matches!(part, Part::Other(_)) && !served.traits().unconditional_update => {
+            return Err(served.unversioned(name));
+        }
+        "" | "0" => return Ok(()),
+        text => text
+            .parse::<u64>()
+            .map_err(|_| ApiError::failure(super::request::not_a_number("ParseUint", text)))?,
     };
     if revision == live.revision() {
         return Ok(());

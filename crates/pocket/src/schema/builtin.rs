@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use serde_json::{Map, Value};
 
-use super::{ListType, Node, NodeId, PatchMarks, Schemas, Type};
+use super::{ListType, Node, NodeId, PatchMarks, Schemas, Type, held};
 
 /// The name of the type of every object's `metadata`.
 pub const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -67,7 +67,8 @@ fn compile(definitions: &Map<String, Value>) -> Schemas {
         compiler.set.name(name, id);
     }
     for (name, definition) in definitions {
-        let node = compiler.node(definition, special(name));
+        let mut node = compiler.node(definition, special(name));
+        node.held = held::of(name);
         compiler.set.set(compiler.ids[name], node);
     }
     compiler.set
@@ -141,6 +142,7 @@ impl Compiler {
             return id;
         };
         let mut node = self.node(referenced, special(&name));
+        node.held = held::of(&name);
         node.patch = patch_marks(definition);
         node.atomic_map |= definition["x-kubernetes-map-type"] == "atomic";
         self.set.add(node)

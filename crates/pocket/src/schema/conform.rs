@@ -8,11 +8,12 @@
 
 mod scalar;
 mod strict;
+mod time;
 
 use serde_json::{Map, Value};
 
 pub use self::strict::{FieldValidation, strict_problem};
-use super::{Node, Place, Schema, Type, builtin};
+use super::{Held, Node, Place, Schema, Type, Zero, builtin};
 use crate::status::{ApiError, FieldError, FieldErrorKind, Problems, Result};
 
 #[cfg(test)]
@@ -47,12 +48,32 @@ pub fn conform_patched(schema: Schema<'_>, value: &mut Value, kind: &str) -> Res
     walk(schema, value, kind).map_err(|why| unreadable_patch(&why))
 }
 
-fn walk(schema: Schema<'_>, value: &mut Value, kind: &str) -> Result<Conformed, String> {
+/// As [`conform`], in the words for objects that a merge of typed parts has made.
+pub fn conform_merged<'a>(
+    schema: Schema<'a>,
+    value: &mut Value,
+    kind: &'a str,
+) -> Result<Conformed, String> {
     let mut walker = Walker {
-        kind,
-        found: Conformed::default(),
+        merged: true,
+        ..Walker::new(kind)
     };
-    walker.value(schema, value, Place::Root)?;
+    walker.value(schema, value, Place::Root, kind)?;
+    Ok(walker.found)
+}
+
+/// Brings part of an object into the canonical form of its type, or says why it has none.
+pub fn conform_part<'a>(
+    schema: Schema<'a>,
+    value: &mut Value,
+    ty: &'a str,
+) -> Result<Conformed, String> {
+    walk(schema, value, ty)
+}
+
+fn walk<'a>(schema: Schema<'a>, value: &mut Value, kind: &'a str) -> Result<Conformed, String> {
+    let mut walker = Walker::new(kind);
+    walker.value(schema, value, Place::Root, kind)?;
     Ok(walker.found)
 }
 
@@ -78,29 +99,47 @@ pub fn unreadable_patch(why: &str) -> ApiError {
 }
 
 struct Walker<'a> {
-    kind: &'a str,
+    /// The type of the innermost struct, for the decoder's messages.
+    inside: &'a str,
+    /// The fields that lead here.
+    fields: Vec<&'a str>,
+    /// The value was merged from typed parts.
+    merged: bool,
     found: Conformed,
 }
 
-impl Walker<'_> {
+impl<'a> Walker<'a> {
+    fn new(kind: &'a str) -> Self {
+        Self {
+            inside: kind,
+            fields: Vec::new(),
+            merged: false,
+            found: Conformed::default(),
+        }
+    }
+
     fn value(
         &mut self,
-        schema: Schema<'_>,
+        schema: Schema<'a>,
         value: &mut Value,
         at: Place<'_>,
+        ty: &'a str,
     ) -> Result<(), String> {
         let node = schema.node();
         match (node.ty, &mut *value) {
             (Type::Any, _) => Ok(()),
             (Type::Object, _) if node.preserve_unknown => Ok(()),
-            (Type::Object, Value::Object(map)) if is_map(node) => self.map(schema, map, at),
+            (Type::Object, Value::Object(map)) if is_map(node) => self.map(schema, map, at, ty),
             (Type::Object, Value::Object(fields)) => self.fields(schema, fields, at),
-            (Type::Array, Value::Array(items)) => self.items(schema, items, at),
-            (Type::Object | Type::Array, other) => Err(self.mismatch(schema, other, at)),
+            (Type::Array, Value::Array(items)) => self.items(schema, items, at, ty),
+            (Type::Object | Type::Array, other) => Err(self.mismatch(schema, other, ty)),
             (_, scalar) => match scalar::check(schema, scalar) {
                 Ok(()) => Ok(()),
-                Err(scalar::Problem::Mismatch) => Err(self.mismatch(schema, value, at)),
-                Err(scalar::Problem::Content(why)) => Err(format!("{at}: {why}")),
+                Err(scalar::Problem::Mismatch) => Err(self.mismatch(schema, value, ty)),
+                Err(scalar::Problem::Content(why)) if self.merged && ty == "[]uint8" => {
+                    Err(format!("error decoding from json: {why}"))
+                }
+                Err(scalar::Problem::Content(why)) => Err(why),
             },
         }
     }
@@ -108,55 +147,75 @@ impl Walker<'_> {
     /// The named fields of a struct.
     fn fields(
         &mut self,
-        schema: Schema<'_>,
+        schema: Schema<'a>,
         fields: &mut Map<String, Value>,
         at: Place<'_>,
     ) -> Result<(), String> {
+        let held = schema.node().held;
+        let outside = std::mem::replace(&mut self.inside, held.map_or("struct", |held| held.name));
         let mut problem = None;
         fields.retain(|name, value| {
             let here = Place::Field(&at, name);
-            let Some(field) = schema.property(name) else {
+            let Some((name, field)) = schema.named_property(name) else {
                 self.unknown(here);
                 return false;
             };
             if value.is_null() || problem.is_some() {
                 return false;
             }
-            problem = self.value(field, value, here).err();
-            !is_empty(field.node(), value) || is_required(schema.node(), name)
+            let known = held.and_then(|held| held.field(name));
+            let depth = self.fields.len();
+            self.fields.extend(known.and_then(|known| known.inside));
+            self.fields.push(name);
+            let ty = known.map_or("string", |known| known.ty);
+            problem = self.value(field, value, here, ty).err();
+            self.fields.truncate(depth);
+            let zero = known.map_or(Zero::Dropped, |known| known.zero);
+            // A built-in object forgets its managers when it is sent an empty list of them.
+            let resets = name == "managedFields" && self.inside == "ObjectMeta" && depth > 0;
+            (resets || !is_empty(field.node(), value))
+                && (matches!(zero, Zero::Kept | Zero::Written) || !is_zero(field.node(), value))
         });
+        self.inside = outside;
+        write_zeros(schema, fields);
         problem.map_or(Ok(()), Err)
     }
 
     /// The entries of a map: none is dropped, and null is the zero of the type.
     fn map(
         &mut self,
-        schema: Schema<'_>,
+        schema: Schema<'a>,
         map: &mut Map<String, Value>,
         at: Place<'_>,
+        ty: &'a str,
     ) -> Result<(), String> {
         let Some(values) = schema.additional() else {
             return Ok(());
         };
+        let ty = ty
+            .strip_prefix("map[string]")
+            .unwrap_or("resource.Quantity");
         for (key, value) in map {
             fill_null(values.node(), value);
-            self.value(values, value, Place::Field(&at, key))?;
+            self.value(values, value, Place::Field(&at, key), ty)?;
         }
         Ok(())
     }
 
     fn items(
         &mut self,
-        schema: Schema<'_>,
+        schema: Schema<'a>,
         items: &mut [Value],
         at: Place<'_>,
+        ty: &'a str,
     ) -> Result<(), String> {
         let Some(element) = schema.items() else {
             return Ok(());
         };
+        let ty = ty.strip_prefix("[]").unwrap_or(ty);
         for (i, item) in items.iter_mut().enumerate() {
             fill_null(element.node(), item);
-            self.value(element, item, Place::Index(&at, i))?;
+            self.value(element, item, Place::Index(&at, i), ty)?;
         }
         Ok(())
     }
@@ -167,11 +226,17 @@ impl Walker<'_> {
         }
     }
 
-    fn mismatch(&self, schema: Schema<'_>, value: &Value, at: Place<'_>) -> String {
+    /// What a decoder says of a value of another type. Types that decode themselves do not know
+    /// where they are.
+    fn mismatch(&self, schema: Schema<'_>, value: &Value, ty: &str) -> String {
+        let node = schema.node();
+        if self.merged && !is_self_decoding(node) {
+            return unmerged(node, value, ty);
+        }
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) => match schema.node().ty {
+            Value::Number(number) => match node.ty {
                 Type::Integer | Type::IntOrString => format!("number {number}"),
                 _ => "number".to_owned(),
             },
@@ -179,22 +244,94 @@ impl Walker<'_> {
             Value::Array(_) => "array".to_owned(),
             Value::Object(_) => "object".to_owned(),
         };
-        let (kind, ty) = (self.kind, type_name(schema));
-        match at {
-            Place::Root => format!("json: cannot unmarshal {found} into Go value of type {kind}"),
-            _ => format!(
-                "json: cannot unmarshal {found} into Go struct field {kind}.{at} of type {ty}"
-            ),
+        let alone = match node.ty {
+            Type::IntOrString => Some("int32"),
+            Type::String if node.format.as_deref() == Some("date-time") => Some("string"),
+            Type::Quantity => return scalar::NOT_A_QUANTITY.to_owned(),
+            _ if self.fields.is_empty() => Some(ty),
+            _ => None,
+        };
+        if let Some(ty) = alone {
+            return format!("json: cannot unmarshal {found} into Go value of type {ty}");
+        }
+        let (inside, path) = (self.inside, self.fields.join("."));
+        format!("json: cannot unmarshal {found} into Go struct field {inside}.{path} of type {ty}")
+    }
+}
+
+/// Types that read themselves from JSON, wherever they are.
+fn is_self_decoding(node: &Node) -> bool {
+    let time = node.ty == Type::String && node.format.as_deref() == Some("date-time");
+    time || matches!(node.ty, Type::IntOrString | Type::Quantity)
+}
+
+/// What is said of a value that a merge has put where another type belongs.
+fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
+    let found = match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    };
+    match (node.ty, node.format.as_deref()) {
+        (Type::Array, _) | (Type::String, Some("byte")) => format!("cannot restore slice from {found}"),
+        (Type::Object, _) if is_map(node) => format!("cannot restore map from {found}"),
+        (Type::Object, _) => format!("cannot restore struct from: {found}"),
+        (Type::String, _) => "unrecognized type: string".to_owned(),
+        (Type::Boolean, _) => "unrecognized type: bool".to_owned(),
+        _ => format!("unrecognized type: {ty}"),
+    }
+}
+
+/// Adds the fields that are there whether they were set or not.
+fn write_zeros(schema: Schema<'_>, fields: &mut Map<String, Value>) {
+    for (name, field) in schema.node().held.into_iter().flat_map(Held::written) {
+        let Some(property) = schema.property(name).filter(|_| !fields.contains_key(name)) else {
+            continue;
+        };
+        if field.zero == Zero::Written || is_struct(property.node()) {
+            if let Some(zero) = zero(property) {
+                fields.insert(name.to_owned(), zero);
+            }
         }
     }
 }
 
-fn is_map(node: &Node) -> bool {
-    node.additional.is_some() && node.properties.is_empty()
+/// Whether a real server holds a value of this type as a struct, which is never left out.
+pub(crate) fn is_struct(node: &Node) -> bool {
+    match node.ty {
+        Type::Object => !is_map(node) && !node.preserve_unknown,
+        Type::String => node.format.as_deref() == Some("date-time"),
+        Type::Quantity => true,
+        _ => false,
+    }
 }
 
-fn is_required(node: &Node, name: &str) -> bool {
-    node.required.iter().any(|required| **required == *name)
+/// The zero of a type as it is written; `None` where it is not for us to say.
+fn zero(schema: Schema<'_>) -> Option<Value> {
+    let node = schema.node();
+    Some(match (node.ty, node.format.as_deref()) {
+        (Type::String, Some("date-time" | "byte")) => Value::Null,
+        (Type::String, _) => "".into(),
+        (Type::Integer | Type::IntOrString, _) => 0.into(),
+        (Type::Boolean, _) => false.into(),
+        (Type::Quantity, _) => "0".into(),
+        (Type::Array, _) => Value::Null,
+        (Type::Object, _) if is_map(node) => Value::Null,
+        (Type::Object, _) if !node.preserve_unknown => {
+            let mut fields = Map::new();
+            write_zeros(schema, &mut fields);
+            fields.into()
+        }
+        _ => return None,
+    })
+}
+
+fn is_map(node: &Node) -> bool {
+    node.additional.is_some() && node.properties.is_empty()
 }
 
 /// Empty lists and maps are absent ones. An empty struct is not: `emptyDir: {}` says something.
@@ -202,6 +339,18 @@ fn is_empty(node: &Node, value: &Value) -> bool {
     match value {
         Value::Array(items) => node.ty == Type::Array && items.is_empty(),
         Value::Object(map) => is_map(node) && map.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether a scalar is the zero of its type.
+fn is_zero(node: &Node, value: &Value) -> bool {
+    match (node.ty, value) {
+        (Type::String, Value::String(text)) => text.is_empty(),
+        (Type::Integer, Value::Number(number)) => number.as_i64() == Some(0),
+        (Type::IntOrString, Value::Number(number)) => number.as_i64() == Some(0),
+        (Type::Number, Value::Number(number)) => number.as_f64() == Some(0.0),
+        (Type::Boolean, Value::Bool(set)) => !set,
         _ => false,
     }
 }
@@ -220,24 +369,4 @@ fn fill_null(node: &Node, value: &mut Value) {
         Type::Array => Value::Array(Vec::new()),
         _ => Value::Null,
     };
-}
-
-/// The type in the words of the decoder's messages; structs have no name here.
-fn type_name(schema: Schema<'_>) -> String {
-    let node = schema.node();
-    let inner = |child: Option<Schema<'_>>| child.map_or_else(|| "any".to_owned(), type_name);
-    match node.ty {
-        Type::Object if is_map(node) => format!("map[string]{}", inner(schema.additional())),
-        Type::Object => "struct".to_owned(),
-        Type::Array => format!("[]{}", inner(schema.items())),
-        Type::String if node.format.as_deref() == Some("byte") => "[]uint8".to_owned(),
-        Type::String => "string".to_owned(),
-        Type::Integer if node.format.as_deref() == Some("int32") => "int32".to_owned(),
-        Type::Integer => "int64".to_owned(),
-        Type::Number => "float64".to_owned(),
-        Type::Boolean => "bool".to_owned(),
-        Type::IntOrString => "int32 or string".to_owned(),
-        Type::Quantity => "resource.Quantity".to_owned(),
-        Type::Any => "any".to_owned(),
-    }
 }

@@ -233,18 +233,17 @@ impl<'a> IntoIterator for &'a Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_slice() {
-            [one] => one.fmt(f),
-            many => {
-                f.write_str("[")?;
-                for (i, error) in many.iter().enumerate() {
-                    if i > 0 {
-                        f.write_str(", ")?;
-                    }
-                    error.fmt(f)?;
-                }
-                f.write_str("]")
+        // Rules may be asked twice and then complain twice; the sentence says it once.
+        let mut said: Vec<String> = Vec::with_capacity(self.0.len());
+        for error in &self.0 {
+            let text = error.to_string();
+            if !said.contains(&text) {
+                said.push(text);
             }
+        }
+        match said.as_slice() {
+            [one] => f.write_str(one),
+            many => write!(f, "[{}]", many.join(", ")),
         }
     }
 }

@@ -11,11 +11,13 @@ use http::{
     },
 };
 use hyper_util::rt::TokioIo;
+use serde_json::json;
 use sha1::{Digest, Sha1};
 
 use super::{Body, Service};
 use crate::{
-    rest::{Served, Target, registry::missing},
+    admission::{KindName, Operation},
+    rest::{Machine, Request, Served, Target, User, admission::Matter, registry::missing},
     runtime::ExecOptions,
     status::{ApiError, Result},
 };
@@ -37,6 +39,7 @@ impl Service {
         target: &Target,
         served: &Served,
         query: &[(String, String)],
+        user: User,
         request: HttpRequest<B>,
     ) -> Result<Response<Body>> {
         if !matches!(*request.method(), Method::GET | Method::POST) {
@@ -50,6 +53,7 @@ impl Service {
         let pod = found.ok_or_else(|| served.not_found(&target.name))?.value();
         let options = options(query)?;
         let accept = accept(request.headers())?;
+        let options = admitted(machine, served, target, user, options).await?;
         runtime.may_exec(pod.clone(), options.clone()).await?;
         let upgrade = hyper::upgrade::on(request);
         let task = async move {
@@ -67,6 +71,44 @@ impl Service {
         machine.environment.spawner.spawn("exec", Box::pin(task));
         Ok(switching(&accept))
     }
+}
+
+/// The options as webhooks leave them, unless one refuses the connection.
+async fn admitted(
+    machine: &Machine,
+    served: &Served,
+    target: &Target,
+    user: User,
+    options: ExecOptions,
+) -> Result<ExecOptions> {
+    const KIND: KindName<'static> = KindName {
+        group: "",
+        version: "v1",
+        kind: "PodExecOptions",
+    };
+    let request = Request::connect(target.clone(), user);
+    let matter = Matter::action(&request, served, Operation::Connect, KIND);
+    let mut shown = json!({
+        "kind": KIND.kind, "apiVersion": "v1", "command": options.command,
+        "stdin": options.stdin, "stdout": options.stdout, "stderr": options.stderr,
+        "tty": options.tty, "container": options.container,
+    });
+    // A connection that is taken over has no headers to carry warnings.
+    machine
+        .admit_action(&matter, &mut shown, &mut Vec::new())
+        .await?;
+    let flag = |key: &str| shown[key] == true;
+    let command = shown["command"].as_array().into_iter().flatten();
+    Ok(ExecOptions {
+        container: shown["container"].as_str().unwrap_or_default().into(),
+        command: command
+            .filter_map(|word| word.as_str().map(Into::into))
+            .collect(),
+        stdin: flag("stdin"),
+        stdout: flag("stdout"),
+        stderr: flag("stderr"),
+        tty: flag("tty"),
+    })
 }
 
 fn options(query: &[(String, String)]) -> Result<ExecOptions> {

@@ -37,6 +37,8 @@ pub(super) enum Route {
     Ready,
     /// A resource.
     Resource(Target),
+    /// Nothing, in an API group.
+    Nowhere(String),
     /// Nothing.
     Unknown,
 }
@@ -47,7 +49,12 @@ pub(super) fn route(path: &str) -> Route {
     let path = path.strip_suffix('/').unwrap_or(path);
     // A name that is missing in the middle must not make the rest mean something else.
     if path.split('/').any(str::is_empty) {
-        return Route::Unknown;
+        let mut parts = path.split('/');
+        return match (parts.next(), parts.next()) {
+            (Some("api"), _) => Route::Nowhere(String::new()),
+            (Some("apis"), Some(group)) => Route::Nowhere(group.into()),
+            _ => Route::Unknown,
+        };
     }
     let parts: Vec<String> = path
         .split('/')
@@ -61,10 +68,10 @@ pub(super) fn route(path: &str) -> Route {
         ["apis", group] => Route::Group((*group).into()),
         ["apis", group, version] => Route::Version((*group).into(), (*version).into()),
         ["api", version, rest @ ..] => {
-            target("", version, rest).map_or(Route::Unknown, Route::Resource)
+            target("", version, rest).map_or(Route::Nowhere(String::new()), Route::Resource)
         }
         ["apis", group, version, rest @ ..] => {
-            target(group, version, rest).map_or(Route::Unknown, Route::Resource)
+            target(group, version, rest).map_or(Route::Nowhere((*group).into()), Route::Resource)
         }
         ["openapi", "v2"] => Route::Swagger,
         ["openapi", "v3"] => Route::OpenApiIndex,
@@ -89,8 +96,8 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
             .map_or(("", rest), |(name, rest)| (*name, rest));
         let subresource = match rest {
             [] => None,
-            [subresource] => Some((*subresource).to_owned()),
-            _ => return None,
+            // Nothing is that deep; what is said of it depends on the resource.
+            parts => Some(parts.join("/")),
         };
         Some(Target {
             group: group.into(),
@@ -177,16 +184,11 @@ mod tests {
 
     #[test]
     fn paths_that_lead_nowhere() {
-        for path in [
-            "/",
-            "/foo",
-            "/openapi/v4",
-            "/api/v1/namespaces//pods",
-            "/api/v1/namespaces/a//b",
-            "//api/v1/pods",
-            "/api/v1/namespaces/a/pods/b/log/x",
-        ] {
+        for path in ["/", "/foo", "/openapi/v4", "//api/v1/pods"] {
             assert_eq!(route(path), Route::Unknown, "{path}");
+        }
+        for path in ["/api/v1/namespaces//pods", "/api/v1/namespaces/a//b"] {
+            assert_eq!(route(path), Route::Nowhere(String::new()), "{path}");
         }
     }
 }

@@ -21,13 +21,16 @@ use tokio::sync::watch;
 use super::{
     Authenticate, Body, authenticate, body, decode,
     documents::Documents,
-    metrics, negotiate, openid, protobuf,
+    form, metrics, negotiate, openid, protobuf,
     route::{Route, route, verb},
     swagger, warnings,
 };
 use crate::{
     environment::BoxFuture,
-    rest::{Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, reply},
+    rest::{
+        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, registry::missing,
+        reply,
+    },
     status::{ApiError, Result},
 };
 
@@ -146,7 +149,8 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let head = *request.method() == Method::HEAD;
-        let yaml = negotiate::presentation(request.headers(), false).is_ok_and(|form| form.yaml);
+        let yaml = negotiate::presentation(request.headers(), Verb::Get, true)
+            .is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
         // One request that meets a defect must not end the server, nor stay without an answer.
         let answered = AssertUnwindSafe(self.dispatch(request))
@@ -186,7 +190,8 @@ impl Service {
             Route::Alive => Ok(text(StatusCode::OK, "ok")),
             Route::Ready => Ok(self.health()),
             Route::Resource(target) => self.resource(target, user, request).await,
-            Route::Unknown => Ok(text(StatusCode::NOT_FOUND, "404 page not found\n")),
+            Route::Nowhere(group) => self.nowhere(&group),
+            Route::Unknown => Ok(no_page()),
             _ if !reads => Err(ApiError::method_not_allowed()),
             Route::Swagger => Ok(swagger::respond(request.headers())),
             Route::TokenIssuer => Ok(openid::issuer(&self.machine.accounts, &self.address)),
@@ -209,8 +214,22 @@ impl Service {
     fn document(&self, route: &Route, headers: &HeaderMap) -> Response<Body> {
         match self.documents.find(route, headers) {
             Some(document) => document.respond(headers),
-            None => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+            None => match route {
+                Route::Version(group, _) => self
+                    .nowhere(group)
+                    .unwrap_or_else(|error| refusal(&error, false)),
+                _ => no_page(),
+            },
         }
+    }
+
+    /// Groups of the server's own answer with a `Status`; where definitions could be, there is no
+    /// page.
+    fn nowhere(&self, group: &str) -> Result<Response<Body>> {
+        if self.machine.registry.is_own_group(group) {
+            return Err(missing());
+        }
+        Ok(no_page())
     }
 
     async fn resource<B>(
@@ -233,42 +252,68 @@ impl Service {
             .registry
             .has_version(&target.group, &target.version)
         {
-            return Ok(text(StatusCode::NOT_FOUND, "404 page not found\n"));
+            return self.nowhere(&target.group);
         }
-        let served = self.machine.registry.find(&target)?;
+        let Ok(served) = self.machine.registry.find(&target) else {
+            return self.nowhere(&target.group);
+        };
+        let warnings: Vec<String> = served.deprecation().into_iter().collect();
+        let answered = self.resource_of(target, &served, user, request).await;
+        answered.map_err(|error| match error.warnings.is_empty() {
+            true => error.warned(&warnings),
+            false => error,
+        })
+    }
+
+    async fn resource_of<B>(
+        &self,
+        target: Target,
+        served: &Arc<Served>,
+        user: User,
+        request: HttpRequest<B>,
+    ) -> Result<Response<Body>>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let query = parse_query(request.uri().query());
         if Self::is_exec(&target) {
-            return self.exec(&target, &served, &query, request).await;
+            return self.exec(&target, served, &query, user, request).await;
         }
         let watching = query
             .iter()
             .any(|(key, value)| key == "watch" && value != "false" && value != "0");
-        let verb = verb(request.method(), &target, watching)?;
-        let presentation = negotiate::presentation(request.headers(), verb == Verb::Watch)?;
+        let verb = verb(request.method(), &target, watching)
+            .map_err(|error| form::misplaced(served, request.method(), error))?;
+        let presentation = negotiate::presentation(request.headers(), verb, served.is_custom())?;
         let (parts, incoming) = request.into_parts();
         let content_type = media_type(&parts.headers);
         let bytes = match verb {
             Verb::Get | Verb::List | Verb::Watch => Bytes::new(),
             _ => body::read(incoming, &*self.machine.environment.clock).await?,
         };
-        let body = payload(verb, &content_type, &bytes, &served, &target)?;
         let user_agent = parts
             .headers
             .get(USER_AGENT)
             .and_then(|value| value.to_str().ok());
-        let reply = self
-            .machine
-            .handle(Request {
-                verb,
-                target,
-                query,
-                body,
-                content_type,
-                presentation,
-                user_agent: user_agent.unwrap_or_default().to_owned(),
-                user,
-            })
-            .await?;
+        let mut request = Request {
+            verb,
+            target,
+            query,
+            body: None,
+            content_type,
+            presentation,
+            user_agent: user_agent.unwrap_or_default().to_owned(),
+            user,
+        };
+        // What is asked for is read before what comes with it.
+        let there = request.target.subresource.as_deref().is_none_or(|name| served.subresource(name).is_some());
+        if there && form::is_readable(verb, &request.content_type, served.is_custom()) {
+            request.check_options()?;
+        }
+        let kind = &request.content_type;
+        request.body = payload(verb, kind, &bytes, served, &request.target)?;
+        let reply = self.machine.handle(request).await?;
         Ok(self.respond(reply))
     }
 
@@ -320,11 +365,25 @@ fn payload(
     target: &Target,
 ) -> Result<Option<Payload>> {
     if bytes.is_empty() {
-        return Ok(None);
+        return match verb {
+            Verb::Create | Verb::Update if target.subresource.is_none() => {
+                Err(form::unreadable(served, bytes, &form::parse_error(form::ENDED)))
+            }
+            _ => Ok(None),
+        };
     }
     let deletes = matches!(verb, Verb::Delete | Verb::DeleteCollection);
     let decoded = match content_type {
-        "" | "application/json" => decode::json(bytes)?,
+        "" | "application/json" => {
+            let decoded = decode::json(bytes).map_err(|error| match verb {
+                Verb::Create | Verb::Update => form::unreadable(served, bytes, &error.message),
+                _ => error,
+            })?;
+            if matches!(verb, Verb::Create | Verb::Update) {
+                form::check(served, bytes, &decoded.value)?;
+            }
+            decoded
+        }
         "application/yaml" | "application/apply-patch+yaml" => decode::yaml(bytes)?,
         // What goes with a deletion is of a built-in kind, whatever is deleted.
         protobuf::CONTENT_TYPE if !served.is_custom() || deletes => {
@@ -337,9 +396,11 @@ fn payload(
             }));
         }
         // What a patch may be written in is decided where patches are understood.
-        patch if verb == Verb::Patch && patch.ends_with("+json") => decode::json(bytes)?,
+        patch if verb == Verb::Patch && patch.ends_with("+json") => {
+            decode::json(bytes).map_err(|error| form::undecodable(&error.message))?
+        }
         _ if verb == Verb::Patch => return Ok(None),
-        other => return Err(unsupported(other)),
+        _ => return Err(unsupported()),
     };
     Ok(Some(Payload {
         value: decoded.value,
@@ -347,12 +408,16 @@ fn payload(
     }))
 }
 
-fn unsupported(media_type: &str) -> ApiError {
+fn no_page() -> Response<Body> {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+fn unsupported() -> ApiError {
     ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "UnsupportedMediaType",
         format!(
-            "the body of the request was in an unknown format ({media_type}) - accepted media types include: \
+            "the body of the request was in an unknown format - accepted media types include: \
              application/json, application/yaml, {}",
             protobuf::CONTENT_TYPE
         ),
@@ -412,6 +477,7 @@ fn refusal(error: &ApiError, yaml: bool) -> Response<Body> {
     *response.status_mut() = error.code;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    warnings::insert(&error.warnings, headers);
     if let Some(seconds) = error.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

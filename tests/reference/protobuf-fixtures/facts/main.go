@@ -1,6 +1,6 @@
 // Command facts writes what a protobuf decoder must know of the Kubernetes types, read by
-// reflection off their Go structs: field numbers, JSON names, and which fields are pointers or
-// are left out of JSON when empty. The .proto files do not say the latter two.
+// reflection off their Go structs: field numbers, JSON names, the types' names, and which fields are
+// pointers or are left out of JSON when empty. The .proto files do not say the latter three.
 //
 //	go run ./facts > ../../../xtask/inputs/protobuf.json
 package main
@@ -30,6 +30,8 @@ type field struct {
 	Repeated bool   `json:"repeated,omitempty"`
 	Map      bool   `json:"map,omitempty"`
 	Inline   bool   `json:"inline,omitempty"`
+	Go       string `json:"go"`
+	OmitZero bool   `json:"omitzero,omitempty"`
 }
 
 type facts struct {
@@ -95,12 +97,14 @@ func (f *facts) field(from reflect.StructField) (field, bool) {
 	jsonName, options, _ := strings.Cut(from.Tag.Get("json"), ",")
 	made := field{
 		Number: number, Name: jsonName, Omit: strings.Contains(options, "omitempty"),
-		Inline: jsonName == "" && from.Anonymous,
+		OmitZero: strings.Contains(options, "omitzero"),
+		Inline:   jsonName == "" && from.Anonymous,
 	}
 	ty := from.Type
 	if ty.Kind() == reflect.Pointer {
 		made.Pointer, ty = true, ty.Elem()
 	}
+	made.Go = ty.String()
 	switch {
 	case ty.Kind() == reflect.Map:
 		made.Map, ty = true, ty.Elem()

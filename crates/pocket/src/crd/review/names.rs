@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::Place;
 use crate::status::Problems;
 
-const LABEL: &str = "must be a DNS label: lower case letters, digits and '-', beginning with a letter and not ending with '-', at most 63 characters";
-const SUBDOMAIN: &str = "must be a DNS subdomain: lower case labels of letters, digits and '-', separated by '.', at most 253 characters";
+const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// A label that begins with a letter.
 pub(super) fn is_label(text: &str) -> bool {
@@ -54,7 +54,7 @@ pub(super) fn names(names: &Value, at: &Place<'_>, problems: &mut Problems) {
         if given.is_empty() {
             problems.required(place.to_string(), "");
         } else if !is_label(&given.to_ascii_lowercase()) {
-            let detail = format!("may have mixed case, but otherwise {LABEL}");
+            let detail = format!("may have mixed case, but should otherwise match: {LABEL}");
             problems.invalid(place.to_string(), given, detail);
         }
     }

@@ -12,22 +12,22 @@ use base64::Engine as _;
 use jiff::SignedDuration;
 use regex::Regex;
 
-use super::{Findings, Place};
+use super::{FieldErrorKind, Findings, Place};
 
 pub(super) fn check(format: &str, text: &str, at: &Place<'_>, findings: &mut Findings) {
     if is_valid(format, text) == Some(false) {
-        let words = format!("must be of type {}: \"{text}\"", canonical(format));
-        findings.in_body(at, &text.into(), words);
+        let detail = format!("{at} in body must be of type {format}: \"{text}\"");
+        findings.add(FieldErrorKind::TypeInvalid, at, Some(text.into()), detail);
     }
 }
 
-/// The server writes `datetime` for both spellings.
-fn canonical(format: &str) -> &str {
-    if format == "date-time" {
-        "datetime"
-    } else {
-        format
-    }
+/// An address whose parts may begin with zeros, as old software writes them.
+fn without_zeros(text: &str) -> String {
+    let short = |part: &str| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0".to_owned(),
+        rest => rest.to_owned(),
+    };
+    text.split('.').map(short).collect::<Vec<_>>().join(".")
 }
 
 /// Whether `text` has the format; `None` for formats that are not checked.
@@ -36,7 +36,7 @@ pub(crate) fn is_valid(format: &str, text: &str) -> Option<bool> {
         "date-time" | "datetime" => date_time(text).is_some(),
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
         "duration" => go_duration(text).is_some(),
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => without_zeros(text).parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "mac" => is_mac(text),

@@ -9,6 +9,30 @@ use crate::{
 
 const PATH: &str = "metadata.ownerReferences";
 
+/// Drops references that are there twice, and says so.
+pub fn dedup_owners(object: &mut Value) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let mut seen: Vec<Value> = Vec::new();
+    let mut twice: Vec<String> = Vec::new();
+    owners.retain(|owner| {
+        let again = seen.contains(owner);
+        if again {
+            twice.push(text(owner, "uid").to_owned());
+        } else {
+            seen.push(owner.clone());
+        }
+        !again
+    });
+    twice.dedup();
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, \
+             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
+}
+
 pub(super) fn check(owners: &[Value], problems: &mut Problems) {
     let mut controller: Option<&Value> = None;
     for owner in owners {

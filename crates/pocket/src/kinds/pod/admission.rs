@@ -1,4 +1,5 @@
-//! What a new pod needs to know of other objects: its priority class.
+//! What a new pod needs to know of other objects before anybody is asked about it: its priority
+//! class.
 
 use serde_json::Value;
 
@@ -16,16 +17,11 @@ const SYSTEM_CLASSES: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
 ];
 
-pub(super) fn admit(
-    pod: &mut Value,
-    old: Option<&Value>,
-    cluster: &dyn Cluster,
-) -> Result<(), ApiError> {
+pub(super) fn admit(pod: &mut Value, old: Option<&Value>, _: &dyn Cluster) -> Result<(), ApiError> {
     if old.is_some() {
         return Ok(());
     }
-    refuse_ephemeral(pod)?;
-    use_priority(pod, cluster)
+    refuse_ephemeral(pod)
 }
 
 fn refuse_ephemeral(pod: &Value) -> Result<(), ApiError> {
@@ -51,7 +47,8 @@ struct Priority {
     preemption: String,
 }
 
-fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
+/// Gives a pod the priority of its class, or of the class that is the default.
+pub fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> {
     let spec = &pod["spec"];
     let class = text(spec, "priorityClassName").to_owned();
     let (class, priority) = if class.is_empty() {
@@ -66,12 +63,18 @@ fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiError> 
         (class, found)
     };
     let given = number(spec, "priority");
-    // A pod that named no class was given a zero before its class was looked up.
-    let chosen = is_set(spec, "priority") && (given != 0 || class.is_empty());
-    if chosen && given != priority.value {
+    if is_set(spec, "priority") && given != priority.value {
         let why = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
             priority.value
+        );
+        return Err(forbidden(pod, &why));
+    }
+    let preemption = text(spec, "preemptionPolicy");
+    if !preemption.is_empty() && preemption != priority.preemption {
+        let why = format!(
+            "the string value of PreemptionPolicy ({preemption}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+            priority.preemption
         );
         return Err(forbidden(pod, &why));
     }

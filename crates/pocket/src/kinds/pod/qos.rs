@@ -11,7 +11,7 @@ const COUNTED: [&str; 2] = ["cpu", "memory"];
 
 /// `Guaranteed` when every container's requests equal its limits, `BestEffort` when none asks for
 /// anything, `Burstable` in between.
-pub(super) fn class(spec: &Value) -> &'static str {
+pub fn class(spec: &Value) -> &'static str {
     let whole = &spec["resources"];
     if whole.is_object() {
         return class_of(std::iter::once(whole));

@@ -35,7 +35,8 @@ fn accounted(mut pod: Value, others: &Others) -> Result<Value, String> {
 
 fn admitted(mut pod: Value, others: &Others) -> Result<Value, String> {
     let admit = RULES.admit.unwrap();
-    admit(&mut pod, None, others)
+    use_priority(&mut pod, others)
+        .and_then(|()| admit(&mut pod, None, others))
         .map(|()| pod)
         .map_err(|error| error.message)
 }

@@ -42,7 +42,7 @@ pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: 
 
 fn check_known(mount: &Value, known: &HashSet<&str>, path: &Path<'_>, problems: &mut Problems) {
     let name = text(mount, "name");
-    if !name.is_empty() && !known.contains(name) {
+    if !known.contains(name) {
         problems.push(FieldError {
             kind: FieldErrorKind::NotFound,
             path: path.field("name").to_string(),

@@ -51,7 +51,10 @@ impl Check {
         if let Some(schema) = schema
             && let Some(expected) = mismatch(schema.node().ty, value)
         {
-            self.problem(format!("expected {expected}, got {value}"));
+            let found = in_go(value);
+            self.problem(format!(
+                "expected {expected}, got &value.valueUnstructured{{Value:{found}}}"
+            ));
             return;
         }
         match value {
@@ -127,6 +130,22 @@ fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
         Type::Any => return None,
     };
     (!fits && !value.is_null()).then_some(expected)
+}
+
+/// A value in the syntax of the reference's language.
+fn in_go(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(in_go).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| format!("{key:?}:{}", in_go(value)));
+            format!("map[string]interface {{}}{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
 }
 
 fn is_scalar(value: &Value) -> bool {

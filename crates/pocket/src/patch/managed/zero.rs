@@ -5,20 +5,7 @@
 //! writer does not own them as such: `f:spec: {"f:replicas"}` has no `.`, while
 //! `f:rollingUpdate`, which is optional, has one. A custom object starts from nothing.
 
-use crate::schema::{Schema, Type};
-
-/// Inner structs that are always there although the schema does not require them, each with a
-/// property of the struct it is in when the name alone is ambiguous.
-const ALWAYS: &[(&str, &str)] = &[
-    ("metadata", ""),
-    ("spec", ""),
-    ("status", ""),
-    ("template", ""),
-    ("strategy", ""),
-    ("updateStrategy", ""),
-    ("source", "involvedObject"),
-    ("resources", "accessModes"),
-];
+use crate::schema::{Schema, Type, Zero, conform::is_struct};
 
 /// Whether the field `name` is there wherever a struct of type `schema` is.
 pub(super) fn has(schema: Option<Schema<'_>>, name: &str) -> bool {
@@ -28,10 +15,14 @@ pub(super) fn has(schema: Option<Schema<'_>>, name: &str) -> bool {
     let Some(part) = schema.property(name) else {
         return false;
     };
-    let container = matches!(part.node().ty, Type::Object | Type::Array);
-    let required = schema.node().required.iter().any(|r| &**r == name);
-    let always = ALWAYS.iter().any(|&(field, beside)| {
-        field == name && (beside.is_empty() || schema.property(beside).is_some())
-    });
-    container && (required || always)
+    let held = schema.node().held.and_then(|held| held.field(name));
+    let (container, zero) = (
+        matches!(part.node().ty, Type::Object | Type::Array),
+        held.map_or(Zero::Kept, |field| field.zero),
+    );
+    match zero {
+        Zero::Written => container,
+        Zero::Dropped => container && is_struct(part.node()),
+        Zero::Kept | Zero::Gone => false,
+    }
 }

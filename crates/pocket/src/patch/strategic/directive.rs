@@ -23,19 +23,20 @@ pub(super) enum Mark {
 impl Mark {
     /// Takes `$patch` out of the map; absent, it is `merge`.
     pub(super) fn take(patch: &mut Fields) -> Result<Self> {
-        match patch.remove(PATCH) {
-            None => Ok(Self::Merge),
-            Some(word) => match word.as_str() {
-                Some("merge") => Ok(Self::Merge),
-                Some("replace") => Ok(Self::Replace),
-                Some("delete") => Ok(Self::Delete),
-                _ => Err(ApiError::bad_request(format!(
+        let mark = match patch.get(PATCH).map(Value::as_str) {
+            None | Some(Some("merge")) => Self::Merge,
+            Some(Some("replace")) => Self::Replace,
+            Some(Some("delete")) => Self::Delete,
+            Some(_) => {
+                return Err(ApiError::failure(format!(
                     "unknown patch type: {} in map: {}",
-                    shown(&word),
+                    shown(&patch[PATCH]),
                     shown_map(patch)
-                ))),
-            },
-        }
+                )));
+            }
+        };
+        patch.remove(PATCH);
+        Ok(mark)
     }
 }
 
@@ -89,13 +90,13 @@ fn retained(value: Value) -> Result<HashSet<String>> {
             .collect(),
         _ => None,
     };
-    keys.ok_or_else(|| ApiError::bad_request("invalid patch format of retainKeys"))
+    keys.ok_or_else(|| ApiError::failure("invalid patch format of retainKeys"))
 }
 
 fn about_list(field: &str, value: Value, bad: &str) -> Result<(String, Vec<Value>)> {
     match (field.strip_prefix('/'), value) {
         (Some(field), Value::Array(items)) if !field.is_empty() => Ok((field.to_owned(), items)),
-        _ => Err(ApiError::bad_request(bad)),
+        _ => Err(ApiError::failure(bad)),
     }
 }
 
@@ -104,7 +105,7 @@ fn about_list(field: &str, value: Value, bad: &str) -> Result<(String, Vec<Value
 pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) -> Result<()> {
     let mut set = patch.iter().filter(|(_, value)| !value.is_null());
     if let Some((key, _)) = set.find(|(key, _)| !kept.contains(*key)) {
-        return Err(ApiError::bad_request(format!(
+        return Err(ApiError::failure(format!(
             "invalid patch format of retainKeys: {key:?} is set but not in the list"
         )));
     }
@@ -159,13 +160,35 @@ pub(super) fn plain_list(items: Vec<Value>) -> Result<Vec<Value>> {
 /// A value in an error message, cut so that a hostile patch does not fill the answer.
 pub(super) fn shown(value: &Value) -> String {
     const MOST: usize = 512;
-    let mut text = value.to_string();
+    let mut text = in_go(value);
     if text.len() > MOST {
         let end = (0..=MOST).rev().find(|&i| text.is_char_boundary(i));
         text.truncate(end.unwrap_or_default());
         text.push_str("...");
     }
     text
+}
+
+/// A value as the reference prints it: `map[image:nginx ports:[80 81]]`.
+fn in_go(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(in_go).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(key, _)| *key);
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", in_go(value)))
+                .collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        other => other.to_string(),
+    }
 }
 
 pub(super) fn shown_map(map: &Fields) -> String {

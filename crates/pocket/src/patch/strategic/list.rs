@@ -39,7 +39,7 @@ pub(super) fn merge(
 fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
     for item in live.iter().chain(patch) {
         if item.is_array() {
-            return Err(unprocessable(name, "lists of lists are not supported"));
+            return Err(unprocessable());
         }
         if item.is_object() != maps {
             let (expected, found) = if maps {
@@ -47,7 +47,7 @@ fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Re
             } else {
                 ("scalars", "a map")
             };
-            return Err(ApiError::bad_request(format!(
+            return Err(ApiError::failure(format!(
                 "list element types are not identical: {name} is a list of {expected} and has {found}"
             )));
         }
@@ -128,6 +128,10 @@ impl Elements {
             let Value::Object(mut map) = item else {
                 continue;
             };
+            if map.get("$patch").is_some_and(|word| word == "merge") {
+                let why = "merging lists cannot yet be specified in the patch";
+                return Err(ApiError::failure(why));
+            }
             let mark = Mark::take(&mut map)?;
             match (mark, map.get(key).cloned()) {
                 // The marked element is the marker and not an element.
@@ -144,7 +148,7 @@ impl Elements {
 }
 
 fn no_merge_key(map: &Fields, key: &str) -> ApiError {
-    ApiError::bad_request(format!(
+    ApiError::failure(format!(
         "map: {} does not contain declared merge key: {key}",
         shown_map(map)
     ))

@@ -148,7 +148,7 @@ fn wanted<'k>(key: Option<&'k str>, order: &[Value]) -> Result<Positions<'k>> {
     if let Some(key) = key
         && let Some(item) = order.iter().find(|item| item.get(key).is_none())
     {
-        return Err(ApiError::bad_request(format!(
+        return Err(ApiError::failure(format!(
             "map: {} does not contain declared merge key: {key}",
             shown(item)
         )));
@@ -168,7 +168,7 @@ fn check(key: Option<&str>, patch: &[Value], order: &[Value]) -> Result<()> {
     let mut rest = order.iter();
     for item in patch.iter().filter(|item| item.get("$patch").is_none()) {
         if !rest.any(|ordered| id(ordered) == id(item)) {
-            return Err(ApiError::bad_request(format!(
+            return Err(ApiError::failure(format!(
                 "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
                 shown(&Value::Array(patch.to_vec())),
                 shown(&Value::Array(order.to_vec()))
@@ -179,7 +179,7 @@ fn check(key: Option<&str>, patch: &[Value], order: &[Value]) -> Result<()> {
 }
 
 fn not_a_list(name: &str) -> ApiError {
-    ApiError::bad_request(format!(
+    ApiError::failure(format!(
         "invalid patch format of setElementOrder list: {name} is not a list"
     ))
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{FOREGROUND, ORPHAN, precondition};
 use crate::{
-    rest::{Request, Served, metadata, request::option_error},
+    rest::{Request, Served, incoming::unregistered, metadata, request::option_error},
     status::{ApiError, Problems, Result},
 };
 
@@ -27,6 +27,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) propagation: Option<Propagation>,
     pub(crate) grace: Option<i64>,
     pub(crate) dry_run: bool,
+    /// `orphanDependents` was given, and false.
+    pub(crate) spares_nothing: bool,
 }
 
 impl DeleteOptions {
@@ -44,23 +46,26 @@ impl DeleteOptions {
         }
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         if kind != "DeleteOptions" {
-            return Err(ApiError::bad_request(format!(
-                "the body of a delete must be DeleteOptions, not {kind}"
-            )));
+            let version = body["apiVersion"].as_str().unwrap_or("v1");
+            return Err(ApiError::bad_request(unregistered(kind, version)));
         }
         let preconditions = &body["preconditions"];
         let text = |value: &Value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
         let grace = match body["gracePeriodSeconds"].as_i64() {
-            Some(seconds) => Some(seconds),
-            None => request.number("gracePeriodSeconds")?,
+            None if body.is_null() => request.number("gracePeriodSeconds")?,
+            seconds => seconds,
         };
+        let orphans = body["orphanDependents"].as_bool();
+        let spared = body.is_null() && request.parameter("orphanDependents").is_some();
         Ok(Self {
+            spares_nothing: orphans == Some(false) || spared && !request.flag("orphanDependents"),
             uid: text(&preconditions["uid"]),
             revision: text(&preconditions["resourceVersion"]),
             propagation: propagation(request, body)?,
             // Less than nothing is next to nothing.
             grace: grace.map(|seconds| if seconds < 0 { 1 } else { seconds }),
-            dry_run: dry_run(body)? || request.dry_run()?,
+            // A body says everything; what the query says beside it is not looked at.
+            dry_run: dry_run(body)? || body.is_null() && request.dry_run()?,
         })
     }
 
@@ -131,23 +136,22 @@ impl DeleteOptions {
 
 fn dry_run(body: &Value) -> Result<bool> {
     let words = body["dryRun"].as_array().map_or(&[][..], Vec::as_slice);
-    if let Some(other) = words.iter().find(|word| *word != "All") {
+    if words.iter().any(|word| word != "All") {
         let mut problems = Problems::new();
-        problems.not_supported("dryRun", other.as_str().unwrap_or_default(), &["All"]);
+        problems.not_supported("dryRun", json!(words), &["All"]);
         return Err(option_error("delete", &problems));
     }
     Ok(!words.is_empty())
 }
 
 fn propagation(request: &Request, body: &Value) -> Result<Option<Propagation>> {
+    let asked = |name| request.parameter(name).filter(|_| body.is_null());
     let policy = body["propagationPolicy"]
         .as_str()
-        .or_else(|| request.parameter("propagationPolicy"));
+        .or_else(|| asked("propagationPolicy"));
     let legacy = match body["orphanDependents"].as_bool() {
         Some(orphan) => Some(orphan),
-        None => request
-            .parameter("orphanDependents")
-            .map(|_| request.flag("orphanDependents")),
+        None => asked("orphanDependents").map(|_| request.flag("orphanDependents")),
     };
     let mut problems = Problems::new();
     if let (Some(policy), Some(_)) = (policy, legacy) {
@@ -163,7 +167,7 @@ fn propagation(request: &Request, body: &Value) -> Result<Option<Propagation>> {
             problems.not_supported(
                 "propagationPolicy",
                 other,
-                &["Background", "Foreground", "Orphan"],
+                &["Foreground", "Background", "Orphan", "nil"],
             );
             Err(option_error("delete", &problems))
         }

@@ -7,9 +7,12 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
+    admission::{KindName, Operation},
     kinds,
     rest::{
-        Machine, Reply, ReplyBody, Request, Served, broken,
+        Machine, Reply, ReplyBody, Request, Served,
+        admission::Matter,
+        broken,
         create::Booking,
         delete::DeleteOptions,
         registry::missing,
@@ -22,10 +25,26 @@ use crate::{
 
 use super::scale::copy_preconditions;
 
+/// What webhooks are shown of a binding and of an eviction.
+const BINDING_KIND: KindName<'static> = KindName {
+    group: "",
+    version: "v1",
+    kind: "Binding",
+};
+const EVICTION_KIND: KindName<'static> = KindName {
+    group: "policy",
+    version: "v1",
+    kind: "Eviction",
+};
+
 impl Machine {
     /// Assigns a pod to a node; a second binding is a conflict.
     pub(super) async fn bind(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
-        let binding = request.payload()?.value;
+        let mut binding = request.payload()?.value;
+        let mut warnings = Vec::new();
+        let shown = Matter::action(request, served, Operation::Create, BINDING_KIND);
+        self.admit_action(&shown, &mut binding, &mut warnings)
+            .await?;
         let moment = self.moment();
         let resource = &served.resource;
         let name = &request.target.name;
@@ -44,15 +63,19 @@ impl Machine {
                 booking: Booking::Done,
             })
         };
-        self.modify(request, served, BINDING, &mut Vec::new(), change)
+        self.modify(request, served, BINDING, &mut warnings, change)
             .await?;
-        Ok(Reply::value(StatusCode::CREATED, &success()))
+        Ok(Reply::value(StatusCode::CREATED, &success()).with_warnings(warnings))
     }
 
     /// Deletes a pod unless a disruption budget forbids it.
     pub(super) async fn evict(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let mut request = request.clone();
-        let eviction = request.payload()?.value;
+        let mut eviction = request.payload()?.value;
+        let mut warnings = Vec::new();
+        let shown = Matter::action(&request, served, Operation::Create, EVICTION_KIND);
+        self.admit_action(&shown, &mut eviction, &mut warnings)
+            .await?;
         if let Some(body) = request.body.as_mut() {
             body.value = eviction.get("deleteOptions").cloned().unwrap_or_default();
         }
@@ -76,7 +99,7 @@ impl Machine {
             &options,
         )
         .await?;
-        Ok(Reply::value(StatusCode::CREATED, &success()))
+        Ok(Reply::value(StatusCode::CREATED, &success()).with_warnings(warnings))
     }
 
     /// Takes one disruption from a budget, so that evictions in a row cannot overspend it.

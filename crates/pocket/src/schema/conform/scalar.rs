@@ -7,11 +7,14 @@ use base64::{
     alphabet::STANDARD,
     engine::{GeneralPurpose, GeneralPurposeConfig},
 };
-use jiff::Timestamp;
 use serde_json::{Number, Value};
 
 use super::{Node, Schema, Type, builtin};
 use crate::quantity::Quantity;
+
+/// What is said of a value that no quantity looks like.
+pub(super) const NOT_A_QUANTITY: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 /// What is wrong with a scalar.
 pub(super) enum Problem {
@@ -77,13 +80,9 @@ fn quantity(text: &str) -> Result<String, Problem> {
 
 /// Times are kept in UTC, in whole seconds or, for the one type that has them, in microseconds.
 fn time(schema: Schema<'_>, text: &mut String) -> Result<(), Problem> {
-    let read = Some(&*text).filter(|text| is_rfc3339(text));
-    let Some(time) = read.and_then(|text| text.parse::<Timestamp>().ok()) else {
-        return Err(Problem::Content(format!(
-            "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse it as an RFC 3339 time"
-        )));
-    };
-    let canonical = if is_micro_time(schema) {
+    let micros = is_micro_time(schema);
+    let time = super::time::parse(text, micros).map_err(Problem::Content)?;
+    let canonical = if micros {
         format!("{time:.6}")
     } else {
         format!("{time:.0}")
@@ -102,36 +101,6 @@ fn is_micro_time(schema: Schema<'_>) -> bool {
     std::ptr::eq(schema.set, builtin()) && *MICRO == Some(schema.id())
 }
 
-/// `2006-01-02T15:04:05[.999](Z|+07:00)`: the general parser takes more than that.
-fn is_rfc3339(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let Some((head, tail)) = bytes.split_at_checked(19) else {
-        return false;
-    };
-    let shaped = head.iter().zip(b"0000-00-00T00:00:00").all(like);
-    let seconds_in_range = &head[17..] < b"60".as_slice();
-    let fraction = match tail.strip_prefix(b".") {
-        None => 0,
-        Some(after) => match after.iter().take_while(|b| b.is_ascii_digit()).count() {
-            0 => return false,
-            digits => digits + 1,
-        },
-    };
-    let zone = &tail[fraction..];
-    let zoned = zone == b"Z"
-        || (zone.len() == 6
-            && matches!(zone[0], b'+' | b'-')
-            && zone[1..].iter().zip(b"00:00").all(like));
-    shaped && seconds_in_range && zoned
-}
-
-fn like((byte, pattern): (&u8, &u8)) -> bool {
-    match pattern {
-        b'0' => byte.is_ascii_digit(),
-        other => byte == other,
-    }
-}
-
 /// Line breaks inside are skipped and the last bits may be anything, as the reference has it.
 fn bytes(text: &mut String) -> Result<(), Problem> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -146,7 +115,10 @@ fn bytes(text: &mut String) -> Result<(), Problem> {
         Err(why) => {
             let at = match why {
                 DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len(),
+                // Where the last whole group ends.
+                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => {
+                    text.len() - text.len() % 4
+                }
             };
             let text = format!("illegal base64 data at input byte {at}");
             Err(Problem::Content(text))

@@ -22,19 +22,24 @@ impl LabelSelector {
             match lexer.peek() {
                 Token::Word(_) | Token::Symbol("!") => {}
                 other if requirements.is_empty() => {
-                    return Err(expected(other, "!, identifier, or 'end of string'"));
+                    return Err(unexpected(other, "!, identifier, or 'end of string'"));
                 }
-                other => return Err(expected(other, "identifier after ','")),
+                other => return Err(unexpected(other, "identifier after ','")),
             }
             requirements.push(requirement(&mut lexer)?);
             counted(requirements.len())?;
             match lexer.next() {
                 Token::End => return Ok(Self::all_of(requirements)),
                 Token::Symbol(",") => {}
-                other => return Err(expected(other, "',' or 'end of string'")),
+                other => return Err(unexpected(other, "',' or 'end of string'")),
             }
         }
     }
+}
+
+fn unexpected(found: Token<'_>, what: &str) -> ApiError {
+    let found = found.text();
+    ApiError::bad_request(format!("found '{found}', expected: {what}"))
 }
 
 fn expected(found: Token<'_>, what: &str) -> ApiError {
@@ -88,7 +93,11 @@ fn values<'a>(lexer: &mut Lexer<'a>) -> Result<Vec<&'a str>> {
     let mut values = Vec::new();
     if lexer.peek() == Token::Symbol(")") {
         lexer.next();
-        return Ok(values);
+        return Ok(vec![""]);
+    }
+    match lexer.peek() {
+        Token::Word(_) | Token::Symbol(",") => {}
+        other => return Err(expected(other, "',', ')' or identifier")),
     }
     loop {
         values.push(match lexer.peek() {

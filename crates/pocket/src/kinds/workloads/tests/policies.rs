@@ -153,11 +153,7 @@ fn what_is_only_stored_says_so() {
         let warned = !(kind.rules.warnings)(&json!({})).is_empty();
         let stored_only = matches!(
             kind.plural,
-            "horizontalpodautoscalers"
-                | "ingresses"
-                | "networkpolicies"
-                | "validatingwebhookconfigurations"
-                | "mutatingwebhookconfigurations"
+            "horizontalpodautoscalers" | "ingresses" | "networkpolicies"
         );
         assert_eq!(warned, stored_only, "{}", kind.plural);
     }

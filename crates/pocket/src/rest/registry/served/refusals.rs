@@ -4,6 +4,25 @@ use super::Served;
 use crate::status::{ApiError, Problems, Result};
 
 impl Served {
+    /// Where a real server keeps the objects of this resource; its refusals show it.
+    pub fn storage_key(&self) -> String {
+        let resource = &self.resource;
+        let plural = resource.plural.as_str();
+        if self.is_custom() {
+            return format!("/registry/{}/{plural}", resource.group);
+        }
+        let place = match plural {
+            "services" => "services/specs",
+            "endpoints" => "services/endpoints",
+            "nodes" => "minions",
+            "replicationcontrollers" => "controllers",
+            "ingresses" => "ingress",
+            "customresourcedefinitions" => "apiextensions.k8s.io/customresourcedefinitions",
+            other => other,
+        };
+        format!("/registry/{place}")
+    }
+
     /// 404 for an object.
     pub fn not_found(&self, name: &str) -> ApiError {
         ApiError::not_found(&self.resource.group, &self.resource.plural, name)

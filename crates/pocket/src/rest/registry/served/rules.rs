@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Served, Shape};
 use crate::{
     kinds::{check, metadata},
-    schema::conform,
+    schema::{self, conform},
     status::{Problems, Result},
 };
 
@@ -18,11 +18,9 @@ impl Served {
                     conform::conform(*schema, value, &self.resource.kind, &self.api_version)?;
                 Ok(conformed.unknown)
             }
-            Shape::Custom {
-                definition,
-                version,
-                ..
-            } => Ok(definition.versions[*version].prune(value)),
+            Shape::Custom { .. } => self
+                .conform_custom(value)
+                .map_err(|why| conform::unreadable(&self.resource.kind, &self.api_version, &why)),
         }
     }
 
@@ -33,8 +31,37 @@ impl Served {
                 let conformed = conform::conform_patched(*schema, value, &self.resource.kind)?;
                 Ok(conformed.unknown)
             }
-            Shape::Custom { .. } => self.conform(value),
+            Shape::Custom { .. } => self
+                .conform_custom(value)
+                .map_err(|why| conform::unreadable_patch(&why)),
         }
+    }
+
+    /// As [`Self::conform`], in the words for an object that was merged from typed parts.
+    pub fn conform_merged(&self, value: &mut Value) -> Result<Vec<String>, String> {
+        match &self.shape {
+            Shape::BuiltIn { schema, .. } => {
+                let conformed = conform::conform_merged(*schema, value, &self.resource.kind)?;
+                Ok(conformed.unknown)
+            }
+            Shape::Custom { .. } => self.conform_custom(value),
+        }
+    }
+
+    fn conform_custom(&self, value: &mut Value) -> Result<Vec<String>, String> {
+        let Shape::Custom {
+            definition,
+            version,
+            ..
+        } = &self.shape
+        else {
+            return Ok(Vec::new());
+        };
+        let unknown = conform_metadata(value)?;
+        whole_numbers(value);
+        let mut dropped = definition.versions[*version].prune(value);
+        dropped.extend(unknown);
+        Ok(dropped)
     }
 
     /// Fills what was left out. A custom object keeps the schema of the version it is sent in.
@@ -116,7 +143,12 @@ impl Served {
                 },
                 _,
             ) => {
-                self.validate_metadata(new, old, problems);
+                match old {
+                    None => {
+                        metadata::validate_metadata(new, self.traits().name, namespaced, problems)
+                    }
+                    Some(old) => self.validate_changed_metadata(new, old, problems),
+                }
                 definition.versions[*version].validate(new, old, problems);
             }
         }
@@ -136,18 +168,18 @@ impl Served {
     pub fn validate_status(&self, new: &Value, old: &Value, problems: &mut Problems) {
         match &self.shape {
             Shape::BuiltIn { .. } => {
-                self.validate_metadata(new, Some(old), problems);
+                self.validate_changed_metadata(new, old, problems);
+                metadata::validate_finalizer_domains(new, problems);
                 (self.rules.validate_status)(new, old, problems);
             }
             Shape::Custom { .. } => self.validate(new, Some(old), problems),
         }
     }
 
-    fn validate_metadata(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
-        metadata::validate_metadata(new, self.traits().name, self.resource.namespaced, problems);
-        if let Some(old) = old {
-            metadata::validate_metadata_update(new, old, problems);
-        }
+    fn validate_changed_metadata(&self, new: &Value, old: &Value, problems: &mut Problems) {
+        let namespaced = self.resource.namespaced;
+        metadata::validate_changed_metadata(new, old, namespaced, problems);
+        metadata::validate_metadata_update(new, old, problems);
     }
 
     /// What a delete changes on an object that cannot go at once.
@@ -158,5 +190,35 @@ impl Served {
     /// Whether nothing of the kind's own keeps a deleted object.
     pub fn nothing_left(&self, value: &Value) -> bool {
         self.role.nothing_left(value)
+    }
+}
+
+/// The metadata of a custom object is held as that of any other.
+fn conform_metadata(value: &mut Value) -> Result<Vec<String>, String> {
+    let metadata = value.get_mut("metadata").filter(|value| value.is_object());
+    let schema = schema::builtin().named(schema::OBJECT_META);
+    let (Some(metadata), Some(schema)) = (metadata, schema) else {
+        return Ok(Vec::new());
+    };
+    let conformed = conform::conform_part(schema, metadata, "ObjectMeta")?;
+    let inside = |path: String| format!("metadata.{path}");
+    Ok(conformed.unknown.into_iter().map(inside).collect())
+}
+
+/// A number without a fraction is written without one: `2.0` is `2`.
+fn whole_numbers(value: &mut Value) {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number
+                .as_f64()
+                .filter(|n| n.fract() == 0.0 && n.abs() < EXACT);
+            if let Some(whole) = whole {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        _ => {}
     }
 }

@@ -1,0 +1,120 @@
+//! RuntimeClass: what a pod's runtime costs, and where it is to be had.
+
+use serde_json::{Map, Value};
+
+/// Gives a new pod the overhead, node selector and tolerations of its runtime class, or says why
+/// the two do not go together. `class` is the class the pod names, if it is there.
+pub fn apply(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
+    let spec = &pod["spec"];
+    let name = spec["runtimeClassName"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let given = &spec["overhead"];
+    let has_overhead = given.as_object().is_some_and(|amounts| !amounts.is_empty());
+    let Some(class) = class else {
+        if !name.is_empty() {
+            return Err(format!("pod rejected: RuntimeClass \"{name}\" not found"));
+        }
+        let unfounded =
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+        return if has_overhead {
+            Err(unfounded.into())
+        } else {
+            Ok(())
+        };
+    };
+    let overhead = &class["overhead"]["podFixed"];
+    if has_overhead && given != overhead {
+        let differs = if overhead.is_null() {
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        } else {
+            "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+        };
+        return Err(differs.into());
+    }
+    if !overhead.is_null() {
+        pod["spec"]["overhead"] = overhead.clone();
+    }
+    schedule(pod, &class["scheduling"])
+}
+
+fn schedule(pod: &mut Value, scheduling: &Value) -> Result<(), String> {
+    if let Some(wanted) = scheduling["nodeSelector"]
+        .as_object()
+        .filter(|map| !map.is_empty())
+    {
+        let field = &mut pod["spec"]["nodeSelector"];
+        if !field.is_object() {
+            *field = Value::Object(Map::new());
+        }
+        for (key, value) in wanted {
+            match field.get(key) {
+                Some(other) if other != value => {
+                    let plain = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                    return Err(format!(
+                        "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
+                        plain(value),
+                        plain(other)
+                    ));
+                }
+                _ => field[key] = value.clone(),
+            }
+        }
+    }
+    let more = scheduling["tolerations"].as_array().into_iter().flatten();
+    for toleration in more {
+        let field = &mut pod["spec"]["tolerations"];
+        match field.as_array_mut() {
+            Some(list) if list.contains(toleration) => {}
+            Some(list) => list.push(toleration.clone()),
+            None => *field = Value::Array(vec![toleration.clone()]),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_takes_over_what_its_class_says() {
+        let class = json!({"overhead": {"podFixed": {"cpu": "10m"}}, "scheduling": {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "t", "operator": "Exists"}]}});
+        let pod = |spec: Value| json!({ "spec": spec });
+        let told = |spec: Value, class: Option<&Value>| apply(&mut pod(spec), class);
+        let mut plain = pod(json!({"runtimeClassName": "rc"}));
+        apply(&mut plain, Some(&class)).unwrap();
+        assert_eq!(
+            plain["spec"],
+            json!({"runtimeClassName": "rc", "overhead": {"cpu": "10m"}, "nodeSelector": {"a": "b"}, "tolerations": [{"key": "t", "operator": "Exists"}]})
+        );
+        for (spec, class, why) in [
+            (
+                json!({"nodeSelector": {"a": "c"}}),
+                Some(&class),
+                "conflict: runtimeClass.scheduling.nodeSelector[a] = b; pod.spec.nodeSelector[a] = c",
+            ),
+            (
+                json!({"overhead": {"cpu": "1"}}),
+                Some(&class),
+                "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+            ),
+            (
+                json!({"overhead": {"cpu": "1"}}),
+                None,
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+            ),
+            (
+                json!({"runtimeClassName": "nope"}),
+                None,
+                "pod rejected: RuntimeClass \"nope\" not found",
+            ),
+        ] {
+            assert_eq!(told(spec, class), Err(why.into()));
+        }
+        assert_eq!(told(json!({}), None), Ok(()));
+    }
+}

@@ -1,0 +1,39 @@
+//! Quotas say what their namespace has used up of them.
+
+use super::{Housekeeper, Place};
+use crate::{
+    admission::plugins::quota,
+    rest::{QUOTAS, Served},
+    status::Result,
+    store::{Event, Object},
+};
+
+impl Housekeeper {
+    /// The quotas that may have to say something else after this event.
+    pub(super) fn quotas_of(&self, event: &Event) -> Vec<Place> {
+        let store = self.machine.view.store();
+        let Some((namespace, _)) = event.path.split_once('/') else {
+            return Vec::new();
+        };
+        if store.count(QUOTAS) == 0 {
+            return Vec::new();
+        }
+        let quotas = store.objects(QUOTAS, namespace).into_iter();
+        quotas.map(|(path, _)| (QUOTAS.into(), path)).collect()
+    }
+
+    /// Brings the status of a quota up to date.
+    pub(super) async fn tend_quota(
+        &self,
+        served: &Served,
+        place: &Place,
+        object: &Object,
+    ) -> Result<()> {
+        let namespace = &object.metadata().namespace;
+        self.amend(served, place, object, |value| {
+            let used = self.machine.used(value, namespace);
+            value["status"] = quota::status(value, &used);
+        })
+        .await
+    }
+}

@@ -1,0 +1,231 @@
+//! What webhooks are shown of a write: which object, under which names, with which options.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Change;
+use crate::{
+    admission::{KindName, Operation, Place},
+    kinds::scale,
+    rest::{DeleteOptions, Machine, Propagation, Request, Served, Verb, metadata, update::Part},
+};
+
+/// A write, as webhooks are shown it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Matter<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) served: &'a Served,
+    pub(crate) operation: Operation,
+    pub(crate) face: Face<'a>,
+}
+
+/// In which form objects are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Face<'a> {
+    /// As stored, in any version that is served.
+    Stored,
+    /// As the scale of what is stored.
+    Scale(scale::Paths<'a>),
+    /// As they are, being of this kind.
+    Plain(KindName<'a>),
+}
+
+const SCALE: KindName<'static> = KindName {
+    group: "autoscaling",
+    version: "v1",
+    kind: "Scale",
+};
+
+impl<'a> Matter<'a> {
+    /// A change of what is stored.
+    pub(crate) fn of(change: Change<'a>) -> Self {
+        let scale = change.served.scale();
+        Self {
+            request: change.request,
+            served: change.served,
+            operation: change.operation(),
+            face: match scale {
+                Some(paths) if change.part == Part::Other("scale") => Face::Scale(paths),
+                _ => Face::Stored,
+            },
+        }
+    }
+
+    /// A delete of what is stored.
+    pub(crate) fn delete(request: &'a Request, served: &'a Served) -> Self {
+        Self {
+            request,
+            served,
+            operation: Operation::Delete,
+            face: Face::Stored,
+        }
+    }
+
+    /// Something that is not stored.
+    pub(crate) fn action(
+        request: &'a Request,
+        served: &'a Served,
+        operation: Operation,
+        kind: KindName<'a>,
+    ) -> Self {
+        Self {
+            request,
+            served,
+            operation,
+            face: Face::Plain(kind),
+        }
+    }
+
+    /// The versions in which objects can be shown, the requested one first.
+    pub(super) fn versions(&self, machine: &Machine) -> Vec<Arc<Served>> {
+        let mut all = vec![Arc::new(self.served.clone())];
+        if !matches!(self.face, Face::Stored) {
+            return all;
+        }
+        let groups = machine.registry.groups();
+        let others = groups.values().flat_map(|plurals| plurals.values());
+        all.extend(
+            others
+                .filter(|other| {
+                    other.resource.bucket == self.served.resource.bucket
+                        && other.api_version != self.served.api_version
+                })
+                .cloned(),
+        );
+        all
+    }
+
+    /// A stored or plain object as it is shown in a version.
+    pub(super) fn shown(&self, version: &Served, object: &Value) -> Value {
+        match self.face {
+            Face::Stored => version.converted(object.clone()),
+            Face::Scale(paths) => scale::read(&self.served.converted(object.clone()), &paths),
+            Face::Plain(_) => object.clone(),
+        }
+    }
+
+    /// The kind under which objects are shown in a version.
+    pub(super) fn kind<'v>(&self, version: &'v Served) -> KindName<'v>
+    where
+        'a: 'v,
+    {
+        match self.face {
+            Face::Stored => KindName {
+                group: &version.resource.group,
+                version: &version.version,
+                kind: &version.resource.kind,
+            },
+            Face::Scale(_) => SCALE,
+            Face::Plain(kind) => kind,
+        }
+    }
+
+    /// The subresource, or nothing.
+    pub(super) fn subresource(&self) -> &'a str {
+        self.request
+            .target
+            .subresource
+            .as_deref()
+            .unwrap_or_default()
+    }
+
+    /// The object's name: that of the URL, or of the object if it is new.
+    pub(super) fn name<'v>(&'v self, object: Option<&'v Value>) -> &'v str {
+        let name = &self.request.target.name;
+        match object {
+            Some(object) if name.is_empty() => metadata::text(object, "name"),
+            _ => name,
+        }
+    }
+
+    /// The namespace; a namespace is its own.
+    pub(super) fn namespace<'v>(&'v self, name: &'v str) -> &'v str {
+        if self.served.is_namespace() {
+            name
+        } else {
+            &self.request.target.namespace
+        }
+    }
+
+    /// The options of the request, as their own kind.
+    pub(super) fn options(&self) -> Value {
+        let kind = match self.operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete => return self.delete_options(),
+            Operation::Connect => return Value::Null,
+        };
+        let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        if self.request.dry_run().unwrap_or_default() {
+            options["dryRun"] = json!(["All"]);
+        }
+        for key in ["fieldManager", "fieldValidation"] {
+            if let Some(value) = self.request.parameter(key) {
+                options[key] = json!(value);
+            }
+        }
+        options
+    }
+
+    fn delete_options(&self) -> Value {
+        let mut shown = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        let Ok(options) = DeleteOptions::of(self.request) else {
+            return shown;
+        };
+        if let Some(seconds) = options.grace {
+            shown["gracePeriodSeconds"] = json!(seconds);
+        }
+        for (key, value) in [("uid", options.uid), ("resourceVersion", options.revision)] {
+            if let Some(value) = value {
+                shown["preconditions"][key] = json!(value);
+            }
+        }
+        if let Some(policy) = options.propagation {
+            shown["propagationPolicy"] = json!(match policy {
+                Propagation::Orphan => "Orphan",
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+            });
+        }
+        if options.dry_run {
+            shown["dryRun"] = json!(["All"]);
+        }
+        shown
+    }
+
+    /// Whether nothing will be stored.
+    pub(super) fn dry_run(&self) -> bool {
+        match self.request.verb {
+            Verb::Delete | Verb::DeleteCollection => {
+                DeleteOptions::of(self.request).is_ok_and(|options| options.dry_run)
+            }
+            _ => self.request.dry_run().unwrap_or_default(),
+        }
+    }
+
+    /// Who asks.
+    pub(super) fn user(&self) -> Value {
+        let user = &self.request.user;
+        let mut shown = json!({"username": user.name});
+        if !user.uid.is_empty() {
+            shown["uid"] = json!(user.uid);
+        }
+        if !user.groups.is_empty() {
+            shown["groups"] = json!(user.groups);
+        }
+        if !user.extra.is_empty() {
+            shown["extra"] = json!(user.extra);
+        }
+        shown
+    }
+}
+
+/// The name of a version of a resource.
+pub(super) fn place(served: &Served) -> Place<'_> {
+    Place {
+        group: &served.resource.group,
+        version: &served.version,
+        plural: &served.resource.plural,
+    }
+}

@@ -1,0 +1,91 @@
+//! The built-in plugins, in the order of the real server. ResourceQuota comes last of all and has
+//! a file of its own.
+
+use serde_json::Value;
+
+use super::{Change, service_account::named};
+use crate::{
+    admission::plugins::{limit_ranger, runtime_class},
+    kinds::{Cluster, pod},
+    rest::{Machine, metadata, update::Part},
+    status::{ApiError, Result},
+};
+
+const PODS: &str = "/pods";
+const CLAIMS: &str = "/persistentvolumeclaims";
+const INGRESSES: &str = "networking.k8s.io/ingresses";
+
+impl Machine {
+    /// Lets the plugins that may change a write do so. They see writes that are not committed yet,
+    /// so a refusal waits until these are.
+    pub(super) async fn plug(&self, change: Change<'_>, new: &mut Value) -> Result<()> {
+        if change.part != Part::Main || change.old.is_some() {
+            return Ok(());
+        }
+        let done = match &*change.served.resource.bucket {
+            PODS => {
+                limit_ranger::fill(new, &self.ranges(change));
+                self.give_account(change, new).await?;
+                self.plug_pod(change, new)
+            }
+            // A class that is the default is chosen before anybody is asked about the object.
+            CLAIMS | INGRESSES => match change.served.rules().admit {
+                Some(admit) => admit(new, None, self),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        };
+        self.after_settling(done).await
+    }
+
+    fn plug_pod(&self, change: Change<'_>, new: &mut Value) -> Result<()> {
+        pod::use_priority(new, self)?;
+        pod::tolerate(new);
+        let name = new["spec"]["runtimeClassName"].as_str().unwrap_or_default();
+        let class = match name {
+            "" => None,
+            name => Cluster::get(self, "node.k8s.io", "runtimeclasses", "", name),
+        };
+        runtime_class::apply(new, class.as_ref())
+            .map_err(|why| ApiError::forbidden("", "pods", named(change, new), &why))
+    }
+
+    /// Lets the plugins that may only refuse do so, before validating webhooks are asked.
+    pub(super) async fn check_limits(&self, change: Change<'_>, new: &Value) -> Result<()> {
+        let bucket = &*change.served.resource.bucket;
+        let concerned = (bucket == PODS && change.old.is_none()) || bucket == CLAIMS;
+        if change.part != Part::Main || !concerned {
+            return Ok(());
+        }
+        let ranges = self.ranges(change);
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let told = limit_ranger::complaints(&change.served.resource.plural, new, &ranges);
+        let checked = match told.as_slice() {
+            [] => Ok(()),
+            [one] => Err(refusal(change, new, one)),
+            all => Err(refusal(change, new, &format!("[{}]", all.join(", ")))),
+        };
+        self.after_settling(checked).await
+    }
+
+    fn ranges(&self, change: Change<'_>) -> Vec<Value> {
+        Cluster::list(self, "", "limitranges", &change.request.target.namespace)
+    }
+
+    /// Whoever is refused because of other objects must find them when looking.
+    pub(super) async fn after_settling<T>(&self, outcome: Result<T>) -> Result<T> {
+        if outcome.is_err() {
+            self.settle_all().await?;
+        }
+        outcome
+    }
+}
+
+/// 403 for the object of a write.
+pub(super) fn refusal(change: Change<'_>, new: &Value, why: &str) -> ApiError {
+    let resource = &change.served.resource;
+    let name = metadata::text(new, "name");
+    ApiError::forbidden(&resource.group, &resource.plural, name, why)
+}

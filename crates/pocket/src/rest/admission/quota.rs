@@ -1,0 +1,94 @@
+//! ResourceQuota: the last to be asked, because what it grants is used up.
+//!
+//! Writes that count against a quota take turns, one namespace at a time: each adds up what is
+//! stored, and holds its turn until it is stored itself. `status.used` says so at once;
+//! housekeeping puts it right when something goes, or when a write was not stored after all.
+
+use serde_json::Value;
+
+use super::{Change, is_own, plugins::refusal};
+use crate::{
+    admission::plugins::{
+        Amounts,
+        quota::{self, Counted},
+    },
+    kinds::Cluster,
+    rest::{Machine, Turn, path, update::Part},
+    status::Result,
+    store::Object,
+};
+
+/// Where quotas are stored.
+pub(crate) const QUOTAS: &str = "/resourcequotas";
+
+impl Machine {
+    /// Charges a write to the quotas of its namespace. The turn must be held until it is stored.
+    pub(super) async fn charge(&self, change: Change<'_>, new: &Value) -> Result<Option<Turn>> {
+        let namespace = &*change.request.target.namespace;
+        let concerned = change.part == Part::Main
+            && change.served.resource.namespaced
+            && !is_own(change.request)
+            && self.view.store().count(QUOTAS) > 0;
+        if !concerned || self.view.store().heads(QUOTAS, namespace).is_empty() {
+            return Ok(None);
+        }
+        let turn = self.turn_of(&format!("{QUOTAS}/{namespace}")).await;
+        let charged = self.charges(change, new);
+        for (seen, quota) in self.after_settling(charged).await? {
+            if change.request.dry_run()? {
+                break;
+            }
+            let place = path(namespace, &seen.metadata().name);
+            if let Some(served) = self.registry.by_bucket(QUOTAS) {
+                self.put(&served, &place, &seen, &quota).await?;
+            }
+        }
+        Ok(Some(turn))
+    }
+
+    /// The quotas that this write uses up some of, as they are and as they will be.
+    fn charges(
+        &self,
+        change: Change<'_>,
+        new: &Value,
+    ) -> Result<Vec<(std::sync::Arc<Object>, Value)>> {
+        let namespace = &change.request.target.namespace;
+        let resource = Counted {
+            group: &change.served.resource.group,
+            plural: &change.served.resource.plural,
+        };
+        let is_new_pod = change.old.is_none() && *change.served.resource.bucket == *"/pods";
+        let quotas = self.view.store().heads(QUOTAS, namespace);
+        let quotas: Vec<_> = quotas
+            .into_iter()
+            .map(|seen| (seen.value(), seen))
+            .collect();
+        for (quota, _) in quotas.iter().filter(|_| is_new_pod) {
+            if let Some(why) = quota::unsaid(quota, new) {
+                return Err(refusal(change, new, &why));
+            }
+        }
+        let mut charged = Vec::new();
+        for (mut quota, seen) in quotas {
+            let growth = quota::growth(&quota, resource, new, change.old);
+            if growth.is_empty() {
+                continue;
+            }
+            let mut used = self.used(&quota, namespace);
+            if let Some(why) = quota::exceeded(&quota, &used, &growth) {
+                return Err(refusal(change, new, &why));
+            }
+            quota::spend(&mut used, &growth);
+            quota["status"] = quota::status(&quota, &used);
+            charged.push((seen, quota));
+        }
+        Ok(charged)
+    }
+
+    /// What a quota's namespace uses of it now.
+    pub(crate) fn used(&self, quota: &Value, namespace: &str) -> Amounts {
+        quota::used(quota, &|resource| {
+            Cluster::list(self, resource.group, resource.plural, namespace)
+        })
+    }
+}
