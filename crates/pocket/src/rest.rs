@@ -266,7 +266,9 @@ fn check_home(served: &Served, request: &Request) -> Result<()> {
 fn check_segment(request: &Request) -> Result<()> {
     let name = &request.target.name;
     match crate::kinds::path_problem(name) {
-        Some(why) => Err(ApiError::bad_request(format!("Name parameter invalid: {name:?}: {why}"))),
+        Some(why) => Err(ApiError::bad_request(format!(
+            "Name parameter invalid: {name:?}: {why}"
+        ))),
         None => Ok(()),
     }
 }
