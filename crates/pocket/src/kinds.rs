@@ -73,12 +73,12 @@ pub use core_group::core_kinds;
 use crate::status::{ApiError, Problems};
 
 pub use definition::RULES as DEFINITION_RULES;
-pub use names::path_problem;
 pub use field_labels::{field_value, has_field_label, has_own_labels};
 pub use life::{
     DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, FURNITURE, NAMESPACES, end_namespace,
     furniture, namespace_remains, own_service,
 };
+pub use names::path_problem;
 pub use pod_actions::{Budget, bind, eviction_budget};
 pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};

@@ -155,7 +155,10 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
 /// 500, as the reference has it, for what cannot be read as the kind after it was applied.
 fn unconvertible(served: &Served, config: &Value, why: &str) -> ApiError {
     let kind = format!("{}, Kind={}", shown_version(served), served.resource.kind);
-    let (namespace, name) = (metadata::text(config, "namespace"), metadata::text(config, "name"));
+    let (namespace, name) = (
+        metadata::text(config, "namespace"),
+        metadata::text(config, "name"),
+    );
     ApiError::failure(format!(
         "failed to convert new object ({namespace}/{name}; {kind}) to proper version: \
          unable to convert unstructured object to {kind}: {why}"
