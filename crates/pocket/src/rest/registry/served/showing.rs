@@ -82,9 +82,12 @@ impl Served {
 
     /// The refusal of a field that objects are not selected by, in the words of the kind.
     pub fn unknown_field_label(&self, fields: &FieldSelector, error: ApiError) -> ApiError {
-        let plain = !self.is_custom()
-            && !has_own_labels(&self.resource.group, &self.resource.plural);
-        let mut paths = fields.requirements().iter().map(|requirement| &requirement.path);
+        let plain =
+            !self.is_custom() && !has_own_labels(&self.resource.group, &self.resource.plural);
+        let mut paths = fields
+            .requirements()
+            .iter()
+            .map(|requirement| &requirement.path);
         match paths.find(|path| !self.has_field_label(path)) {
             Some(path) if plain => ApiError::bad_request(format!(
                 "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
