@@ -181,6 +181,8 @@ pub struct Traits {
     pub exclusive: bool,
     /// What of `metadata` the status subresource may not change.
     pub status_keeps: &'static [&'static str],
+    /// What every answer about the kind warns of.
+    pub deprecation: Option<&'static str>,
     /// Finalizers need no domain.
     pub plain_finalizers: bool,
     /// The rules on a new object's metadata are asked of a changed one too, after the shared ones.
@@ -217,6 +219,7 @@ impl Traits {
         status: true,
         exclusive: false,
         status_keeps: &[],
+        deprecation: None,
         checks_metadata_again: false,
         plain_finalizers: false,
     };

@@ -161,9 +161,22 @@ impl Definition {
         version.deprecated.then(|| {
             version.deprecation_warning.clone().unwrap_or_else(|| {
                 let (group, kind) = (&self.group, &self.names.kind);
-                format!("{group}/{} {kind} is deprecated", version.name)
+                let text = format!("{group}/{} {kind} is deprecated", version.name);
+                match self.successor(version) {
+                    Some(newer) => format!("{text}; use {group}/{newer} {kind}"),
+                    None => text,
+                }
             })
         })
+    }
+
+    /// The most preferred version that is served, not deprecated and newer than this one.
+    fn successor(&self, old: &Version) -> Option<&str> {
+        let mut served = self.served().into_iter();
+        let newer = served.find(|other| !other.deprecated)?;
+        prefer(&newer.name, &old.name)
+            .is_lt()
+            .then_some(&newer.name)
     }
 
     /// An object in another version: with no conversion, only apiVersion changes.

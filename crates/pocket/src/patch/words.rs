@@ -14,7 +14,9 @@ pub(super) fn plain(value: &Value) -> String {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(key, _)| *key);
-            let shown = fields.iter().map(|(key, value)| format!("{key}:{}", plain(value)));
+            let shown = fields
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", plain(value)));
             format!("map[{}]", shown.collect::<Vec<_>>().join(" "))
         }
         other => other.to_string(),
@@ -30,7 +32,9 @@ pub(super) fn syntax(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| format!("{key:?}:{}", syntax(value)));
+            let fields = fields
+                .iter()
+                .map(|(key, value)| format!("{key:?}:{}", syntax(value)));
             let fields: Vec<_> = fields.collect();
             format!("map[string]interface {{}}{{{}}}", fields.join(", "))
         }
@@ -48,6 +52,9 @@ mod tests {
     fn values_are_shown_in_two_forms() {
         let value = json!({"b": [1, null], "a": "x"});
         assert_eq!(plain(&value), "map[a:x b:[1 <nil>]]");
-        assert_eq!(syntax(&json!({"a": ["x"]})), "map[string]interface {}{\"a\":[]interface {}{\"x\"}}");
+        assert_eq!(
+            syntax(&json!({"a": ["x"]})),
+            "map[string]interface {}{\"a\":[]interface {}{\"x\"}}"
+        );
     }
 }

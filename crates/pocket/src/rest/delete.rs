@@ -248,6 +248,7 @@ impl Machine {
         // Whoever has a grace period is told of its end, even when it had no time at all.
         if !metadata::is_deleting(old) && (stays || grace.is_some()) {
             self.set_deadline(served, &mut new, grace.unwrap_or(0));
+            served.without_grace(&mut new, old);
         }
         if stays {
             Fate::Waits(new)

@@ -188,13 +188,26 @@ fn version() -> Value {
         "major": major,
         "minor": minor,
         "gitVersion": release,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": "35",
         "gitCommit": "",
-        "gitTreeState": "clean",
+        "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "",
         "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
     })
+}
+
+/// The machine in the words of Go, which clients compare with theirs.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
 }
 
 fn group_version<'a>(key: &'a (String, String), kinds: &'a [Published<'a>]) -> GroupVersion<'a> {
@@ -245,6 +258,7 @@ fn resource(served: &Served) -> Resource {
         verbs: served.verbs.clone(),
         short_names: resource.short_names.clone(),
         categories: resource.categories.clone(),
+        custom: served.is_custom(),
         subresources: served.subresources.clone(),
     }
 }

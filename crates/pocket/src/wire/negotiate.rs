@@ -85,7 +85,7 @@ pub(super) fn presentation(headers: &HeaderMap, verb: Verb, custom: bool) -> Res
 
 fn form(range: &Range<'_>) -> Option<Presentation> {
     let yaml = match range.media {
-        "application/json" | "application/*" | "*/*" => false,
+        "application/json" | "*/*" => false,
         "application/yaml" => true,
         _ => return None,
     };

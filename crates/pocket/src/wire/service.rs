@@ -220,6 +220,7 @@ impl Service {
                 Route::Version(group, _) => self
                     .nowhere(group)
                     .unwrap_or_else(|error| refusal(&error, false)),
+                Route::OpenApi(..) => nothing(),
                 _ => no_page(),
             },
         }
@@ -420,6 +421,13 @@ fn payload(
         value: decoded.value,
         duplicates: decoded.duplicates,
     }))
+}
+
+/// 404 without a word.
+fn nothing() -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::new()));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 fn no_page() -> Response<Body> {

@@ -34,7 +34,7 @@ fn field(schema: &Value) -> Vec<String> {
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties",
         properties,
     );
-    let base = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[f]";
+    let base = "spec.validation.openAPIV3Schema.properties[spec].properties[f]";
     found
         .into_iter()
         .map(|text| text.replace(base, "f"))
@@ -94,7 +94,7 @@ fn names_scope_and_versions_are_reviewed() {
         (
             "/spec/versions/0/schema",
             json!({}),
-            "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required",
+            "spec.versions[0].schema.openAPIV3Schema: Required value",
         ),
         (
             "/spec/conversion",

@@ -6,11 +6,11 @@ use std::{collections::HashSet, fmt};
 use serde_json::Value;
 
 use crate::{
-    patch::words,
     patch::managed::{
         Element,
         shape::{self, Shape},
     },
+    patch::words,
     schema::{Schema, Type},
 };
 

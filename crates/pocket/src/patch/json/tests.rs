@@ -74,10 +74,7 @@ fn what_does_not_fit_the_object_is_invalid() {
 
 #[test]
 fn malformed_patches_are_bad_requests() {
-    for patch in [
-        json!({}),
-        json!([1]),
-    ] {
+    for patch in [json!({}), json!([1])] {
         let error = apply(json!({}), patch.clone()).unwrap_err();
         assert_eq!(error.code.as_u16(), 400, "{patch}");
     }

@@ -166,7 +166,9 @@ fn quantities_become_canonical_strings() {
         message.contains("as a Pod: quantities must match"),
         "{message}"
     );
-    assert!(refusal("core.v1.Pod", &limits(json!({"cpu": true}))).contains("quantities must match"));
+    assert!(
+        refusal("core.v1.Pod", &limits(json!({"cpu": true}))).contains("quantities must match")
+    );
 }
 
 #[test]
@@ -212,7 +214,10 @@ fn micro_times_keep_their_microseconds() {
     let lease = |time: &str| json!({"spec": {"renewTime": time}});
     for (written, kept) in [
         ("2020-01-02T03:04:05.123456Z", "2020-01-02T03:04:05.123456Z"),
-        ("2020-01-02T03:04:05.500000+01:00", "2020-01-02T02:04:05.500000Z"),
+        (
+            "2020-01-02T03:04:05.500000+01:00",
+            "2020-01-02T02:04:05.500000Z",
+        ),
     ] {
         let shown = conformed("coordination.v1.Lease", &lease(written));
         assert_eq!(shown["spec"], lease(kept)["spec"]);
