@@ -233,7 +233,7 @@ impl Run {
                 .insert(number, outcome.pocket.body.clone());
         }
         drawer.learn(number, call, code, &outcome.reference.body);
-        if step % 200 == 0 {
+        if step.is_multiple_of(200) {
             let needed: HashSet<_> = drawer.needed().into_iter().collect();
             self.reference
                 .captures
