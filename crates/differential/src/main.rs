@@ -86,9 +86,14 @@ async fn go(cli: &Cli) -> Result<bool> {
             break;
         }
         let (all, refused) = run.report.totals();
-        eprintln!("seed {seed}: {all} requests, {refused} refused, {} signatures", run.report.found.len());
+        eprintln!(
+            "seed {seed}: {all} requests, {refused} refused, {} signatures",
+            run.report.found.len()
+        );
     }
-    let unused: Vec<_> = (0..entries.len()).filter(|entry| !run.report.allowed.contains_key(entry)).collect();
+    let unused: Vec<_> = (0..entries.len())
+        .filter(|entry| !run.report.allowed.contains_key(entry))
+        .collect();
     let roots: Vec<_> = world.kinds.iter().map(|kind| kind.root.clone()).collect();
     let all = world.types.properties(&roots);
     let (sent, accepted) = run.touched.counts(&all);
@@ -101,10 +106,16 @@ async fn go(cli: &Cli) -> Result<bool> {
         println!("{report:#}");
     } else {
         for (signature, found) in run.report.ranked().into_iter().take(cli.show) {
-            println!("{}× {} {} · {} · {}", found.count, signature.kind, signature.verb, signature.field, signature.rule);
+            println!(
+                "{}× {} {} · {} · {}",
+                found.count, signature.kind, signature.verb, signature.field, signature.rule
+            );
             println!("    seed {} call {}", found.first.0, found.first.1);
         }
-        println!("properties: {} of which {sent} sent, {accepted} accepted", all.len());
+        println!(
+            "properties: {} of which {sent} sent, {accepted} accepted",
+            all.len()
+        );
     }
     if let Some(error) = broken {
         return Err(error);

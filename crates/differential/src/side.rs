@@ -69,7 +69,11 @@ impl Side {
             None => self.client.connect().await?,
         };
         let response = connection.exchange(request, body).await?;
-        if response.headers().get(header::CONNECTION).is_none_or(|c| c != "close") {
+        if response
+            .headers()
+            .get(header::CONNECTION)
+            .is_none_or(|c| c != "close")
+        {
             self.connection = Some(connection);
         }
         Ok(read(response))
@@ -97,7 +101,14 @@ impl Side {
 
 /// Names may have any letters; a path may not.
 fn encoded(path: &str) -> String {
-    const APART: AsciiSet = percent_encoding::CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'{').add(b'}');
+    const APART: AsciiSet = percent_encoding::CONTROLS
+        .add(b' ')
+        .add(b'"')
+        .add(b'<')
+        .add(b'>')
+        .add(b'`')
+        .add(b'{')
+        .add(b'}');
     utf8_percent_encode(path, &APART).to_string()
 }
 

@@ -5,7 +5,14 @@ use serde_json::Value;
 use crate::call::capture;
 
 /// Fields of metadata that each server has its own value for.
-const OWN: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "name"];
+const OWN: [&str; 6] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+    "name",
+];
 
 /// Volumes for tokens have names that servers make up.
 fn name_tokens(value: &mut Value, path: &mut String, number: usize) {
@@ -43,7 +50,8 @@ pub(super) fn symbolic(value: &mut Value, number: usize) {
             }
             if key == "ownerReferences" {
                 for (place, owner) in item.as_array_mut().into_iter().flatten().enumerate() {
-                    owner["uid"] = capture(number, &format!("/metadata/ownerReferences/{place}/uid")).into();
+                    owner["uid"] =
+                        capture(number, &format!("/metadata/ownerReferences/{place}/uid")).into();
                 }
             }
         }

@@ -94,6 +94,7 @@ fn stored_here(kind: &Kind, sent: &Value) -> Value {
     if kind.plural == "pods" {
         pod::use_account(&mut object, &others(), 7).unwrap();
         pod::use_priority(&mut object, &others()).unwrap();
+        pod::tolerate(&mut object);
     }
     if let Some(admit) = kind.rules.admit {
         admit(&mut object, None, &others()).unwrap();

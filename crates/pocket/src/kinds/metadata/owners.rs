@@ -11,7 +11,9 @@ const PATH: &str = "metadata.ownerReferences";
 
 /// Drops references that are there twice, and says so.
 pub fn dedup_owners(object: &mut Value) -> Option<String> {
-    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let owners = object
+        .pointer_mut("/metadata/ownerReferences")?
+        .as_array_mut()?;
     let mut seen: Vec<Value> = Vec::new();
     let mut twice: Vec<String> = Vec::new();
     owners.retain(|owner| {

@@ -72,7 +72,7 @@ fn only_namespaced_kinds_have_a_namespace() {
 fn labels_have_qualified_keys_and_short_values() {
     let told = told_of_named(json!({"labels": {"a/b/c": "v", "ok": "no spaces"}}));
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("metadata.labels: Invalid value: \"a/b/c\": a qualified name"));
+    assert!(told[0].starts_with("metadata.labels: Invalid value: \"a/b/c\": a valid label key"));
     assert!(told[1].starts_with("metadata.labels: Invalid value: \"no spaces\": a valid label"));
 }
 

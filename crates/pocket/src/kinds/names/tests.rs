@@ -55,7 +55,7 @@ fn qualified_names_have_at_most_one_prefix() {
         ("a/", "name part must be non-empty"),
         ("A/a", "prefix part a lowercase RFC 1123 subdomain"),
         ("a b", "name part must consist of"),
-        ("a/b/c", "a qualified name must consist of"),
+        ("a/b/c", "a valid label key must consist of"),
     ] {
         let complaints = qualified(bad);
         assert!(

@@ -10,10 +10,12 @@ fn pod(more: Value) -> Value {
     for (key, value) in more.as_object().unwrap() {
         spec[key] = value.clone();
     }
-    created(
+    let mut pod = created(
         &RULES,
         &json!({"metadata": {"name": "p", "namespace": "n"}, "spec": spec}),
-    )
+    );
+    tolerate(&mut pod);
+    pod
 }
 
 fn cluster(account: Value, classes: Vec<Value>) -> Others {
@@ -346,7 +348,7 @@ fn the_service_class_is_settled_on_create() {
     let mut new = old.clone();
     new["status"]["qosClass"] = json!("Guaranteed");
     let mut problems = Problems::new();
-    validate_status(&new, &old, &mut problems);
+    (RULES.validate_status)(&new, &old, &mut problems);
     assert_eq!(problems.len(), 1);
     assert_eq!(defaulted(&RULES, &old), old);
 }

@@ -141,8 +141,13 @@ fn in_go(value: &Value) -> String {
             format!("[]interface {{}}{{{}}}", items.join(", "))
         }
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| format!("{key:?}:{}", in_go(value)));
-            format!("map[string]interface {{}}{{{}}}", fields.collect::<Vec<_>>().join(", "))
+            let fields = fields
+                .iter()
+                .map(|(key, value)| format!("{key:?}:{}", in_go(value)));
+            format!(
+                "map[string]interface {{}}{{{}}}",
+                fields.collect::<Vec<_>>().join(", ")
+            )
         }
         other => other.to_string(),
     }

@@ -177,7 +177,7 @@ impl Served {
     /// What to warn users of a version that goes away.
     pub fn deprecation(&self) -> Option<String> {
         match &self.shape {
-            Shape::BuiltIn { .. } => None,
+            Shape::BuiltIn { .. } => self.traits().deprecation.map(str::to_owned),
             Shape::Custom {
                 definition,
                 version,
