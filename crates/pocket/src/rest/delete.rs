@@ -57,6 +57,7 @@ impl Machine {
         let options = DeleteOptions::of(request)?;
         let target = &request.target;
         let mut warnings = Vec::new();
+        warnings.extend(options.warning(served));
         let mut asked = Some((request, &mut warnings));
         let deleted = self
             .remove_for(
