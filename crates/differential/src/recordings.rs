@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -66,6 +67,30 @@ fn names(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(names)
 }
 
+/// What a server chooses and then mentions in prose.
+const CHOSEN: [(&str, &str); 3] = [
+    (r"current: [0-9]+", "current: <revision>"),
+    (r"10\.(0|96)\.[0-9]+\.[0-9]+", "<address>"),
+    (r"Invalid value: 3[0-2][0-9]{3}:", "Invalid value: <port>:"),
+];
+
+/// Names that the server made up, and what they are called.
+fn generated(text: &str) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let entry: Value = serde_json::from_str(line)?;
+        for place in ["body", "object"] {
+            let metadata = &entry[place]["metadata"];
+            if let (Some(name), Some(base)) =
+                (metadata["name"].as_str(), metadata["generateName"].as_str())
+            {
+                found.push((name.to_owned(), format!("{base}<generated>")));
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// One file of one server.
 struct Recording {
     scenario: String,
@@ -79,9 +104,20 @@ impl Recording {
         let mut lines = text.lines();
         let head: Value = serde_json::from_str(lines.next().context("an empty recording")?)?;
         let said = |field: &str| head[field].as_str().unwrap_or_default();
+        let patterns =
+            CHOSEN.map(|(pattern, label)| Regex::new(pattern).map(|found| (found, label)));
+        let patterns: Vec<_> = patterns.into_iter().collect::<Result<_, _>>()?;
         let mut steps: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
         let mut line = 0;
+        let generated = generated(&text)?;
         for text in lines {
+            let mut text = text.to_owned();
+            for (name, label) in &generated {
+                text = text.replace(name, label);
+            }
+            for (pattern, label) in &patterns {
+                text = pattern.replace_all(&text, *label).into_owned();
+            }
             // The namespace has the word in its name, so it goes first.
             let text = text
                 .replace(said("namespace"), "$ns")
