@@ -233,17 +233,14 @@ fn masked(entry: &Value, other: &Value, labels: &mut Labels) -> Value {
     if body.get("gitVersion").is_some() {
         *body = json!({"gitVersion": body["gitVersion"], "major": body["major"], "minor": body["minor"]});
     }
-    for (list, name) in [
-        ("groups", "/name"),
-        ("resources", "/name"),
-        ("items", "/metadata/name"),
-    ] {
-        let discovery = body["kind"]
-            .as_str()
-            .is_some_and(|kind| kind.starts_with("API"));
-        if discovery {
-            keep_served(&mut body[list], &other["body"][list], name);
-        }
+    if body["kind"]
+        .as_str()
+        .is_some_and(|kind| kind.starts_with("API"))
+    {
+        keep_served(body, &other["body"]);
+    } else if is_shared(&entry["asked"]) {
+        let body = &mut entry["body"];
+        *body = json!({"kind": body["kind"], "apiVersion": body["apiVersion"]});
     }
     for place in ["body", "object"] {
         leave_to_controllers(&mut entry[place]);
@@ -254,9 +251,18 @@ fn masked(entry: &Value, other: &Value, labels: &mut Labels) -> Value {
     entry
 }
 
-/// Leaves out what a controller of the reference writes a moment after a definition was created,
-/// and ours at once: the status, its bookings and the revision they have.
+/// Leaves out what controllers of the reference write in their own name, and what they write a
+/// moment after a definition was created and ours at once: the status and its revision.
 fn leave_to_controllers(value: &mut Value) {
+    if let Some(items) = value.get_mut("items").and_then(Value::as_array_mut) {
+        items.retain(|item| item["metadata"]["name"] != "kube-root-ca.crt");
+    }
+    if let Some(entries) = value
+        .pointer_mut("/metadata/managedFields")
+        .and_then(Value::as_array_mut)
+    {
+        entries.retain(|entry| entry["manager"] != "kube-controller-manager");
+    }
     if value["kind"] != "CustomResourceDefinition" {
         return;
     }
@@ -267,19 +273,51 @@ fn leave_to_controllers(value: &mut Value) {
     }
 }
 
-/// Leaves out what the other server does not have: we do not serve every group.
-fn keep_served(list: &mut Value, other: &Value, name: &str) {
-    let (Some(items), Some(others)) = (list.as_array_mut(), other.as_array()) else {
-        return;
-    };
-    items.retain(|item| {
-        others
-            .iter()
-            .any(|other| other.pointer(name) == item.pointer(name))
-    });
-    for item in items {
-        if let Some(hash) = item.get_mut("storageVersionHash") {
-            *hash = json!("<set>");
+/// Whether the objects of other scenarios are in the answer, too.
+fn is_shared(asked: &Value) -> bool {
+    let path = asked
+        .as_str()
+        .and_then(|asked| asked.strip_prefix("GET /api"));
+    path.is_some_and(|path| {
+        let path = path.split('?').next().unwrap_or_default();
+        !path.contains("$ns") && !path.contains("$id") && path.ends_with("/configmaps")
+    })
+}
+
+/// Leaves out what the other server does not have, because we do not serve every group, and what
+/// each chooses: addresses and hashes.
+fn keep_served(value: &mut Value, other: &Value) {
+    const NAMES: [&str; 6] = [
+        "/name",
+        "/metadata/name",
+        "/version",
+        "/resource",
+        "/subresource",
+        "/groupVersion",
+    ];
+    match value {
+        Value::Array(items) => {
+            let same = |item: &Value, other: &Value| {
+                NAMES
+                    .iter()
+                    .all(|name| item.pointer(name) == other.pointer(name))
+            };
+            let others = other.as_array().map_or(&[][..], Vec::as_slice);
+            items.retain(|item| !item.is_object() || others.iter().any(|other| same(item, other)));
+            for item in items {
+                if let Some(other) = others.iter().find(|other| same(item, other)) {
+                    keep_served(item, other);
+                }
+            }
         }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match name.as_str() {
+                    "storageVersionHash" | "serverAddress" => *field = json!("<set>"),
+                    _ => keep_served(field, &other[name]),
+                }
+            }
+        }
+        _ => {}
     }
 }

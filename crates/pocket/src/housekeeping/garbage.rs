@@ -337,7 +337,8 @@ fn keep_owners(value: &mut Value, keep: impl Fn(&str) -> bool) {
 
 /// Nobody owns a reference that is gone.
 fn forget_owners(metadata: &mut Value, gone: &[String], none: bool) {
-    let Some(entries) = metadata["managedFields"].as_array_mut() else {
+    let entries = metadata.get_mut("managedFields");
+    let Some(entries) = entries.and_then(Value::as_array_mut) else {
         return;
     };
     for entry in entries.iter_mut() {
