@@ -27,13 +27,13 @@ struct Cli {
     #[arg(long, value_name = "FILE")]
     neap: PathBuf,
     /// Host and port of the reference
-    #[arg(long)]
+    #[arg(long, env = "NEAP_REFERENCE_ADDRESS")]
     reference: String,
     /// The reference's certificate authority
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "NEAP_REFERENCE_CA")]
     reference_ca: PathBuf,
     /// A token that the reference lets do everything
-    #[arg(long)]
+    #[arg(long, env = "NEAP_REFERENCE_TOKEN")]
     reference_token: String,
     /// How many seeds
     #[arg(long, default_value_t = 10)]
