@@ -13,7 +13,7 @@ use serde_json::Value;
 pub const MASKS: [&str; 13] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists: presence",
-    "times of the last day: presence and format",
+    "times of this year: presence and format",
     "continue tokens: presence",
     "clusterIP and clusterIPs above 10.0.0.16, which servers draw: presence",
     "node ports from 30086, which servers draw: presence",
@@ -42,14 +42,24 @@ static UUID: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z").ok()
 });
+/// Times that calls give are long ago; whatever is of this year, a server said.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "which year it is decides what a server may have said"
+)]
+static THIS_YEAR: LazyLock<String> =
+    LazyLock::new(|| jiff::Timestamp::now().strftime("%Y-").to_string());
 /// Prefixes are never used twice, so the rest of the name says nothing.
 static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"\b([a-z]{3,4}-[0-9x]+-[0-9]+-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b").ok()
+    Regex::new(r"\b([a-z]{3,4}-[0-9x]+-[0-9]+-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+        .ok()
 });
-static CELL: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^[0-9]+[smh]([0-9]+[smh])?$|\b10\.0\.0\.[0-9]+\b|:3[0-9]{4}\b").ok());
+static CELL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^[0-9]+[smh]([0-9]+[smh])?$|\b10\.0\.0\.[0-9]+\b|:3[0-9]{4}\b").ok()
+});
 /// What a refused change of a pod shows of the change.
-static SHOWN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
+static SHOWN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
 static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(resource ?version[^0-9]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
 });
@@ -87,7 +97,7 @@ impl Labels {
                 let mut out = serde_json::Map::new();
                 for (name, item) in fields {
                     let shown = if list && name == "metadata" {
-                        self.list_metadata(item)
+                        Self::list_metadata(item)
                     } else {
                         self.walk(key, name, item)
                     };
@@ -116,13 +126,17 @@ impl Labels {
         }
     }
 
-    fn list_metadata(&mut self, value: &Value) -> Value {
+    fn list_metadata(value: &Value) -> Value {
         let Some(fields) = value.as_object() else {
             return value.clone();
         };
         let masked = |name: &str| matches!(name, "resourceVersion" | "continue");
         let fields = fields.iter().map(|(name, item)| {
-            let shown = if masked(name) { "<set>".into() } else { item.clone() };
+            let shown = if masked(name) {
+                "<set>".into()
+            } else {
+                item.clone()
+            };
             (name.clone(), shown)
         });
         Value::Object(fields.collect())
@@ -162,11 +176,17 @@ impl Labels {
     pub fn plain_text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         if text.len() >= 20 {
-            if let Some(shown) = SHOWN.as_ref().filter(|_| text.contains("may not change fields")) {
+            if let Some(shown) = SHOWN
+                .as_ref()
+                .filter(|_| text.contains("may not change fields"))
+            {
                 text = shown.replace_all(&text, "$1").into_owned();
             }
             if let Some(uuid) = UUID.as_ref() {
-                let found: Vec<_> = uuid.find_iter(&text).map(|m| m.as_str().to_owned()).collect();
+                let found: Vec<_> = uuid
+                    .find_iter(&text)
+                    .map(|m| m.as_str().to_owned())
+                    .collect();
                 for uid in found {
                     let label = self.label("uid", &uid);
                     text = text.replace(&uid, &label);
@@ -175,7 +195,11 @@ impl Labels {
             if let Some(time) = TIME.as_ref() {
                 let near = |found: &regex::Captures<'_>| {
                     let micros = found.get(1).map_or("", |_| ".fraction");
-                    if found[0].starts_with("2026") { format!("<time{micros}>") } else { found[0].to_owned() }
+                    if found[0].starts_with(&*THIS_YEAR) {
+                        format!("<time{micros}>")
+                    } else {
+                        found[0].to_owned()
+                    }
                 };
                 text = time.replace_all(&text, near).into_owned();
             }
@@ -192,7 +216,10 @@ impl Labels {
 
 /// Objects that differ in kind between control planes and that no call asked for.
 fn is_the_control_planes(fields: &serde_json::Map<String, Value>) -> bool {
-    let Some(name) = fields.get("metadata").and_then(|metadata| metadata["name"].as_str()) else {
+    let Some(name) = fields
+        .get("metadata")
+        .and_then(|metadata| metadata["name"].as_str())
+    else {
         return false;
     };
     name == "kube-root-ca.crt" && !fields.contains_key("code")
@@ -200,7 +227,9 @@ fn is_the_control_planes(fields: &serde_json::Map<String, Value>) -> bool {
 
 /// Addresses that servers hand out by themselves are above those that are asked for.
 fn is_drawn(address: &str) -> bool {
-    let last = address.strip_prefix("10.0.0.").and_then(|last| last.parse::<u8>().ok());
+    let last = address
+        .strip_prefix("10.0.0.")
+        .and_then(|last| last.parse::<u8>().ok());
     last.is_some_and(|last| last > 16 || last == 0)
 }
 

@@ -7,7 +7,6 @@ use neap_load::client::Client;
 use serde_json::{Value, json};
 
 use crate::{
-    stream::{self, Stream},
     allow::{self, Entry},
     call::{About, Body, Call},
     compare::{Difference, differences},
@@ -16,6 +15,7 @@ use crate::{
     report::Report,
     schema::Touched,
     side::{Answer, Side},
+    stream::{self, Stream},
 };
 
 /// How many calls lie between the openings of two watches.
@@ -36,8 +36,8 @@ pub struct Run {
     pub report: Report,
     /// The properties that requests had.
     pub touched: Touched,
-    /// The calls of this seed, for showing one again.
-    pub calls: Vec<Call>,
+    /// The calls of this seed with their numbers, for showing them again.
+    calls: Vec<(usize, Call)>,
     streams: Vec<Stream>,
     /// Names of objects that were removed because their states had parted.
     given_up: HashSet<String>,
@@ -56,7 +56,12 @@ pub struct Outcome {
 
 impl Run {
     /// Begins with two servers that have no definitions yet.
-    pub async fn begin(world: Arc<World>, reference: Client, pocket: Client, entries: Vec<Entry>) -> Result<Self> {
+    pub async fn begin(
+        world: Arc<World>,
+        reference: Client,
+        pocket: Client,
+        entries: Vec<Entry>,
+    ) -> Result<Self> {
         let mut run = Self {
             world,
             reference: Side::new(reference),
@@ -72,7 +77,11 @@ impl Run {
             given_up: HashSet::new(),
         };
         for definition in kinds::definitions()? {
-            run.setup("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await?;
+            run.setup(
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                definition,
+            )
+            .await?;
         }
         for kind in run.world.clone().kinds.iter().filter(|kind| kind.custom) {
             run.served(&kind.collection("default")).await?;
@@ -85,13 +94,19 @@ impl Run {
         let call = plain("POST", path, Body::Json(value));
         let (theirs, ours) = self.both(&call).await?;
         for answer in [&theirs, &ours] {
-            ensure!(matches!(answer.code, 201 | 409), "setting up {path}: {}", answer.body);
+            ensure!(
+                matches!(answer.code, 201 | 409),
+                "setting up {path}: {}",
+                answer.body
+            );
         }
         let number = self.number;
         let (mut theirs, mut ours) = (theirs, ours);
         if theirs.code == 409 || ours.code == 409 {
             let name = fill_name(&call.body);
-            (theirs, ours) = self.both(&plain("GET", &format!("{path}/{name}"), Body::None)).await?;
+            (theirs, ours) = self
+                .both(&plain("GET", &format!("{path}/{name}"), Body::None))
+                .await?;
         }
         self.reference.captures.insert(number, theirs.body);
         self.pocket.captures.insert(number, ours.body);
@@ -111,6 +126,7 @@ impl Run {
 
     async fn both(&mut self, call: &Call) -> Result<(Answer, Answer)> {
         self.number += 1;
+        self.calls.push((self.number, call.clone()));
         let (theirs, ours) = tokio::join!(self.reference.send(call), self.pocket.send(call));
         let about = || format!("{} {}", call.method, call.path);
         Ok((
@@ -119,25 +135,71 @@ impl Run {
         ))
     }
 
+    /// The calls of the last seed, one a line.
+    pub fn recorded(&self) -> String {
+        let lines = self
+            .calls
+            .iter()
+            .filter_map(|call| serde_json::to_string(call).ok());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Sends recorded calls again, comparing those that are about something.
+    pub async fn replay(&mut self, recorded: &str) -> Result<()> {
+        for line in recorded.lines() {
+            let (number, call): (usize, Call) = serde_json::from_str(line)?;
+            self.number = number - 1;
+            let outcome = self.ask(&call).await?;
+            self.reference
+                .captures
+                .insert(number, outcome.reference.body);
+            self.pocket.captures.insert(number, outcome.pocket.body);
+            if call.about.kind.is_empty() {
+                continue;
+            }
+            self.report
+                .count(&call, outcome.reference.code, &Value::Null);
+            for difference in outcome.differences {
+                self.report.note(&call, (0, number), difference);
+            }
+        }
+        Ok(())
+    }
+
     /// Runs one seed.
     pub async fn seed(&mut self, seed: u64, requests: usize) -> Result<()> {
         self.seed = seed;
         self.calls.clear();
         let tag = self.tag.clone();
-        let namespaces = ["a", "b"].map(|suffix| format!("d{seed}{tag}-{suffix}")).to_vec();
+        let namespaces = ["a", "b"]
+            .map(|suffix| format!("d{seed}{tag}-{suffix}"))
+            .to_vec();
         let mut anchor = 0;
         for namespace in &namespaces {
-            self.setup("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await?;
-            self.served(&format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).await?;
-            self.served(&format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt")).await?;
+            self.setup(
+                "/api/v1/namespaces",
+                json!({"metadata": {"name": namespace}}),
+            )
+            .await?;
+            self.served(&format!(
+                "/api/v1/namespaces/{namespace}/serviceaccounts/default"
+            ))
+            .await?;
+            self.served(&format!(
+                "/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt"
+            ))
+            .await?;
             let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-            anchor = self.setup(&path, json!({"metadata": {"name": "anchor"}})).await?;
+            anchor = self
+                .setup(&path, json!({"metadata": {"name": "anchor"}}))
+                .await?;
         }
         let mut drawer = Drawer::new(self.world.clone(), seed, &tag, namespaces.clone(), anchor);
         for step in 0..requests {
             if step % BETWEEN_WATCHES == BETWEEN_WATCHES - 1 {
                 let (kind, namespace, path) = drawer.watch();
-                self.open(kind, namespace, path, step + BETWEEN_WATCHES * 2).await?;
+                self.open(kind, namespace, path, step + BETWEEN_WATCHES * 2)
+                    .await?;
             }
             self.close_streams(step).await?;
             let call = drawer.next(&self.reference.captures);
@@ -145,7 +207,12 @@ impl Run {
         }
         self.close_streams(usize::MAX).await?;
         for namespace in &namespaces {
-            self.both(&plain("DELETE", &format!("/api/v1/namespaces/{namespace}"), Body::None)).await?;
+            self.both(&plain(
+                "DELETE",
+                &format!("/api/v1/namespaces/{namespace}"),
+                Body::None,
+            ))
+            .await?;
         }
         Ok(())
     }
@@ -155,51 +222,84 @@ impl Run {
         let code = outcome.reference.code;
         self.report.count(call, code, &outcome.reference.body);
         self.note_properties(call, code);
-        self.calls.push(call.clone());
         let number = self.number;
         let keep = code < 300 && outcome.reference.body.is_object();
         if keep {
-            self.reference.captures.insert(number, outcome.reference.body.clone());
-            self.pocket.captures.insert(number, outcome.pocket.body.clone());
+            self.reference
+                .captures
+                .insert(number, outcome.reference.body.clone());
+            self.pocket
+                .captures
+                .insert(number, outcome.pocket.body.clone());
         }
         drawer.learn(number, call, code, &outcome.reference.body);
-        if step % 200 == 0 {
+        if step.is_multiple_of(200) {
             let needed: HashSet<_> = drawer.needed().into_iter().collect();
-            self.reference.captures.retain(|number, _| needed.contains(number));
-            self.pocket.captures.retain(|number, _| needed.contains(number));
+            self.reference
+                .captures
+                .retain(|number, _| needed.contains(number));
+            self.pocket
+                .captures
+                .retain(|number, _| needed.contains(number));
         }
         let differs = !outcome.differences.is_empty();
         for difference in outcome.differences {
             self.report.note(call, (self.seed, step), difference);
         }
-        let ending = call.about.kind == "Namespace" && call.about.verb == "delete" && code == 200 && !call.path.contains("dryRun");
+        let ending = call.about.kind == "Namespace"
+            && call.about.verb == "delete"
+            && code == 200
+            && !call.path.contains("dryRun");
         if (differs || ending) && !call.about.verb.starts_with("list") {
             self.retire(drawer, call, number).await?;
         }
         Ok(())
     }
 
-    async fn open(&mut self, kind: usize, namespace: String, path: String, until: usize) -> Result<()> {
-        let (reference, pocket) = tokio::join!(self.reference.watch(&path), self.pocket.watch(&path));
+    async fn open(
+        &mut self,
+        kind: usize,
+        namespace: String,
+        path: String,
+        until: usize,
+    ) -> Result<()> {
+        let (reference, pocket) =
+            tokio::join!(self.reference.watch(&path), self.pocket.watch(&path));
         let (reference, pocket) = (reference?, pocket?);
         let call = self.watch_call(kind, &path);
         self.report.count(&call, reference.status, &Value::Null);
         if reference.status != pocket.status {
             let rule = format!("{} not {}", reference.status, pocket.status);
             let none = Value::Null;
-            let difference = Difference { field: "code".into(), rule, reference: none.clone(), pocket: none };
+            let difference = Difference {
+                field: "code".into(),
+                rule,
+                reference: none.clone(),
+                pocket: none,
+            };
             self.report.note(&call, (self.seed, until), difference);
         }
         if reference.status == 200 && pocket.status == 200 {
             let kind = self.world.kinds[kind].clone();
-            self.streams.push(Stream { kind, namespace, path, until, reference, pocket });
+            self.streams.push(Stream {
+                kind,
+                namespace,
+                path,
+                until,
+                reference,
+                pocket,
+            });
         }
         Ok(())
     }
 
     fn watch_call(&self, kind: usize, path: &str) -> Call {
         let mut call = plain("GET", path, Body::None);
-        call.about = About { kind: self.world.kinds[kind].name.clone(), verb: "watch".into(), object: None };
+        call.about = About {
+            kind: self.world.kinds[kind].name.clone(),
+            verb: "watch".into(),
+            object: None,
+        };
         call
     }
 
@@ -216,17 +316,33 @@ impl Run {
     async fn close_stream(&mut self, mut stream: Stream, step: usize) -> Result<()> {
         let name = format!("zz-{}-{}", self.seed, self.number);
         let collection = stream.kind.collection(&stream.namespace);
-        self.setup(&collection, stream::sentinel(&stream.kind, &name)).await?;
-        let (theirs, ours) = tokio::join!(stream::read(&mut stream.reference, &name), stream::read(&mut stream.pocket, &name));
-        let kind = self.world.kinds.iter().position(|kind| kind.root == stream.kind.root).unwrap_or(0);
+        self.setup(&collection, stream::sentinel(&stream.kind, &name))
+            .await?;
+        let (theirs, ours) = tokio::join!(
+            stream::read(&mut stream.reference, &name),
+            stream::read(&mut stream.pocket, &name)
+        );
+        let kind = self
+            .world
+            .kinds
+            .iter()
+            .position(|kind| kind.root == stream.kind.root)
+            .unwrap_or(0);
         let call = self.watch_call(kind, &stream.path);
         let (theirs, ours) = match (theirs, ours) {
             (Ok(theirs), Ok(ours)) => (theirs, ours),
             (theirs, ours) => {
-                let told = |read: Result<Vec<Value>>| read.map_or_else(|e| e.to_string(), |_| "ended".into());
+                let told = |read: Result<Vec<Value>>| {
+                    read.map_or_else(|e| e.to_string(), |_| "ended".into())
+                };
                 let (reference, pocket) = (told(theirs), told(ours));
                 let rule = format!("{reference} not {pocket}");
-                let difference = Difference { field: "end".into(), rule, reference: reference.into(), pocket: pocket.into() };
+                let difference = Difference {
+                    field: "end".into(),
+                    rule,
+                    reference: reference.into(),
+                    pocket: pocket.into(),
+                };
                 self.report.note(&call, (self.seed, step), difference);
                 return Ok(());
             }
@@ -236,7 +352,12 @@ impl Run {
         for (side, events) in [(&mut self.reference, theirs), (&mut self.pocket, ours)] {
             side.labels.begin(number);
             let events = stream::compared(events, &self.given_up);
-            masked.push(events.iter().map(|event| side.labels.mask(event)).collect::<Vec<_>>());
+            masked.push(
+                events
+                    .iter()
+                    .map(|event| side.labels.mask(event))
+                    .collect::<Vec<_>>(),
+            );
         }
         self.report.watches.0 += 1;
         self.report.watches.1 += masked[0].len();
@@ -244,7 +365,12 @@ impl Run {
         for difference in self.not_allowed(&call, found) {
             self.report.note(&call, (self.seed, step), difference);
         }
-        self.both(&plain("DELETE", &format!("{collection}/{name}?gracePeriodSeconds=0"), Body::None)).await?;
+        self.both(&plain(
+            "DELETE",
+            &format!("{collection}/{name}?gracePeriodSeconds=0"),
+            Body::None,
+        ))
+        .await?;
         Ok(())
     }
 
@@ -255,7 +381,11 @@ impl Run {
                 continue;
             };
             items.retain(|item| {
-                let object = if item["object"].is_object() { &item["object"] } else { item };
+                let object = if item["object"].is_object() {
+                    &item["object"]
+                } else {
+                    item
+                };
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 !self.given_up.contains(name)
             });
@@ -263,12 +393,14 @@ impl Run {
     }
 
     fn not_allowed(&mut self, call: &Call, mut found: Vec<Difference>) -> Vec<Difference> {
-        found.retain(|difference| match allow::allowing(&self.entries, &call.about.kind, difference) {
-            Some(entry) => {
-                *self.report.allowed.entry(entry).or_default() += 1;
-                false
+        found.retain(|difference| {
+            match allow::allowing(&self.entries, &call.about.kind, difference) {
+                Some(entry) => {
+                    *self.report.allowed.entry(entry).or_default() += 1;
+                    false
+                }
+                None => true,
             }
-            None => true,
         });
         found
     }
@@ -277,7 +409,12 @@ impl Run {
     pub async fn ask(&mut self, call: &Call) -> Result<Outcome> {
         let (reference, pocket) = self.both(call).await?;
         let number = self.number;
-        for side in [(&mut self.reference, &reference), (&mut self.pocket, &pocket)].map(|(side, _)| side) {
+        for side in [
+            (&mut self.reference, &reference),
+            (&mut self.pocket, &pocket),
+        ]
+        .map(|(side, _)| side)
+        {
             side.labels.begin(number);
         }
         let (mut reference_shown, mut pocket_shown) = (reference.clone(), pocket.clone());
@@ -286,7 +423,11 @@ impl Run {
         }
         let masked = |side: &mut Side, answer: &Answer| Answer {
             body: side.labels.mask(&answer.body),
-            warnings: answer.warnings.iter().map(|text| side.labels.plain_text(text)).collect(),
+            warnings: answer
+                .warnings
+                .iter()
+                .map(|text| side.labels.plain_text(text))
+                .collect(),
             ..answer.clone()
         };
         let theirs = masked(&mut self.reference, &reference_shown);
@@ -295,12 +436,17 @@ impl Run {
         found.extend(self.order(call, &reference, &pocket));
         let found = self.not_allowed(call, found);
         self.report.leaves = (self.reference.labels.compared, self.reference.labels.masked);
-        Ok(Outcome { reference, pocket, differences: found })
+        Ok(Outcome {
+            reference,
+            pocket,
+            differences: found,
+        })
     }
 
     /// A write gets a revision that is greater than all before it, or the one that the object had.
     fn order(&mut self, call: &Call, reference: &Answer, pocket: &Answer) -> Option<Difference> {
-        let writes = matches!(call.method.as_str(), "POST" | "PUT" | "PATCH") && !call.path.contains("dryRun");
+        let writes = matches!(call.method.as_str(), "POST" | "PUT" | "PATCH")
+            && !call.path.contains("dryRun");
         if !writes || reference.code >= 300 || pocket.code >= 300 {
             return None;
         }
@@ -318,9 +464,16 @@ impl Run {
         let Body::Json(body) = &call.body else {
             return;
         };
-        let kind = self.world.kinds.iter().find(|kind| kind.name == call.about.kind);
-        if let Some(kind) = kind.filter(|_| !call.about.verb.contains("json") && !call.about.verb.contains("scale")) {
-            self.touched.note(&self.world.types, &kind.root, body, code < 300);
+        let kind = self
+            .world
+            .kinds
+            .iter()
+            .find(|kind| kind.name == call.about.kind);
+        if let Some(kind) =
+            kind.filter(|_| !call.about.verb.contains("json") && !call.about.verb.contains("scale"))
+        {
+            self.touched
+                .note(&self.world.types, &kind.root, body, code < 300);
         }
     }
 
@@ -331,19 +484,43 @@ impl Run {
         };
         drawer.forget(&namespace, &name);
         for side in [&self.reference, &self.pocket] {
-            let name = if name.is_empty() { crate::call::capture(number, "/metadata/name") } else { name.clone() };
-            self.given_up.insert(crate::call::fill_text(&name, &side.captures));
+            let name = if name.is_empty() {
+                crate::call::capture(number, "/metadata/name")
+            } else {
+                name.clone()
+            };
+            self.given_up
+                .insert(crate::call::fill_text(&name, &side.captures));
         }
-        let name = if name.is_empty() { crate::call::capture(number, "/metadata/name") } else { name };
-        let kind = self.world.kinds.iter().find(|kind| kind.name == call.about.kind);
-        let Some(kind) = kind.filter(|kind| kind.name != "CustomResourceDefinition").cloned() else {
+        let name = if name.is_empty() {
+            crate::call::capture(number, "/metadata/name")
+        } else {
+            name
+        };
+        let kind = self
+            .world
+            .kinds
+            .iter()
+            .find(|kind| kind.name == call.about.kind);
+        let Some(kind) = kind
+            .filter(|kind| kind.name != "CustomResourceDefinition")
+            .cloned()
+        else {
             return Ok(());
         };
         let path = format!("{}/{name}", kind.collection(&namespace));
-        let mut free = plain("PATCH", &path, Body::Json(json!({"metadata": {"finalizers": null}})));
+        let mut free = plain(
+            "PATCH",
+            &path,
+            Body::Json(json!({"metadata": {"finalizers": null}})),
+        );
         free.content_type = "application/merge-patch+json".into();
         self.both(&free).await?;
-        let gone = plain("DELETE", &format!("{path}?gracePeriodSeconds=0"), Body::None);
+        let gone = plain(
+            "DELETE",
+            &format!("{path}?gracePeriodSeconds=0"),
+            Body::None,
+        );
         self.both(&gone).await?;
         Ok(())
     }
@@ -351,7 +528,10 @@ impl Run {
 
 fn fill_name(body: &Body) -> String {
     match body {
-        Body::Json(value) => value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        Body::Json(value) => value["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         _ => String::new(),
     }
 }

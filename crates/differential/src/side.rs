@@ -69,10 +69,14 @@ impl Side {
             None => self.client.connect().await?,
         };
         let response = connection.exchange(request, body).await?;
-        if response.headers().get(header::CONNECTION).is_none_or(|c| c != "close") {
+        if response
+            .headers()
+            .get(header::CONNECTION)
+            .is_none_or(|c| c != "close")
+        {
             self.connection = Some(connection);
         }
-        Ok(read(response))
+        Ok(read(&response))
     }
 
     /// How the revision of an object that was written compares with those before it.
@@ -97,11 +101,18 @@ impl Side {
 
 /// Names may have any letters; a path may not.
 fn encoded(path: &str) -> String {
-    const APART: AsciiSet = percent_encoding::CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'{').add(b'}');
+    const APART: AsciiSet = percent_encoding::CONTROLS
+        .add(b' ')
+        .add(b'"')
+        .add(b'<')
+        .add(b'>')
+        .add(b'`')
+        .add(b'{')
+        .add(b'}');
     utf8_percent_encode(path, &APART).to_string()
 }
 
-fn read(response: http::Response<bytes::Bytes>) -> Answer {
+fn read(response: &http::Response<bytes::Bytes>) -> Answer {
     let headers = response.headers();
     let texts = |name| {
         let all = headers.get_all(name).iter();

@@ -58,12 +58,14 @@ pub async fn read(watch: &mut Watch, name: &str) -> Result<Vec<Value>> {
 
 /// The events that are compared: those about objects that were given up are left out, and so are
 /// bookmarks, which come when they come, but for the one that ends the first events.
-pub fn compared(events: Vec<Value>, given_up: &HashSet<String>) -> Vec<Value> {
+pub(crate) fn compared(events: Vec<Value>, given_up: &HashSet<String>) -> Vec<Value> {
     let keeps = |event: &Value| {
         let metadata = &event["object"]["metadata"];
         let ends = metadata["annotations"]["k8s.io/initial-events-end"] == "true";
         let name = metadata["name"].as_str().unwrap_or_default();
-        !given_up.contains(name) && name != "kube-root-ca.crt" && (event["type"] != "BOOKMARK" || ends)
+        !given_up.contains(name)
+            && name != "kube-root-ca.crt"
+            && (event["type"] != "BOOKMARK" || ends)
     };
     events.into_iter().filter(keeps).collect()
 }
@@ -79,7 +81,11 @@ pub fn differences(reference: &[Value], pocket: &[Value]) -> Vec<Difference> {
     if theirs != ours {
         out.push(Difference {
             field: "events".into(),
-            rule: if theirs.len() == ours.len() { "order".into() } else { "number".into() },
+            rule: if theirs.len() == ours.len() {
+                "in another order".into()
+            } else {
+                "number".into()
+            },
             reference: theirs.into(),
             pocket: ours.into(),
         });
@@ -97,10 +103,16 @@ mod tests {
 
     #[test]
     fn bookmarks_and_lost_objects_are_left_out() {
-        let event = |ty: &str, name: &str| json!({"type": ty, "object": {"metadata": {"name": name}}});
+        let event =
+            |ty: &str, name: &str| json!({"type": ty, "object": {"metadata": {"name": name}}});
         let mut end = event("BOOKMARK", "");
         end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] = "true".into();
-        let events = vec![event("ADDED", "a"), event("ADDED", "b"), event("BOOKMARK", ""), end.clone()];
+        let events = vec![
+            event("ADDED", "a"),
+            event("ADDED", "b"),
+            event("BOOKMARK", ""),
+            end.clone(),
+        ];
         let kept = compared(events, &HashSet::from(["b".to_owned()]));
         assert_eq!(kept, [event("ADDED", "a"), end]);
     }

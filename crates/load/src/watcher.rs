@@ -46,7 +46,7 @@ impl Watcher {
         loop {
             let frame = body.frame().await.context("the watch ended")??;
             let data = frame.into_data().unwrap_or_default();
-            let events = data.iter().filter(|&&byte| byte == b'\n').count();
+            let events = memchr::memchr_iter(b'\n', &data).count();
             if events > 0 {
                 return Ok(events);
             }

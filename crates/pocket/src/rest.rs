@@ -275,7 +275,9 @@ fn check_segment(request: &Request) -> Result<()> {
     match crate::kinds::path_problem(name) {
         // Nothing is served there.
         Some(_) if name.contains('/') => Err(registry::missing()),
-        Some(why) => Err(ApiError::bad_request(format!("Name parameter invalid: {name:?}: {why}"))),
+        Some(why) => Err(ApiError::bad_request(format!(
+            "Name parameter invalid: {name:?}: {why}"
+        ))),
         None => Ok(()),
     }
 }

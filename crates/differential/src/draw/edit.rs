@@ -5,7 +5,14 @@ use serde_json::Value;
 use crate::call::capture;
 
 /// Fields of metadata that each server has its own value for.
-const OWN: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "name"];
+const OWN: [&str; 6] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+    "name",
+];
 
 /// Volumes for tokens have names that servers make up.
 fn name_tokens(value: &mut Value, path: &mut String, number: usize) {
@@ -24,7 +31,8 @@ fn name_tokens(value: &mut Value, path: &mut String, number: usize) {
         }
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
-                path.push_str(&format!("/{index}"));
+                path.push('/');
+                path.push_str(&index.to_string());
                 name_tokens(item, path, number);
                 path.truncate(length);
             }
@@ -43,7 +51,8 @@ pub(super) fn symbolic(value: &mut Value, number: usize) {
             }
             if key == "ownerReferences" {
                 for (place, owner) in item.as_array_mut().into_iter().flatten().enumerate() {
-                    owner["uid"] = capture(number, &format!("/metadata/ownerReferences/{place}/uid")).into();
+                    owner["uid"] =
+                        capture(number, &format!("/metadata/ownerReferences/{place}/uid")).into();
                 }
             }
         }

@@ -23,7 +23,7 @@ pub fn begin_removal(object: &mut Value, now: &str) {
         "Terminating",
         "True",
         "InstanceDeletionPending",
-        "the definition is being deleted, its objects first",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     ];
     set(status, condition, now);
 }

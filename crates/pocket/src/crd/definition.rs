@@ -161,9 +161,22 @@ impl Definition {
         version.deprecated.then(|| {
             version.deprecation_warning.clone().unwrap_or_else(|| {
                 let (group, kind) = (&self.group, &self.names.kind);
-                format!("{group}/{} {kind} is deprecated", version.name)
+                let text = format!("{group}/{} {kind} is deprecated", version.name);
+                match self.successor(version) {
+                    Some(newer) => format!("{text}; use {group}/{newer} {kind}"),
+                    None => text,
+                }
             })
         })
+    }
+
+    /// The most preferred version that is served, not deprecated and newer than this one.
+    fn successor(&self, old: &Version) -> Option<&str> {
+        let mut served = self.served().into_iter();
+        let newer = served.find(|other| !other.deprecated)?;
+        prefer(&newer.name, &old.name)
+            .is_lt()
+            .then_some(&newer.name)
     }
 
     /// An object in another version: with no conversion, only apiVersion changes.
@@ -382,10 +395,8 @@ mod tests {
             problems.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(check(&json!({"n": 9})), ["<nil>: Invalid value: big"]);
-        assert_eq!(
-            check(&json!({"n": 0})),
-            ["n: Invalid value: 0: n in body should be greater than or equal to 1"]
-        );
+        let small = "n: Invalid value: 0: n in body should be greater than or equal to 1";
+        assert_eq!(check(&json!({"n": 0})), [small]);
         assert_eq!(
             check(&json!({"n": 9, "set": ["a", "a"]})),
             [
@@ -394,7 +405,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            check(&json!({"n": "9"})),
+            check(&json!({"n": "x"})),
             [
                 "n: Invalid value: \"string\": n in body must be of type integer: \"string\"",
                 "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",

@@ -32,8 +32,14 @@ pub(super) fn check_form(text: &str, path: &Path<'_>, problems: &mut Problems) {
     if text.parse::<IpAddr>().is_ok() {
         return;
     }
-    let plain: Vec<&str> = text.split('.').map(|part| part.trim_start_matches('0')).collect();
-    let padded = plain.len() == 4 && text.split('.').any(|part| part.len() > 1 && part.starts_with('0'));
+    let plain: Vec<&str> = text
+        .split('.')
+        .map(|part| part.trim_start_matches('0'))
+        .collect();
+    let padded = plain.len() == 4
+        && text
+            .split('.')
+            .any(|part| part.len() > 1 && part.starts_with('0'));
     let detail = if padded {
         "must not have leading 0s"
     } else {
@@ -53,9 +59,15 @@ pub(super) fn check_block(text: &str, shown: &str, path: &Path<'_>, problems: &m
         Some((IpAddr::V6(v6), prefix)) if prefix <= 128 => (v6.to_bits(), 128, prefix),
         _ => return problems.invalid(path, shown, FORM),
     };
-    let beyond = 1_u128.checked_shl(width - prefix).map_or(bits, |size| bits & (size - 1));
+    let beyond = 1_u128
+        .checked_shl(width - prefix)
+        .map_or(bits, |size| bits & (size - 1));
     if beyond != 0 {
-        problems.invalid(path, shown, "must not have bits set beyond the prefix length");
+        problems.invalid(
+            path,
+            shown,
+            "must not have bits set beyond the prefix length",
+        );
     }
 }
 

@@ -53,8 +53,8 @@ pub fn validate_change(
     if rules.traits.checks_metadata_again {
         validate_metadata(new, rules.traits.name, namespaced, problems);
         if !rules.traits.plain_finalizers {
-        validate_finalizer_domains(new, problems);
-    }
+            validate_finalizer_domains(new, problems);
+        }
     }
     validate_rest(rules, schema, new, problems);
     (rules.validate_update)(new, old, problems);

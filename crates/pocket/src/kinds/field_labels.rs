@@ -44,8 +44,16 @@ const NEW_EVENT: &[&str] = &[
 pub fn has_own_labels(group: &str, plural: &str) -> bool {
     matches!(
         (group, plural),
-        ("", "pods" | "nodes" | "replicationcontrollers" | "events" | "namespaces" | "secrets" | "services")
-            | ("batch", "jobs")
+        (
+            "",
+            "pods"
+                | "nodes"
+                | "replicationcontrollers"
+                | "events"
+                | "namespaces"
+                | "secrets"
+                | "services"
+        ) | ("batch", "jobs")
             | ("events.k8s.io", "events")
     )
 }

@@ -164,8 +164,8 @@ pub fn validate_finalizer_domains(object: &Value, problems: &mut Problems) {
 pub fn finalizer_warnings(object: &Value) -> Vec<String> {
     let warn = |(_, finalizer): (usize, &str)| {
         format!(
-            "metadata.finalizers: \"{finalizer}\": prefer a domain-qualified finalizer name including \
-             a path (/) to avoid accidental conflicts with other finalizer writers"
+            "metadata.finalizers: \"{finalizer}\": prefer a domain-qualified finalizer name \
+             to avoid accidental conflicts with other finalizer writers"
         )
     };
     undomained(object).map(warn).collect()

@@ -153,7 +153,6 @@ fn validate(pod: &Value, problems: &mut Problems) {
     validate_pod_spec(&pod["spec"], "spec", problems);
 }
 
-
 /// A pod that never ran or has finished needs no time to stop.
 fn grace(pod: &Value, requested: Option<i64>) -> i64 {
     let spec = &pod["spec"];

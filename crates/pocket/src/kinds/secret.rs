@@ -65,14 +65,19 @@ fn validate(secret: &Value, problems: &mut Problems) {
 /// A certificate nobody could serve with is stored, and its author told.
 fn warnings(secret: &Value) -> Vec<String> {
     let holds = |key: &str| {
-        let text = secret["data"].get(key).and_then(Value::as_str).unwrap_or_default();
+        let text = secret["data"]
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let decoded = STANDARD.decode(text).unwrap_or_default();
         String::from_utf8_lossy(&decoded).contains("-----BEGIN ")
     };
     if text(secret, "type") != "kubernetes.io/tls" {
         return Vec::new();
     }
-    let missing = [("tls.crt", "certificate"), ("tls.key", "key")].into_iter().find(|(key, _)| !holds(key));
+    let missing = [("tls.crt", "certificate"), ("tls.key", "key")]
+        .into_iter()
+        .find(|(key, _)| !holds(key));
     let told = missing.map(|(_, what)| format!("tls: failed to find any PEM data in {what} input"));
     told.into_iter().collect()
 }

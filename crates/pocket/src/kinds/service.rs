@@ -98,11 +98,13 @@ fn warnings(service: &Value) -> Vec<String> {
     let spec = &service["spec"];
     let mut warnings = Vec::new();
     if !list(spec, "externalIPs").is_empty() {
-        let text = "spec.externalIPs is deprecated and may no longer be implemented in some clusters";
+        let text =
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters";
         warnings.push(text.to_owned());
     }
     if text(spec, "trafficDistribution") == "PreferClose" {
-        let text = "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
+        let text =
+            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
         warnings.push(text.to_owned());
     }
     if !text(spec, "externalName").is_empty() && has_address(spec) {

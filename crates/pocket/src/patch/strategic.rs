@@ -19,7 +19,6 @@ mod order;
 use serde_json::{Map, Value};
 
 use self::directive::{Directives, Mark, plain};
-pub(crate) use self::directive::printed;
 use super::bounds::refuse_deep;
 use crate::{
     schema::{PatchMarks, Schema},

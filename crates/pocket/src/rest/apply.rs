@@ -125,7 +125,10 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
     let payload = request.payload()?;
     let mut config = payload.value;
     for field in ["apiVersion", "kind"] {
-        let foreign = field == "kind" && config["kind"] != served.resource.kind.as_str();
+        let foreign = match field {
+            "kind" => config["kind"] != served.resource.kind.as_str(),
+            _ => config["apiVersion"] != served.api_version.as_str(),
+        };
         if !config[field].is_string() || foreign {
             let given = |field: &str| config[field].as_str().unwrap_or_default().to_owned();
             let (version, kind) = (given("apiVersion"), given("kind"));
@@ -134,11 +137,6 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
                 "invalid object type: {group}/{version}, Kind={kind}"
             )));
         }
-    }
-    if config["apiVersion"] != served.api_version {
-        let given = config["apiVersion"].as_str().unwrap_or_default().to_owned();
-        let expected = served.api_version.clone();
-        return Err(apply::Error::Version { given, expected }.into());
     }
     let entries = config["metadata"].get("managedFields");
     if entries.is_some_and(|entries| !entries.is_null()) {
@@ -155,7 +153,10 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
 /// 500, as the reference has it, for what cannot be read as the kind after it was applied.
 fn unconvertible(served: &Served, config: &Value, why: &str) -> ApiError {
     let kind = format!("{}, Kind={}", shown_version(served), served.resource.kind);
-    let (namespace, name) = (metadata::text(config, "namespace"), metadata::text(config, "name"));
+    let (namespace, name) = (
+        metadata::text(config, "namespace"),
+        metadata::text(config, "name"),
+    );
     ApiError::failure(format!(
         "failed to convert new object ({namespace}/{name}; {kind}) to proper version: \
          unable to convert unstructured object to {kind}: {why}"

@@ -56,7 +56,7 @@ impl Machine {
         warnings: &mut Vec<String>,
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
-        served.check_not_ending()?;
+        served.check_not_ending(metadata::text(&value, "name"))?;
         warnings.extend(dedup_owners(&mut value));
         let asked = metadata::text(&value, "resourceVersion").to_owned();
         let has_revision = booking == Booking::Whole && asked.parse().unwrap_or(0_u64) > 0;

@@ -57,6 +57,7 @@ impl Machine {
         let options = DeleteOptions::of(request)?;
         let target = &request.target;
         let mut warnings = Vec::new();
+        warnings.extend(options.warning(served));
         let mut asked = Some((request, &mut warnings));
         let deleted = self
             .remove_for(
@@ -177,7 +178,7 @@ impl Machine {
             Fate::Goes(last) => {
                 // Whoever has a grace period is seen to end before it is gone.
                 let marked = match served.traits().grace {
-                    Some(_) if !metadata::is_deleting(&old) => {
+                    Some(_) if last != old => {
                         self.mark(served, place, live, &last).await?
                     }
                     _ => Some(live.clone()),
@@ -248,6 +249,7 @@ impl Machine {
         // Whoever has a grace period is told of its end, even when it had no time at all.
         if !metadata::is_deleting(old) && (stays || grace.is_some()) {
             self.set_deadline(served, &mut new, grace.unwrap_or(0));
+            served.without_grace(&mut new, old);
         }
         if stays {
             Fate::Waits(new)

@@ -74,7 +74,8 @@ impl Machine {
             let head = self.head(served, &request.target.path());
             head.is_none_or(|head| head.object.is_none())
         };
-        if served.traits().create_on_update && !metadata::text(&value, "uid").is_empty() && absent() {
+        if served.traits().create_on_update && !metadata::text(&value, "uid").is_empty() && absent()
+        {
             return Err(uid_differs(served, request, &value, "", 0));
         }
         let creates = part == Part::Main && served.traits().create_on_update;

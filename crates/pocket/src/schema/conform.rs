@@ -276,7 +276,9 @@ fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
         Value::Object(_) => "map",
     };
     match (node.ty, node.format.as_deref()) {
-        (Type::Array, _) | (Type::String, Some("byte")) => format!("cannot restore slice from {found}"),
+        (Type::Array, _) | (Type::String, Some("byte")) => {
+            format!("cannot restore slice from {found}")
+        }
         (Type::Object, _) if is_map(node) => format!("cannot restore map from {found}"),
         (Type::Object, _) => format!("cannot restore struct from: {found}"),
         (Type::String, _) => "unrecognized type: string".to_owned(),

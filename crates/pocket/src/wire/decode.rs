@@ -53,9 +53,14 @@ fn in_go(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
-    let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1));
+    let line = body
+        .split(|byte| *byte == b'\n')
+        .nth(error.line().saturating_sub(1));
     let found = line.and_then(|line| line.get(error.column().saturating_sub(1)));
-    let Some(found) = found.map(|byte| char::from(*byte)).filter(|_| error.is_syntax()) else {
+    let Some(found) = found
+        .map(|byte| char::from(*byte))
+        .filter(|_| error.is_syntax())
+    else {
         return said;
     };
     let place = match said.split(" at line").next().unwrap_or_default() {

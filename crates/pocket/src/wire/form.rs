@@ -36,11 +36,16 @@ pub(super) fn undecodable(why: &str) -> ApiError {
 /// Whether the body of a write can be read at all: where it cannot, nothing is said of its options.
 pub(super) fn is_readable(verb: Verb, content_type: &str, custom: bool) -> bool {
     match verb {
-        Verb::Create | Verb::Update => custom || matches!(
-            content_type,
-            "" | "application/json" | "application/yaml" | super::protobuf::CONTENT_TYPE
-        ),
-        Verb::Patch => content_type.contains("patch+") && !(custom && content_type.contains("strategic")),
+        Verb::Create | Verb::Update => {
+            custom
+                || matches!(
+                    content_type,
+                    "" | "application/json" | "application/yaml" | super::protobuf::CONTENT_TYPE
+                )
+        }
+        Verb::Patch => {
+            content_type.contains("patch+") && !(custom && content_type.contains("strategic"))
+        }
         _ => true,
     }
 }
@@ -62,7 +67,9 @@ pub(super) fn check(served: &Served, body: &[u8], value: &Value) -> Result<()> {
                 text.is_some_and(|text| !text.is_empty())
             };
             let missing = ["Kind", "apiVersion"];
-            let missing = missing.into_iter().find(|field| !names(&field.to_lowercase().replace("apiv", "apiV")));
+            let missing = missing
+                .into_iter()
+                .find(|field| !names(&field.to_lowercase().replace("apiv", "apiV")));
             return match missing.filter(|_| served.is_custom()) {
                 Some(field) => Err(unnamed(served, body, field)),
                 None => Ok(()),
@@ -84,7 +91,11 @@ pub(super) fn check(served: &Served, body: &[u8], value: &Value) -> Result<()> {
 
 fn unnamed(served: &Served, body: &[u8], field: &str) -> ApiError {
     let text = String::from_utf8_lossy(body);
-    unreadable(served, body, &format!("Object '{field}' is missing in '{text}'"))
+    unreadable(
+        served,
+        body,
+        &format!("Object '{field}' is missing in '{text}'"),
+    )
 }
 
 /// The beginning of a body: as text if it begins like an object, else as bytes.

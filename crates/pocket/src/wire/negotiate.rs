@@ -59,11 +59,7 @@ fn reluctance(weight: &str) -> u16 {
 }
 
 /// The form in which objects are answered. Nothing acceptable is a 406; a stream has no YAML form.
-pub(super) fn presentation(
-    headers: &HeaderMap,
-    verb: Verb,
-    custom: bool,
-) -> Result<Presentation> {
+pub(super) fn presentation(headers: &HeaderMap, verb: Verb, custom: bool) -> Result<Presentation> {
     let stream = verb == Verb::Watch;
     let accepted = accepted(headers);
     let says = |value: &HeaderValue| value.to_str().is_ok_and(|text| !text.trim().is_empty());
@@ -89,7 +85,7 @@ pub(super) fn presentation(
 
 fn form(range: &Range<'_>) -> Option<Presentation> {
     let yaml = match range.media {
-        "application/json" | "application/*" | "*/*" => false,
+        "application/json" | "*/*" => false,
         "application/yaml" => true,
         _ => return None,
     };
@@ -181,7 +177,10 @@ mod tests {
         headers.insert(ACCEPT, "application/yaml, */*".parse().unwrap());
         assert!(!presentation(&headers, Verb::Watch, false).unwrap().yaml);
         headers.insert(ACCEPT, "application/yaml".parse().unwrap());
-        assert_eq!(presentation(&headers, Verb::Watch, false).unwrap_err().code, 406);
+        assert_eq!(
+            presentation(&headers, Verb::Watch, false).unwrap_err().code,
+            406
+        );
     }
 
     #[test]

@@ -151,8 +151,8 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let head = *request.method() == Method::HEAD;
-        let yaml = negotiate::presentation(request.headers(), Verb::Get, true)
-            .is_ok_and(|form| form.yaml);
+        let yaml =
+            negotiate::presentation(request.headers(), Verb::Get, true).is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
         // One request that meets a defect must not end the server, nor stay without an answer.
         let answered = AssertUnwindSafe(self.dispatch(request))
@@ -220,6 +220,7 @@ impl Service {
                 Route::Version(group, _) => self
                     .nowhere(group)
                     .unwrap_or_else(|error| refusal(&error, false)),
+                Route::OpenApi(..) => nothing(),
                 _ => no_page(),
             },
         }
@@ -309,7 +310,11 @@ impl Service {
             user,
         };
         // What is asked for is read before what comes with it.
-        let there = request.target.subresource.as_deref().is_none_or(|name| served.subresource(name).is_some());
+        let there = request
+            .target
+            .subresource
+            .as_deref()
+            .is_none_or(|name| served.subresource(name).is_some());
         if there && form::is_readable(verb, &request.content_type, served.is_custom()) {
             request.check_options()?;
         }
@@ -370,9 +375,11 @@ fn payload(
 ) -> Result<Option<Payload>> {
     if bytes.is_empty() {
         return match verb {
-            Verb::Create | Verb::Update if target.subresource.is_none() => {
-                Err(form::unreadable(served, bytes, &form::parse_error(form::ENDED)))
-            }
+            Verb::Create | Verb::Update if target.subresource.is_none() => Err(form::unreadable(
+                served,
+                bytes,
+                &form::parse_error(form::ENDED),
+            )),
             _ => Ok(None),
         };
     }
@@ -414,6 +421,13 @@ fn payload(
         value: decoded.value,
         duplicates: decoded.duplicates,
     }))
+}
+
+/// 404 without a word.
+fn nothing() -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::new()));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 fn no_page() -> Response<Body> {

@@ -17,7 +17,9 @@ pub(super) fn default(pod: &mut Value) {
         return;
     };
     let single = text(status, "podIP").to_owned();
-    let first = list(status, "podIPs").first().map(|first| text(first, "ip").to_owned());
+    let first = list(status, "podIPs")
+        .first()
+        .map(|first| text(first, "ip").to_owned());
     match (single.as_str(), first) {
         ("", Some(first)) => set(status, "podIP", first),
         ("", None) => {}
@@ -43,7 +45,11 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
     }
     if number(status, "observedGeneration") < 0 {
         let seen = number(status, "observedGeneration");
-        problems.invalid("status.observedGeneration", seen, "must be a non-negative integer");
+        problems.invalid(
+            "status.observedGeneration",
+            seen,
+            "must be a non-negative integer",
+        );
     }
     let (class, was) = (text(status, "qosClass"), text(before, "qosClass"));
     if !was.is_empty() && class != was {
@@ -62,7 +68,11 @@ fn check_addresses(status: &Value, problems: &mut Problems) {
     for (index, entry) in list(status, "hostIPs").iter().enumerate() {
         let place = path.index(index);
         if index == 0 && text(entry, "ip") != host {
-            problems.invalid(place.field("ip"), text(entry, "ip"), "must be equal to `hostIP`");
+            problems.invalid(
+                place.field("ip"),
+                text(entry, "ip"),
+                "must be equal to `hostIP`",
+            );
         }
         crate::kinds::address::check_form(text(entry, "ip"), &place, problems);
     }
@@ -76,8 +86,14 @@ mod tests {
     #[test]
     fn the_first_address_has_two_names() {
         for (sent, shown) in [
-            (json!({"podIP": "1.1.1.1"}), json!({"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}]})),
-            (json!({"podIPs": [{"ip": "1.1.1.1"}]}), json!({"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}]})),
+            (
+                json!({"podIP": "1.1.1.1"}),
+                json!({"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}]}),
+            ),
+            (
+                json!({"podIPs": [{"ip": "1.1.1.1"}]}),
+                json!({"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}]}),
+            ),
         ] {
             let mut pod = json!({"status": sent});
             default(&mut pod);
@@ -92,7 +108,13 @@ mod tests {
         let mut problems = Problems::new();
         validate(&new, &old, &mut problems);
         let told = texts(&problems);
-        assert!(told[0].starts_with("status.conditions[0].Type: Invalid value: \"a b\""), "{told:?}");
-        assert_eq!(told[1], "status.qosClass: Invalid value: \"Guaranteed\": field is immutable");
+        assert!(
+            told[0].starts_with("status.conditions[0].Type: Invalid value: \"a b\""),
+            "{told:?}"
+        );
+        assert_eq!(
+            told[1],
+            "status.qosClass: Invalid value: \"Guaranteed\": field is immutable"
+        );
     }
 }

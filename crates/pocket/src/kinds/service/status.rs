@@ -75,7 +75,8 @@ mod tests {
     use crate::kinds::testing::texts;
 
     fn told(kind: &str, ingress: Value) -> Vec<String> {
-        let service = json!({"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": ingress}}});
+        let service =
+            json!({"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": ingress}}});
         let mut problems = Problems::new();
         validate(&service, &service, &mut problems);
         texts(&problems)
@@ -85,7 +86,10 @@ mod tests {
     fn only_a_balancer_has_an_ingress() {
         assert_eq!(told("ClusterIP", json!([{"ip": "1.2.3.4"}])).len(), 1);
         assert_eq!(told("ClusterIP", json!([])), [""; 0]);
-        assert_eq!(told("LoadBalancer", json!([{"ip": "1.2.3.4", "ipMode": "VIP"}])), [""; 0]);
+        assert_eq!(
+            told("LoadBalancer", json!([{"ip": "1.2.3.4", "ipMode": "VIP"}])),
+            [""; 0]
+        );
     }
 
     #[test]

@@ -38,7 +38,11 @@ pub(super) fn validate(service: &Value, problems: &mut Problems) {
     }
     let path = Path::At("spec.externalIPs");
     for (index, entry) in list(spec, "externalIPs").iter().enumerate() {
-        check_external(entry.as_str().unwrap_or_default(), &path.index(index), problems);
+        check_external(
+            entry.as_str().unwrap_or_default(),
+            &path.index(index),
+            problems,
+        );
     }
     check_source_ranges(spec, problems);
     if text(spec, "type") != "LoadBalancer" {
@@ -68,7 +72,10 @@ fn check_external(text: &str, path: &Path<'_>, problems: &mut Problems) {
     if problems.len() > before {
         return;
     }
-    if text.parse::<Ipv4Addr>().is_ok_and(|address| address.is_unspecified()) {
+    if text
+        .parse::<Ipv4Addr>()
+        .is_ok_and(|address| address.is_unspecified())
+    {
         problems.invalid(path, text, "may not be unspecified (0.0.0.0)");
         return;
     }

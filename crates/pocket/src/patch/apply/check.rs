@@ -11,7 +11,7 @@ use crate::{
             Element,
             shape::{self, Shape},
         },
-        strategic::printed,
+        words,
     },
     schema::{Schema, Type},
 };
@@ -148,8 +148,8 @@ fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
 fn found(ty: Type, value: &Value) -> String {
     match ty {
         Type::Integer | Type::Number => go_type(value).to_owned(),
-        Type::Object | Type::Array | Type::Boolean => format!("&{{{}}}", printed(value)),
-        _ => format!("&value.valueUnstructured{{Value:{}}}", in_go(value)),
+        Type::Object | Type::Array | Type::Boolean => format!("&{{{}}}", words::plain(value)),
+        _ => format!("&value.valueUnstructured{{Value:{}}}", words::syntax(value)),
     }
 }
 
@@ -161,22 +161,6 @@ fn go_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// A value in the syntax of the reference's language.
-fn in_go(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".to_owned(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(in_go).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| format!("{key:?}:{}", in_go(value)));
-            format!("map[string]interface {{}}{{{}}}", fields.collect::<Vec<_>>().join(", "))
-        }
-        other => other.to_string(),
     }
 }
 

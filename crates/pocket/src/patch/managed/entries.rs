@@ -191,7 +191,7 @@ impl Entry {
             operation,
             api_version: stamp.api_version.into(),
             subresource: stamp.subresource.unwrap_or_default().into(),
-            time: Some(stamp.time.into()),
+            time: (!stamp.time.is_empty()).then(|| stamp.time.into()),
             fields,
         }
     }

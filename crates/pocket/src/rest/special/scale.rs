@@ -37,14 +37,12 @@ impl Machine {
                 (_, other) => return Err(unsupported(other)),
             };
             let mut problems = Problems::new();
-            scale::validate(&wanted, &mut problems);
-            if !problems.is_empty() {
-                return Err(ApiError::invalid(
-                    "autoscaling",
-                    "Scale",
-                    &request.target.name,
-                    &problems,
-                ));
+            scale::validate(&wanted, &paths, served.is_custom(), &mut problems);
+            if served.is_custom() {
+                served.refuse(&request.target.name, &problems)?;
+            } else if !problems.is_empty() {
+                let name = &request.target.name;
+                return Err(ApiError::invalid("autoscaling", "Scale", name, &problems));
             }
             let mut value = old.clone();
             scale::write(&mut value, &wanted, &paths);

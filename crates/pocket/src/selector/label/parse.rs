@@ -88,11 +88,10 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement> {
 fn values<'a>(lexer: &mut Lexer<'a>) -> Result<Vec<&'a str>> {
     match lexer.next() {
         Token::Symbol("(") => {}
-        // The one refusal that the reference writes without a comma.
         other => {
+            let found = other.text();
             return Err(ApiError::bad_request(format!(
-                "unable to parse requirement: found '{}' expected: '('",
-                other.text()
+                "unable to parse requirement: found '{found}' expected: '('"
             )));
         }
     }

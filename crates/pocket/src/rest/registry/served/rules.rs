@@ -187,6 +187,11 @@ impl Served {
         self.role.begin_removal(value, now);
     }
 
+    /// Takes back the deadline of a delete where there is no such thing.
+    pub fn without_grace(&self, new: &mut Value, old: &Value) {
+        self.role.without_grace(new, old);
+    }
+
     /// Whether nothing of the kind's own keeps a deleted object.
     pub fn nothing_left(&self, value: &Value) -> bool {
         self.role.nothing_left(value)

@@ -82,9 +82,12 @@ impl Served {
 
     /// The refusal of a field that objects are not selected by, in the words of the kind.
     pub fn unknown_field_label(&self, fields: &FieldSelector, error: ApiError) -> ApiError {
-        let plain = !self.is_custom()
-            && !has_own_labels(&self.resource.group, &self.resource.plural);
-        let mut paths = fields.requirements().iter().map(|requirement| &requirement.path);
+        let plain =
+            !self.is_custom() && !has_own_labels(&self.resource.group, &self.resource.plural);
+        let mut paths = fields
+            .requirements()
+            .iter()
+            .map(|requirement| &requirement.path);
         match paths.find(|path| !self.has_field_label(path)) {
             Some(path) if plain => ApiError::bad_request(format!(
                 "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
@@ -174,7 +177,7 @@ impl Served {
     /// What to warn users of a version that goes away.
     pub fn deprecation(&self) -> Option<String> {
         match &self.shape {
-            Shape::BuiltIn { .. } => None,
+            Shape::BuiltIn { .. } => self.traits().deprecation.map(str::to_owned),
             Shape::Custom {
                 definition,
                 version,
