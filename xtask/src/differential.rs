@@ -1,5 +1,7 @@
 //! `cargo xtask differential`: ours held against a real kube-apiserver on the same requests.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use crate::{load::Built, process, tools};
@@ -16,7 +18,7 @@ const CONTROLLERS: [&str; 7] = [
 ];
 
 /// Runs both parts; false if something differs.
-pub(crate) fn run(_seeds: u64) -> Result<bool> {
+pub(crate) fn run(seeds: u64) -> Result<bool> {
     let reference = tools::reference()?;
     println!("building neap");
     let built = Built::new()?;
@@ -32,5 +34,13 @@ pub(crate) fn run(_seeds: u64) -> Result<bool> {
         .args(["test", "--locked", "--package", "neap-pocket"])
         .args(["--test", "scenarios", "--", "--test-threads", "4"])
         .current_dir(process::root());
-    Ok(command.status()?.success())
+    let scenarios = command.status()?.success();
+    println!("random requests");
+    let build = ["build", "--release", "--locked", "--quiet", "--package", "neap-differential"];
+    process::run(process::cargo().args(build))?;
+    let mut command = Command::new(process::root().join("target/release/neap-differential"));
+    command.arg("--neap").arg(&built.neap);
+    command.arg("--program").arg(&reference);
+    command.args(["--seeds", &seeds.to_string()]);
+    Ok(command.status()?.success() && scenarios)
 }
