@@ -147,6 +147,9 @@ pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
 /// Namespace and name of the body must agree with the URL.
 pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value) -> Result<()> {
     let target = &request.target;
+    if !served.resource.namespaced && value["metadata"].is_object() {
+        metadata::of(value).remove("namespace");
+    }
     let namespace = metadata::text(value, "namespace");
     if served.resource.namespaced && !namespace.is_empty() && namespace != target.namespace {
         return Err(ApiError::bad_request(

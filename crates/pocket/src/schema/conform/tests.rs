@@ -65,7 +65,7 @@ fn a_mismatch_names_the_kind_the_field_and_the_types() {
         ),
         (
             json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": true}}}}),
-            "cannot unmarshal bool into Go value of type int32",
+            "RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
         ),
         (
             json!({"metadata": {"generation": 9_223_372_036_854_775_808_u64}}),
