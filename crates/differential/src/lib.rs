@@ -10,6 +10,7 @@ pub mod compare;
 pub mod draw;
 pub mod kinds;
 pub mod mask;
+pub mod recordings;
 pub mod report;
 pub mod run;
 pub mod schema;

@@ -30,13 +30,13 @@ struct Cli {
     #[arg(long, value_name = "FILE", required_unless_present = "reference")]
     program: Option<PathBuf>,
     /// Host and port of a reference that is there already
-    #[arg(long, requires = "reference_ca", requires = "reference_token")]
+    #[arg(long, env = "NEAP_REFERENCE_ADDRESS")]
     reference: Option<String>,
     /// Its certificate authority
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "NEAP_REFERENCE_CA")]
     reference_ca: Option<PathBuf>,
     /// A token that it lets do everything
-    #[arg(long)]
+    #[arg(long, env = "NEAP_REFERENCE_TOKEN")]
     reference_token: Option<String>,
     /// How many seeds
     #[arg(long, default_value_t = 10)]

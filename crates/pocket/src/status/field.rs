@@ -173,6 +173,12 @@ impl Problems {
         self.add(FieldErrorKind::Invalid, path, Some(value.into()), detail);
     }
 
+    /// As [`Self::invalid`], for a value that is shown in other words than its own.
+    pub fn invalid_as(&mut self, path: impl Into<String>, shown: &str, detail: &str) {
+        let detail = format!("{shown}: {detail}");
+        self.add(FieldErrorKind::Invalid, path, None, detail);
+    }
+
     /// As [`Self::invalid`], for a value of the wrong JSON type.
     pub fn type_invalid(
         &mut self,

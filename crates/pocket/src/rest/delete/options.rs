@@ -69,6 +69,17 @@ impl DeleteOptions {
         })
     }
 
+    /// What is told to who deletes a job and does not say what becomes of its pods.
+    pub(super) fn warning(&self, served: &Served) -> Option<String> {
+        let unsaid = self.propagation.is_none() && served.resource.group == "batch";
+        (unsaid && served.traits().orphan_by_default).then(|| {
+            "child pods are preserved by default when jobs are deleted; set \
+             propagationPolicy=Background to remove them or set propagationPolicy=Orphan to \
+             suppress this warning"
+                .to_owned()
+        })
+    }
+
     /// Refuses a delete of another object, or of another state of it, than was meant.
     pub(super) fn check(&self, served: &Served, live: &Value, revision: u64) -> Result<()> {
         let name = metadata::text(live, "name");

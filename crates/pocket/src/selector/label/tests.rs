@@ -67,7 +67,7 @@ fn malformed_selectors_are_bad_requests_that_say_why() {
         ("a=b=c", "found '=', expected: ',' or 'end of string'"),
         ("a=b,", "found '', expected: identifier after ','"),
         ("a b", "found 'b', expected: in, notin, =, ==, !=, gt, lt"),
-        ("a in b", "found 'b', expected: '('"),
+        ("a in b", "found 'b' expected: '('"),
         ("a in (", "found '', expected: ',', ')' or identifier"),
         ("a in (b", "found '', expected: ',' or ')'"),
         ("a in (b c)", "found 'c', expected: ',' or ')'"),
