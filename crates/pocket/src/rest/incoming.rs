@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Request, Served, Verb, metadata,
-    request::{APPLY_YAML, option_error},
-};
+use super::{Request, Served, Verb, metadata, request::option_error};
 use crate::{
     schema::conform::{FieldValidation, unreadable_patch},
     status::{ApiError, Problems, Result},
@@ -158,7 +155,7 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
     }
     let name = metadata::text(value, "name");
     if !target.name.is_empty() && name != target.name {
-        if name.is_empty() && request.verb == Verb::Patch && request.content_type != APPLY_YAML {
+        if name.is_empty() && request.verb == Verb::Patch {
             return Err(ApiError::bad_request(format!(
                 "the name of the object ({} based on URL) was undeterminable: name must be provided",
                 target.name
