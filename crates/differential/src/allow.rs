@@ -45,7 +45,10 @@ pub fn scenario_entries() -> Result<Vec<Entry>> {
 fn both() -> Result<(Vec<Entry>, Vec<Entry>)> {
     let (random, scenarios) = (read(LIST)?, read(SCENARIOS)?);
     let all = random.len() + scenarios.len();
-    ensure!(all <= MOST, "{all} entries in the two lists, at most {MOST}");
+    ensure!(
+        all <= MOST,
+        "{all} entries in the two lists, at most {MOST}"
+    );
     Ok((random, scenarios))
 }
 

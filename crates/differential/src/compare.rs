@@ -164,7 +164,7 @@ fn lists(
         rules.push(if reference.len() == pocket.len() {
             "in another order".into()
         } else {
-            "number".into()
+            "told another number of times".into()
         });
     }
     out.extend(rules.into_iter().map(|rule| Difference {

@@ -18,7 +18,7 @@ use neap_differential::{
     schema::Types,
     summary::{self, Share},
 };
-use neap_load::{client::Client, server::Server};
+use neap_load::{client::Client, reference::Plan, server::Server};
 
 /// Sends random requests to a real kube-apiserver and to `neap up`, and tells what differs
 #[derive(Debug, Parser)]
@@ -26,15 +26,18 @@ struct Cli {
     /// The `neap` to hold against the reference
     #[arg(long, value_name = "FILE")]
     neap: PathBuf,
-    /// Host and port of the reference
+    /// The program that becomes the reference
+    #[arg(long, value_name = "FILE", required_unless_present = "reference")]
+    program: Option<PathBuf>,
+    /// Host and port of a reference that is there already
     #[arg(long, env = "NEAP_REFERENCE_ADDRESS")]
-    reference: String,
-    /// The reference's certificate authority
+    reference: Option<String>,
+    /// Its certificate authority
     #[arg(long, value_name = "FILE", env = "NEAP_REFERENCE_CA")]
-    reference_ca: PathBuf,
-    /// A token that the reference lets do everything
+    reference_ca: Option<PathBuf>,
+    /// A token that it lets do everything
     #[arg(long, env = "NEAP_REFERENCE_TOKEN")]
-    reference_token: String,
+    reference_token: Option<String>,
     /// How many seeds
     #[arg(long, default_value_t = 10)]
     seeds: u64,
@@ -64,6 +67,10 @@ struct Cli {
     show: usize,
 }
 
+/// What the reference does by controllers and ours by itself.
+const CONTROLLERS: &str = "namespace-controller,garbage-collector-controller,serviceaccount-controller,\
+    root-ca-certificate-publisher-controller";
+
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq)]
 enum Output {
     Table,
@@ -83,8 +90,18 @@ async fn main() -> ExitCode {
 }
 
 async fn go(cli: &Cli) -> Result<bool> {
-    let authority = fs::read(&cli.reference_ca).context("reading the reference's authority")?;
-    let reference = Client::to(&cli.reference, &authority, &cli.reference_token)?;
+    let started = match &cli.program {
+        Some(program) => {
+            let mut plan = Plan::new(program);
+            plan.controllers = Some(CONTROLLERS.into());
+            Some(plan.start().await?)
+        }
+        None => None,
+    };
+    let reference = match &started {
+        Some(reference) => reference.client()?,
+        None => known(cli)?,
+    };
     let server = Server::start(&cli.neap, None)?;
     let mut types = Types::read()?;
     let kinds = kinds::table(&mut types)?;
@@ -108,6 +125,18 @@ async fn go(cli: &Cli) -> Result<bool> {
         }
     }
     tell(cli, &run, &world, &entries)
+}
+
+/// A reference that somebody else started.
+fn known(cli: &Cli) -> Result<Client> {
+    let named = "an address, an authority and a token name a reference";
+    let authority = fs::read(cli.reference_ca.as_ref().context(named)?)?;
+    let address = cli.reference.as_ref().context(named)?;
+    Client::to(
+        address,
+        &authority,
+        cli.reference_token.as_ref().context(named)?,
+    )
 }
 
 /// Prints what was found; false if it must not be.

@@ -1,5 +1,8 @@
 //! One call after the other to both servers.
 
+mod replay;
+mod streams;
+
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
@@ -15,7 +18,7 @@ use crate::{
     report::Report,
     schema::Touched,
     side::{Answer, Side},
-    stream::{self, Stream},
+    stream::Stream,
 };
 
 /// How many calls lie between the openings of two watches.
@@ -135,37 +138,6 @@ impl Run {
         ))
     }
 
-    /// The calls of the last seed, one a line.
-    pub fn recorded(&self) -> String {
-        let lines = self
-            .calls
-            .iter()
-            .filter_map(|call| serde_json::to_string(call).ok());
-        lines.collect::<Vec<_>>().join("\n")
-    }
-
-    /// Sends recorded calls again, comparing those that are about something.
-    pub async fn replay(&mut self, recorded: &str) -> Result<()> {
-        for line in recorded.lines() {
-            let (number, call): (usize, Call) = serde_json::from_str(line)?;
-            self.number = number - 1;
-            let outcome = self.ask(&call).await?;
-            self.reference
-                .captures
-                .insert(number, outcome.reference.body);
-            self.pocket.captures.insert(number, outcome.pocket.body);
-            if call.about.kind.is_empty() {
-                continue;
-            }
-            self.report
-                .count(&call, outcome.reference.code, &Value::Null);
-            for difference in outcome.differences {
-                self.report.note(&call, (0, number), difference);
-            }
-        }
-        Ok(())
-    }
-
     /// Runs one seed.
     pub async fn seed(&mut self, seed: u64, requests: usize) -> Result<()> {
         self.seed = seed;
@@ -253,124 +225,6 @@ impl Run {
         if (differs || ending) && !call.about.verb.starts_with("list") {
             self.retire(drawer, call, number).await?;
         }
-        Ok(())
-    }
-
-    async fn open(
-        &mut self,
-        kind: usize,
-        namespace: String,
-        path: String,
-        until: usize,
-    ) -> Result<()> {
-        let (reference, pocket) =
-            tokio::join!(self.reference.watch(&path), self.pocket.watch(&path));
-        let (reference, pocket) = (reference?, pocket?);
-        let call = self.watch_call(kind, &path);
-        self.report.count(&call, reference.status, &Value::Null);
-        if reference.status != pocket.status {
-            let rule = format!("{} not {}", reference.status, pocket.status);
-            let none = Value::Null;
-            let difference = Difference {
-                field: "code".into(),
-                rule,
-                reference: none.clone(),
-                pocket: none,
-            };
-            self.report.note(&call, (self.seed, until), difference);
-        }
-        if reference.status == 200 && pocket.status == 200 {
-            let kind = self.world.kinds[kind].clone();
-            self.streams.push(Stream {
-                kind,
-                namespace,
-                path,
-                until,
-                reference,
-                pocket,
-            });
-        }
-        Ok(())
-    }
-
-    fn watch_call(&self, kind: usize, path: &str) -> Call {
-        let mut call = plain("GET", path, Body::None);
-        call.about = About {
-            kind: self.world.kinds[kind].name.clone(),
-            verb: "watch".into(),
-            object: None,
-        };
-        call
-    }
-
-    /// Ends and compares the streams whose time has come.
-    async fn close_streams(&mut self, step: usize) -> Result<()> {
-        let ends = |stream: &mut Stream| stream.until <= step;
-        let ending: Vec<_> = self.streams.extract_if(.., ends).collect();
-        for stream in ending {
-            self.close_stream(stream, step).await?;
-        }
-        Ok(())
-    }
-
-    async fn close_stream(&mut self, mut stream: Stream, step: usize) -> Result<()> {
-        let name = format!("zz-{}-{}", self.seed, self.number);
-        let collection = stream.kind.collection(&stream.namespace);
-        self.setup(&collection, stream::sentinel(&stream.kind, &name))
-            .await?;
-        let (theirs, ours) = tokio::join!(
-            stream::read(&mut stream.reference, &name),
-            stream::read(&mut stream.pocket, &name)
-        );
-        let kind = self
-            .world
-            .kinds
-            .iter()
-            .position(|kind| kind.root == stream.kind.root)
-            .unwrap_or(0);
-        let call = self.watch_call(kind, &stream.path);
-        let (theirs, ours) = match (theirs, ours) {
-            (Ok(theirs), Ok(ours)) => (theirs, ours),
-            (theirs, ours) => {
-                let told = |read: Result<Vec<Value>>| {
-                    read.map_or_else(|e| e.to_string(), |_| "ended".into())
-                };
-                let (reference, pocket) = (told(theirs), told(ours));
-                let rule = format!("{reference} not {pocket}");
-                let difference = Difference {
-                    field: "end".into(),
-                    rule,
-                    reference: reference.into(),
-                    pocket: pocket.into(),
-                };
-                self.report.note(&call, (self.seed, step), difference);
-                return Ok(());
-            }
-        };
-        let number = self.number;
-        let mut masked = Vec::new();
-        for (side, events) in [(&mut self.reference, theirs), (&mut self.pocket, ours)] {
-            side.labels.begin(number);
-            let events = stream::compared(events, &self.given_up);
-            masked.push(
-                events
-                    .iter()
-                    .map(|event| side.labels.mask(event))
-                    .collect::<Vec<_>>(),
-            );
-        }
-        self.report.watches.0 += 1;
-        self.report.watches.1 += masked[0].len();
-        let found = stream::differences(&masked[0], &masked[1]);
-        for difference in self.not_allowed(&call, found) {
-            self.report.note(&call, (self.seed, step), difference);
-        }
-        self.both(&plain(
-            "DELETE",
-            &format!("{collection}/{name}?gracePeriodSeconds=0"),
-            Body::None,
-        ))
-        .await?;
         Ok(())
     }
 

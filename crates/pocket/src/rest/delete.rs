@@ -178,9 +178,7 @@ impl Machine {
             Fate::Goes(last) => {
                 // Whoever has a grace period is seen to end before it is gone.
                 let marked = match served.traits().grace {
-                    Some(_) if last != old => {
-                        self.mark(served, place, live, &last).await?
-                    }
+                    Some(_) if last != old => self.mark(served, place, live, &last).await?,
                     _ => Some(live.clone()),
                 };
                 match marked {

@@ -96,9 +96,15 @@ impl FieldError {
     }
 }
 
-/// Strings are quoted, null is Go's `null`, everything else is compact JSON.
+/// Strings are quoted, null is Go's `null`, everything else is compact JSON. A selector is shown in
+/// the order of its parts.
 fn shown(value: &Value) -> String {
-    value.to_string()
+    match (value.get("matchLabels"), value.get("matchExpressions")) {
+        (Some(labels), Some(expressions)) => {
+            format!("{{\"matchLabels\":{labels},\"matchExpressions\":{expressions}}}")
+        }
+        _ => value.to_string(),
+    }
 }
 
 impl fmt::Display for FieldError {
