@@ -162,7 +162,7 @@ fn lists(
     rules.dedup();
     if rules.is_empty() {
         rules.push(if reference.len() == pocket.len() {
-            "order".into()
+            "in another order".into()
         } else {
             "number".into()
         });

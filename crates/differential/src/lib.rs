@@ -16,3 +16,4 @@ pub mod run;
 pub mod schema;
 pub mod side;
 pub mod stream;
+pub mod summary;

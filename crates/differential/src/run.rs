@@ -36,8 +36,8 @@ pub struct Run {
     pub report: Report,
     /// The properties that requests had.
     pub touched: Touched,
-    /// The calls of this seed, for showing one again.
-    pub calls: Vec<Call>,
+    /// The calls of this seed with their numbers, for showing them again.
+    calls: Vec<(usize, Call)>,
     streams: Vec<Stream>,
     /// Names of objects that were removed because their states had parted.
     given_up: HashSet<String>,
@@ -126,12 +126,44 @@ impl Run {
 
     async fn both(&mut self, call: &Call) -> Result<(Answer, Answer)> {
         self.number += 1;
+        self.calls.push((self.number, call.clone()));
         let (theirs, ours) = tokio::join!(self.reference.send(call), self.pocket.send(call));
         let about = || format!("{} {}", call.method, call.path);
         Ok((
             theirs.with_context(|| format!("the reference, asked {}", about()))?,
             ours.with_context(|| format!("pocket, asked {}", about()))?,
         ))
+    }
+
+    /// The calls of the last seed, one a line.
+    pub fn recorded(&self) -> String {
+        let lines = self
+            .calls
+            .iter()
+            .filter_map(|call| serde_json::to_string(call).ok());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Sends recorded calls again, comparing those that are about something.
+    pub async fn replay(&mut self, recorded: &str) -> Result<()> {
+        for line in recorded.lines() {
+            let (number, call): (usize, Call) = serde_json::from_str(line)?;
+            self.number = number - 1;
+            let outcome = self.ask(&call).await?;
+            self.reference
+                .captures
+                .insert(number, outcome.reference.body);
+            self.pocket.captures.insert(number, outcome.pocket.body);
+            if call.about.kind.is_empty() {
+                continue;
+            }
+            self.report
+                .count(&call, outcome.reference.code, &Value::Null);
+            for difference in outcome.differences {
+                self.report.note(&call, (0, number), difference);
+            }
+        }
+        Ok(())
     }
 
     /// Runs one seed.
@@ -190,7 +222,6 @@ impl Run {
         let code = outcome.reference.code;
         self.report.count(call, code, &outcome.reference.body);
         self.note_properties(call, code);
-        self.calls.push(call.clone());
         let number = self.number;
         let keep = code < 300 && outcome.reference.body.is_object();
         if keep {
@@ -202,7 +233,7 @@ impl Run {
                 .insert(number, outcome.pocket.body.clone());
         }
         drawer.learn(number, call, code, &outcome.reference.body);
-        if step % 200 == 0 {
+        if step.is_multiple_of(200) {
             let needed: HashSet<_> = drawer.needed().into_iter().collect();
             self.reference
                 .captures

@@ -76,7 +76,7 @@ impl Side {
         {
             self.connection = Some(connection);
         }
-        Ok(read(response))
+        Ok(read(&response))
     }
 
     /// How the revision of an object that was written compares with those before it.
@@ -112,7 +112,7 @@ fn encoded(path: &str) -> String {
     utf8_percent_encode(path, &APART).to_string()
 }
 
-fn read(response: http::Response<bytes::Bytes>) -> Answer {
+fn read(response: &http::Response<bytes::Bytes>) -> Answer {
     let headers = response.headers();
     let texts = |name| {
         let all = headers.get_all(name).iter();

@@ -395,10 +395,12 @@ mod tests {
             problems.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(check(&json!({"n": 9})), ["<nil>: Invalid value: big"]);
+        let small = "n: Invalid value: 0: n in body should be greater than or equal to 1";
+        assert_eq!(check(&json!({"n": 0})), [small]);
         assert_eq!(
-            check(&json!({"n": 0})),
+            check(&json!({"n": "x"})),
             [
-                "n: Invalid value: 0: n in body should be greater than or equal to 1",
+                "n: Invalid value: \"string\": n in body must be of type integer: \"string\"",
                 "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
             ]
         );

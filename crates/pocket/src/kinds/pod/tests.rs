@@ -301,7 +301,7 @@ fn what_may_change_in_a_pod() {
         (
             "/spec/schedulingGates/0/name",
             json!("h"),
-            "spec.schedulingGates[0]: Forbidden: only deletion is allowed",
+            "spec.schedulingGates[0].name: Forbidden: only deletion is allowed",
         ),
         (
             "/spec/containers",

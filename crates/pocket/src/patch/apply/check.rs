@@ -10,6 +10,7 @@ use crate::{
         Element,
         shape::{self, Shape},
     },
+    patch::words,
     schema::{Schema, Type},
 };
 
@@ -51,10 +52,11 @@ impl Check {
         if let Some(schema) = schema
             && let Some(expected) = mismatch(schema.node().ty, value)
         {
-            let found = in_go(value);
-            self.problem(format!(
-                "expected {expected}, got &value.valueUnstructured{{Value:{found}}}"
-            ));
+            let found = match expected {
+                "map" | "list" => format!("&{{{}}}", words::plain(value)),
+                _ => format!("&value.valueUnstructured{{Value:{}}}", words::syntax(value)),
+            };
+            self.problem(format!("expected {expected}, got {found}"));
             return;
         }
         match value {
@@ -130,27 +132,6 @@ fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
         Type::Any => return None,
     };
     (!fits && !value.is_null()).then_some(expected)
-}
-
-/// A value in the syntax of the reference's language.
-fn in_go(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".to_owned(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(in_go).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(fields) => {
-            let fields = fields
-                .iter()
-                .map(|(key, value)| format!("{key:?}:{}", in_go(value)));
-            format!(
-                "map[string]interface {{}}{{{}}}",
-                fields.collect::<Vec<_>>().join(", ")
-            )
-        }
-        other => other.to_string(),
-    }
 }
 
 fn is_scalar(value: &Value) -> bool {

@@ -69,22 +69,23 @@ fn what_does_not_fit_the_object_is_invalid() {
             error.message,
             "the server rejected our request due to an error in our request"
         );
-        assert_eq!(error.causes[0].field, "patch[0]");
     }
 }
 
 #[test]
 fn malformed_patches_are_bad_requests() {
-    for patch in [
-        json!({}),
-        json!([1]),
-        json!([{"op": "frob", "path": "/a"}]),
-        json!([{"op": "add", "path": "/a"}]),
-        json!([{"op": "remove"}]),
-        json!([{"op": "remove", "path": "a"}]),
-    ] {
+    for patch in [json!({}), json!([1])] {
         let error = apply(json!({}), patch.clone()).unwrap_err();
         assert_eq!(error.code.as_u16(), 400, "{patch}");
+    }
+    for operation in [
+        json!({"op": "frob", "path": "/a"}),
+        json!({"op": "add", "path": "/a"}),
+        json!({"op": "remove"}),
+        json!({"op": "remove", "path": "a"}),
+    ] {
+        let error = apply(json!({}), json!([operation])).unwrap_err();
+        assert_eq!(error.code.as_u16(), 422, "{operation}");
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::super::words;
 use super::Fields;
 use crate::status::{ApiError, Result};
 
@@ -160,35 +161,13 @@ pub(super) fn plain_list(items: Vec<Value>) -> Result<Vec<Value>> {
 /// A value in an error message, cut so that a hostile patch does not fill the answer.
 pub(super) fn shown(value: &Value) -> String {
     const MOST: usize = 512;
-    let mut text = in_go(value);
+    let mut text = words::plain(value);
     if text.len() > MOST {
         let end = (0..=MOST).rev().find(|&i| text.is_char_boundary(i));
         text.truncate(end.unwrap_or_default());
         text.push_str("...");
     }
     text
-}
-
-/// A value as the reference prints it: `map[image:nginx ports:[80 81]]`.
-fn in_go(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(in_go).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by_key(|(key, _)| *key);
-            let fields: Vec<String> = fields
-                .iter()
-                .map(|(key, value)| format!("{key}:{}", in_go(value)))
-                .collect();
-            format!("map[{}]", fields.join(" "))
-        }
-        other => other.to_string(),
-    }
 }
 
 pub(super) fn shown_map(map: &Fields) -> String {

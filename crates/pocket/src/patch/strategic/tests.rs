@@ -26,7 +26,8 @@ fn refusal(kind: &str, live: Value, patch: Value) -> (u16, String) {
 
 fn assert_malformed(live: &Value, patch: &Value, expected: &str) {
     let (code, message) = refusal("core.v1.Pod", live.clone(), patch.clone());
-    assert_eq!(code, 400, "{patch}");
+    let malformed = if patch.is_object() { 500 } else { 400 };
+    assert_eq!(code, malformed, "{patch}");
     assert!(message.contains(expected), "{patch}: {message}");
 }
 
@@ -156,27 +157,27 @@ fn a_change_of_type_takes_the_patch() {
 fn malformed_patches_are_refused_in_the_words_of_the_api() {
     let live = pod(&json!([{"name": "web"}]));
     for (patch, expected) in [
-        (json!([]), "must be a JSON object"),
-        (json!("x"), "must be a JSON object"),
+        (json!([]), "cannot unmarshal array into Go value"),
+        (json!("x"), "cannot unmarshal string into Go value"),
         (
             pod(&json!([{"image": "x"}])),
-            r#"map: {"image":"x"} does not contain declared merge key: name"#,
+            "map: map[image:x] does not contain declared merge key: name",
         ),
         (
             pod(&json!([{"$patch": "delete"}])),
-            "map: {} does not contain declared merge key: name",
+            "map: map[] does not contain declared merge key: name",
         ),
         (
             json!({"spec": {"$patch": "frob", "a": 1}}),
-            r#"unknown patch type: "frob" in map: {"a":1}"#,
+            "unknown patch type: frob in map: map[$patch:frob a:1]",
         ),
         (
             json!({"spec": {"$patch": 1}}),
-            "unknown patch type: 1 in map: {}",
+            "unknown patch type: 1 in map: map[$patch:1]",
         ),
         (
             pod(&json!([{"name": "web", "$patch": "x"}])),
-            r#"unknown patch type: "x" in map: {"name":"web"}"#,
+            "unknown patch type: x in map: map[$patch:x name:web]",
         ),
         (
             pod(&json!(["x"])),
@@ -238,7 +239,6 @@ fn lists_of_lists_cannot_be_processed() {
     let patch = json!({"metadata": {"finalizers": [["b"]]}});
     let error = apply(schema("core.v1.Pod"), live, patch).unwrap_err();
     assert_eq!((error.code.as_u16(), error.reason), (422, "Invalid"));
-    assert_eq!(error.causes[0].message, "lists of lists are not supported");
 }
 
 #[test]

@@ -87,9 +87,9 @@ fn a_configuration_that_does_not_fit_is_refused_with_its_paths() {
         ),
         (
             deployment(&json!({"replicas": "3"})),
-            ".spec.replicas: expected numeric (int or float), got \"3\"",
+            ".spec.replicas: expected numeric (int or float), got &value.valueUnstructured{Value:\"3\"}",
         ),
-        (deployment(&json!([])), ".spec: expected map, got []"),
+        (deployment(&json!([])), ".spec: expected map, got &{[]}"),
         (
             containers(json!([{"image": "x"}])),
             ".spec.template.spec.containers: element 0: an item of a list with keys omits all \

@@ -89,7 +89,7 @@ fn directives_do_not_survive_where_nothing_is_live() {
 #[test]
 fn unknown_words_are_refused_where_nothing_is_live() {
     let (code, message) = refusal("core.v1.Pod", json!({}), pod(&json!([{"$patch": "x"}])));
-    assert_eq!(code, 400);
+    assert_eq!(code, 500);
     assert!(message.starts_with("unknown patch type"));
 }
 
@@ -200,7 +200,7 @@ fn an_order_must_name_what_the_patch_sets_in_that_order() {
             "$setElementOrder/containers": names(&order), "containers": names(&list),
         }});
         let (code, message) = refusal("core.v1.Pod", live.clone(), patch);
-        assert_eq!(code, 400);
+        assert_eq!(code, 500);
         assert!(
             message.contains("doesn't match $setElementOrder list"),
             "{message}"
