@@ -4,7 +4,6 @@
 //! turns, a thousand clients who take large lists would keep every processor busy with that.
 
 use std::{
-    future::Future,
     io::{self, IoSlice},
     pin::Pin,
     task::{Context, Poll, ready},

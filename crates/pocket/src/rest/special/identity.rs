@@ -77,6 +77,10 @@ impl Machine {
         let mut warnings = Vec::new();
         let mut asked = shape(request, &served, payload, Origin::Body, &mut warnings)?;
         request.dry_run()?;
+        // What is granted is nobody's: the server says it.
+        if let Some(fields) = asked.as_object_mut() {
+            fields.remove("status");
+        }
         let spec = spec_of(&mut asked);
         spec.entry("expirationSeconds")
             .or_insert(json!(Grant::USUAL));
