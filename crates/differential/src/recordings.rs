@@ -68,7 +68,11 @@ fn names(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// What a server chooses and then mentions in prose.
-const CHOSEN: [(&str, &str); 3] = [
+const CHOSEN: [(&str, &str); 4] = [
+    (
+        r#""targetPort":(6443|[1-6][0-9]{4})\b"#,
+        r#""targetPort":"<port>""#,
+    ),
     (r"current: [0-9]+", "current: <revision>"),
     (r"10\.(0|96)\.[0-9]+\.[0-9]+", "<address>"),
     (r"Invalid value: 3[0-2][0-9]{3}:", "Invalid value: <port>:"),
@@ -215,10 +219,13 @@ fn answer(entry: &Value) -> Answer {
             .filter_map(|value| value.as_str().map(str::to_owned))
             .collect()
     };
+    // Warnings are a set: the reference finds some of them by walking maps in any order.
+    let mut warnings = header("warning");
+    warnings.sort();
     Answer {
         code: entry["status"].as_u64().unwrap_or_default() as u16,
         content_type: header("content-type").join(", "),
-        warnings: header("warning"),
+        warnings,
         body: entry["body"].clone(),
     }
 }

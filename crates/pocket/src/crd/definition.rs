@@ -385,9 +385,9 @@ mod tests {
     }
 
     #[test]
-    fn rules_wait_for_a_valid_object() {
+    fn rules_wait_for_an_object_they_can_read() {
         let definition = Definition::read(&json!({"spec": {"versions": [{"name": "v1",
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}, "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}},
                 "x-kubernetes-validations": [{"rule": "self.n < 5", "message": "big"}]}}}]}}));
         let check = |object: &Value| {
             let mut problems = Problems::new();
@@ -397,6 +397,13 @@ mod tests {
         assert_eq!(check(&json!({"n": 9})), ["<nil>: Invalid value: big"]);
         let small = "n: Invalid value: 0: n in body should be greater than or equal to 1";
         assert_eq!(check(&json!({"n": 0})), [small]);
+        assert_eq!(
+            check(&json!({"n": 9, "set": ["a", "a"]})),
+            [
+                "set[1]: Duplicate value: \"a\"",
+                "<nil>: Invalid value: big"
+            ]
+        );
         assert_eq!(
             check(&json!({"n": "x"})),
             [

@@ -130,10 +130,20 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
 /// 400 for a body of a kind that nobody has heard of.
 fn unhandled(served: &Served, kind: &str, api_version: &str) -> ApiError {
     let version = api_version.rsplit('/').next().unwrap_or_default();
-    ApiError::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {}: {}",
-        served.resource.kind,
+    let expected = &served.resource.kind;
+    let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    // A kind that is known is converted, which fails.
+    let why = if crate::schema::of_kind(group, version, kind).is_some() {
+        let package = match served.resource.group.split('.').next() {
+            None | Some("" | "events") => "core",
+            Some(first) => first,
+        };
+        format!("converting ({version}.{kind}) to ({package}.{expected}): unknown conversion")
+    } else {
         unregistered(kind, api_version)
+    };
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {expected}: {why}"
     ))
 }
 

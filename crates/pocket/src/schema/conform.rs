@@ -227,7 +227,7 @@ impl<'a> Walker<'a> {
     }
 
     /// What a decoder says of a value of another type. Types that decode themselves do not know
-    /// where they are.
+    /// where they are in what a merge has made.
     fn mismatch(&self, schema: Schema<'_>, value: &Value, ty: &str) -> String {
         let node = schema.node();
         if self.merged && !is_self_decoding(node) {
@@ -250,7 +250,7 @@ impl<'a> Walker<'a> {
             Type::Quantity => return scalar::NOT_A_QUANTITY.to_owned(),
             _ => ty,
         };
-        if self.fields.is_empty() {
+        if self.merged || self.fields.is_empty() {
             return format!("json: cannot unmarshal {found} into Go value of type {ty}");
         }
         let (inside, path) = (self.inside, self.fields.join("."));

@@ -157,6 +157,20 @@ fn a_gateway_keeps_its_rules() {
                 "spec.listeners[0].port: Invalid value: 0: spec.listeners[0].port in body should be greater than or equal to 1",
             ],
         ),
+        (
+            json!([{"name": "a", "port": "x", "protocol": "TCP"}]),
+            vec![
+                r#"spec.listeners[0].port: Invalid value: "string": spec.listeners[0].port in body must be of type integer: "string""#,
+                "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+            ],
+        ),
+        (
+            json!([{"port": 80, "protocol": "TCP"}]),
+            vec![
+                "spec.listeners[0].name: Required value",
+                "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+            ],
+        ),
     ] {
         let (_, problems) = admit(&definition, listeners(given), None);
         assert_eq!(problems, expected);

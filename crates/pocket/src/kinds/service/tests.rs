@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::kinds::{
     Settings,
-    testing::{Others, created, defaulted, told, told_of_update},
+    testing::{Others, created, told, told_of_update},
 };
 
 #[expect(
@@ -25,7 +25,7 @@ fn web(more: Value) -> Value {
     for (key, value) in more.as_object().unwrap() {
         spec[key] = value.clone();
     }
-    defaulted(&RULES, &service("web", spec))
+    created(&RULES, &service("web", spec))
 }
 
 fn admitted(sent: &Value, others: &Others) -> Result<Value, ApiError> {
@@ -232,6 +232,9 @@ fn a_service_alone_is_judged() {
         told(&RULES, &web(json!({"sessionAffinity": "ClientIP"}))),
         [""; 0]
     );
+    let unused = web(json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 1}}}));
+    assert_eq!(told(&RULES, &unused), [""; 0]);
+    assert!(unused["spec"].get("sessionAffinityConfig").is_none());
     assert_eq!(
         told(&RULES, &web(json!({"clusterIP": "None", "ports": []}))),
         [""; 0]
