@@ -71,7 +71,8 @@ impl Attempt {
             return said("not a Status with the code of the answer");
         }
         let filled = |key: &str| answer[key].as_str().is_some_and(|text| !text.is_empty());
-        if !filled("reason") || !filled("message") {
+        // The real server knows no reason for what it calls its own error.
+        if !(filled("reason") || status == 500) || !filled("message") {
             return said("no reason or no message");
         }
         let message = answer["message"].as_str().unwrap_or_default();
