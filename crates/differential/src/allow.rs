@@ -6,6 +6,8 @@ use serde::Deserialize;
 use crate::compare::Difference;
 
 const LIST: &str = include_str!("../allowed.toml");
+/// The same for what the scenario files show.
+const SCENARIOS: &str = include_str!("../allowed-scenarios.toml");
 /// The list may not grow beyond this.
 const MOST: usize = 40;
 
@@ -32,16 +34,36 @@ struct List {
 
 /// The entries, if there are not too many and each says what it is about.
 pub fn entries() -> Result<Vec<Entry>> {
-    read(LIST)
+    both().map(|(random, _)| random)
+}
+
+/// The entries about the recordings of scenario files; they count, too.
+pub fn scenario_entries() -> Result<Vec<Entry>> {
+    both().map(|(_, scenarios)| scenarios)
+}
+
+fn both() -> Result<(Vec<Entry>, Vec<Entry>)> {
+    let (random, scenarios) = (read(LIST)?, read(SCENARIOS)?);
+    let all = random.len() + scenarios.len();
+    ensure!(
+        all <= MOST,
+        "{all} entries in the two lists, at most {MOST}"
+    );
+    Ok((random, scenarios))
 }
 
 fn read(text: &str) -> Result<Vec<Entry>> {
     let list: List = toml::from_str(text).context("allowed.toml")?;
-    ensure!(list.allow.len() <= MOST, "more than {MOST} entries in allowed.toml");
+    ensure!(
+        list.allow.len() <= MOST,
+        "more than {MOST} entries in allowed.toml"
+    );
     for entry in &list.allow {
         let whole = |text: &str| text.trim().is_empty() || text == "*";
         ensure!(
-            ![&entry.kind, &entry.field, &entry.rule, &entry.reason].into_iter().any(|text| whole(text)),
+            ![&entry.kind, &entry.field, &entry.rule, &entry.reason]
+                .into_iter()
+                .any(|text| whole(text)),
             "an entry of allowed.toml about {} {} is about too much",
             entry.kind,
             entry.field
@@ -53,7 +75,9 @@ fn read(text: &str) -> Result<Vec<Entry>> {
 /// The entry that allows a difference.
 pub fn allowing(entries: &[Entry], kind: &str, difference: &Difference) -> Option<usize> {
     entries.iter().position(|entry| {
-        entry.kind == kind && entry.field == difference.field && difference.rule.contains(&entry.rule)
+        entry.kind == kind
+            && entry.field == difference.field
+            && difference.rule.contains(&entry.rule)
     })
 }
 
@@ -69,7 +93,9 @@ mod tests {
     #[test]
     fn an_entry_names_a_kind_a_field_and_a_rule() {
         let entry = |kind: &str, field: &str, rule: &str| {
-            format!("[[allow]]\nkind = \"{kind}\"\nfield = \"{field}\"\nrule = \"{rule}\"\nreason = \"r\"\n")
+            format!(
+                "[[allow]]\nkind = \"{kind}\"\nfield = \"{field}\"\nrule = \"{rule}\"\nreason = \"r\"\n"
+            )
         };
         assert!(read(&entry("Pod", "code", "x")).is_ok());
         assert!(read(&entry("Pod", "*", "x")).is_err());

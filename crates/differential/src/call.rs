@@ -85,7 +85,12 @@ pub fn fill(value: &Value, captures: &Captures) -> Option<Value> {
             Some(("", reference, "")) => look_up(reference, captures).cloned(),
             Some(_) => Some(fill_text(text, captures).into()),
         },
-        Value::Array(items) => Some(items.iter().filter_map(|item| fill(item, captures)).collect()),
+        Value::Array(items) => Some(
+            items
+                .iter()
+                .filter_map(|item| fill(item, captures))
+                .collect(),
+        ),
         Value::Object(fields) => Some(
             fields
                 .iter()

@@ -26,7 +26,12 @@ pub struct Difference {
 pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
     let mut out = Vec::new();
     if reference.code != pocket.code {
-        let rule = format!("{} not {}: {}", reference.code, pocket.code, refusal(reference, pocket));
+        let rule = format!(
+            "{} not {}: {}",
+            reference.code,
+            pocket.code,
+            refusal(reference, pocket)
+        );
         out.push(Difference {
             field: "code".into(),
             rule,
@@ -36,15 +41,40 @@ pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
         return out;
     }
     if reference.content_type != pocket.content_type {
-        out.push(of("content-type", &reference.content_type.clone().into(), &pocket.content_type.clone().into()));
+        out.push(of(
+            "content-type",
+            &reference.content_type.clone().into(),
+            &pocket.content_type.clone().into(),
+        ));
     }
     if reference.warnings != pocket.warnings {
-        let plain = |warnings: &[String]| warnings.iter().map(|text| text.trim_start_matches("299 - ").trim_matches('"').replace("\\\"", "\"")).collect::<Vec<_>>();
+        let plain = |warnings: &[String]| {
+            warnings
+                .iter()
+                .map(|text| {
+                    text.trim_start_matches("299 - ")
+                        .trim_matches('"')
+                        .replace("\\\"", "\"")
+                })
+                .collect::<Vec<_>>()
+        };
         let (theirs, ours) = (plain(&reference.warnings), plain(&pocket.warnings));
-        lists("warnings", &theirs, &ours, &(reference.warnings.clone().into(), pocket.warnings.clone().into()), &mut out);
+        lists(
+            "warnings",
+            &theirs,
+            &ours,
+            &(
+                reference.warnings.clone().into(),
+                pocket.warnings.clone().into(),
+            ),
+            &mut out,
+        );
     }
     if reference.body["kind"] == "Status" && reference.code >= 400 {
-        let (theirs, ours) = (without_object(reference.body.clone()), without_object(pocket.body.clone()));
+        let (theirs, ours) = (
+            without_object(reference.body.clone()),
+            without_object(pocket.body.clone()),
+        );
         refusals(&theirs, &ours, &mut out);
     } else {
         values("", &reference.body, &pocket.body, &mut out);
@@ -54,13 +84,20 @@ pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
 
 /// What the one that refused says.
 fn refusal(reference: &Answer, pocket: &Answer) -> String {
-    let (who, answer) = if reference.code >= 400 { ("", reference) } else { ("only pocket: ", pocket) };
+    let (who, answer) = if reference.code >= 400 {
+        ("", reference)
+    } else {
+        ("only pocket: ", pocket)
+    };
     let causes = answer.body["details"]["causes"].as_array();
     let first = causes.and_then(|causes| causes.first());
     let text = match first {
         Some(cause) if answer.code == 422 => {
             let field = general_path(cause["field"].as_str().unwrap_or_default());
-            format!("{field}: {}", general(cause["message"].as_str().unwrap_or_default()))
+            format!(
+                "{field}: {}",
+                general(cause["message"].as_str().unwrap_or_default())
+            )
         }
         _ => general(answer.body["message"].as_str().unwrap_or_default()),
     };
@@ -72,14 +109,25 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
         let all = status["details"]["causes"].as_array().into_iter().flatten();
         all.map(|cause| {
             let text = |field: &str| cause[field].as_str().unwrap_or_default().to_owned();
-            format!("{}|{}: {}", text("reason"), general_path(&text("field")), general(&text("message")))
+            format!(
+                "{}|{}: {}",
+                text("reason"),
+                general_path(&text("field")),
+                general(&text("message"))
+            )
         })
         .collect()
     };
     let before = out.len();
     let (theirs, ours) = (causes(reference), causes(pocket));
     if theirs != ours {
-        lists("causes", &theirs, &ours, &(reference["message"].clone(), pocket["message"].clone()), out);
+        lists(
+            "causes",
+            &theirs,
+            &ours,
+            &(reference["message"].clone(), pocket["message"].clone()),
+            out,
+        );
         return;
     }
     for field in ["reason", "message"] {
@@ -99,7 +147,13 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
 }
 
 /// What one list has and the other lacks, one by one, or that their order differs.
-fn lists(field: &str, reference: &[String], pocket: &[String], whole: &(Value, Value), out: &mut Vec<Difference>) {
+fn lists(
+    field: &str,
+    reference: &[String],
+    pocket: &[String],
+    whole: &(Value, Value),
+    out: &mut Vec<Difference>,
+) {
     let mut rules = Vec::new();
     for (word, these, those) in [("missing", reference, pocket), ("extra", pocket, reference)] {
         let lacking = these.iter().filter(|item| !those.contains(item));
@@ -107,7 +161,11 @@ fn lists(field: &str, reference: &[String], pocket: &[String], whole: &(Value, V
     }
     rules.dedup();
     if rules.is_empty() {
-        rules.push(if reference.len() == pocket.len() { "order".into() } else { "number".into() });
+        rules.push(if reference.len() == pocket.len() {
+            "in another order".into()
+        } else {
+            "told another number of times".into()
+        });
     }
     out.extend(rules.into_iter().map(|rule| Difference {
         field: field.into(),
@@ -145,29 +203,59 @@ pub fn values(path: &str, reference: &Value, pocket: &Value, out: &mut Vec<Diffe
         }
         (Value::Array(theirs), Value::Array(ours)) => {
             let path = format!("{path}[]");
-            let lacks = |these: &[Value], from: &[Value]| these.iter().find(|item| !from.contains(item)).cloned();
+            let lacks = |these: &[Value], from: &[Value]| {
+                these.iter().find(|item| !from.contains(item)).cloned()
+            };
             let (missing, extra) = (lacks(theirs, ours), lacks(ours, theirs));
-            out.push(of(&path, &missing.unwrap_or_default(), &extra.unwrap_or_default()));
+            out.push(of(
+                &path,
+                &missing.unwrap_or_default(),
+                &extra.unwrap_or_default(),
+            ));
         }
         _ => out.push(of(path, reference, pocket)),
     }
 }
 
 fn join(path: &str, key: &str) -> String {
-    let maps = ["labels", "annotations", "data", "stringData", "binaryData", "matchLabels", "nodeSelector", "limits", "requests", "selector", "options"];
+    let maps = [
+        "labels",
+        "annotations",
+        "data",
+        "stringData",
+        "binaryData",
+        "matchLabels",
+        "nodeSelector",
+        "limits",
+        "requests",
+        "selector",
+        "options",
+    ];
     let last = path.rsplit('.').next().unwrap_or_default();
     if maps.contains(&last) {
         return format!("{path}.*");
     }
     if key.contains(':') {
         // Managed fields name what they own.
-        return if path.contains("fieldsV1") { format!("{}{}", path, short(key)) } else { format!("{path}.*") };
+        return if path.contains("fieldsV1") {
+            format!("{}{}", path, short(key))
+        } else {
+            format!("{path}.*")
+        };
     }
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
 }
 
 fn short(key: &str) -> String {
-    if let Some(field) = key.strip_prefix("f:") { format!(".{field}") } else { format!("[{}]", &key[..1]) }
+    if let Some(field) = key.strip_prefix("f:") {
+        format!(".{field}")
+    } else {
+        format!("[{}]", &key[..1])
+    }
 }
 
 fn of(field: &str, reference: &Value, pocket: &Value) -> Difference {
@@ -176,7 +264,12 @@ fn of(field: &str, reference: &Value, pocket: &Value) -> Difference {
         (value, Value::Null) => format!("missing {}", brief(value)),
         (theirs, ours) => format!("{} not {}", brief(theirs), brief(ours)),
     };
-    Difference { field: field.into(), rule, reference: reference.clone(), pocket: pocket.clone() }
+    Difference {
+        field: field.into(),
+        rule,
+        reference: reference.clone(),
+        pocket: pocket.clone(),
+    }
 }
 
 fn brief(value: &Value) -> String {
@@ -192,11 +285,11 @@ fn brief(value: &Value) -> String {
 
 static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*""#).ok());
 static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[0-9]+").ok());
-static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b[a-z]{3,4}-N-N(-<generated>)?").ok());
+static NAME: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b[a-z]{3,4}-N-N(-<generated>)?").ok());
 
-static PATCHED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"patch: Invalid value: "(?:[^"\\]|\\.)*": "#).ok()
-});
+static PATCHED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"patch: Invalid value: "(?:[^"\\]|\\.)*": "#).ok());
 
 /// The refusal of a patch without the whole object that it made, or the whole patch.
 fn without_object(mut status: Value) -> Value {
@@ -207,8 +300,14 @@ fn without_object(mut status: Value) -> Value {
     if let Some(text) = status["message"].as_str() {
         status["message"] = shorten(text).into();
     }
-    let causes = status.pointer_mut("/details/causes").and_then(Value::as_array_mut);
-    for cause in causes.into_iter().flatten().filter(|cause| cause["field"] == "patch") {
+    let causes = status
+        .pointer_mut("/details/causes")
+        .and_then(Value::as_array_mut);
+    for cause in causes
+        .into_iter()
+        .flatten()
+        .filter(|cause| cause["field"] == "patch")
+    {
         let whole = format!("patch: {}", cause["message"].as_str().unwrap_or_default());
         cause["message"] = shorten(&whole).trim_start_matches("patch: ").into();
     }
@@ -229,7 +328,9 @@ pub fn general(text: &str) -> String {
 static PLACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\[[^\]]*\]").ok());
 
 fn general_path(path: &str) -> String {
-    let text = PLACE.as_ref().map_or(path.into(), |place| place.replace_all(path, "[]"));
+    let text = PLACE
+        .as_ref()
+        .map_or(path.into(), |place| place.replace_all(path, "[]"));
     text.into_owned()
 }
 

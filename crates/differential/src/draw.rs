@@ -5,6 +5,7 @@
 
 mod edit;
 mod mutate;
+mod odd;
 mod patch;
 mod read;
 mod value;
@@ -68,12 +69,25 @@ const REMEMBERED: usize = 4;
 /// More objects of one kind than this are not made.
 const CROWD: usize = 14;
 
-pub(super) const MANAGERS: [&str; 6] = ["ann", "bob", "kubectl", "helm", "ci", "kubectl-client-side-apply"];
+pub(super) const MANAGERS: [&str; 6] = [
+    "ann",
+    "bob",
+    "kubectl",
+    "helm",
+    "ci",
+    "kubectl-client-side-apply",
+];
 
 impl Drawer {
     /// A drawer for one seed that works in `namespaces`; `anchor` is the call that made an object
     /// for others to be owned by.
-    pub fn new(world: Arc<World>, seed: u64, tag: &str, namespaces: Vec<String>, anchor: usize) -> Self {
+    pub fn new(
+        world: Arc<World>,
+        seed: u64,
+        tag: &str,
+        namespaces: Vec<String>,
+        anchor: usize,
+    ) -> Self {
         Self {
             world,
             dice: Dice::new(seed),
@@ -106,6 +120,49 @@ impl Drawer {
         }
     }
 
+    /// A watch: its kind, namespace and path.
+    pub fn watch(&mut self) -> (usize, String, String) {
+        let kind = loop {
+            let kind = self.kind();
+            if self.world.kinds[kind].namespaced {
+                break kind;
+            }
+        };
+        let namespace = self.namespace(kind);
+        let listed = self
+            .lists
+            .iter()
+            .rev()
+            .find(|(of, _)| self.world.kinds[*of].namespaced);
+        let since = match (self.dice.below(5), listed) {
+            (0, _) => "&resourceVersion=0".to_owned(),
+            (1, _) => {
+                "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+                    .to_owned()
+            }
+            (2 | 3, Some((_, number))) => format!(
+                "&resourceVersion={}",
+                capture(*number, "/metadata/resourceVersion")
+            ),
+            _ => String::new(),
+        };
+        let selected = *pick(
+            &mut self.dice,
+            &[
+                "",
+                "",
+                "&labelSelector=app%3Dweb",
+                "&labelSelector=app",
+                "&fieldSelector=metadata.name!%3Dnone",
+            ],
+        );
+        let path = format!(
+            "{}?watch=true{since}{selected}",
+            self.world.kinds[kind].collection(&namespace)
+        );
+        (kind, namespace, path)
+    }
+
     fn kind(&mut self) -> usize {
         let world = self.world.clone();
         let total: usize = world.kinds.iter().map(|kind| kind.weight).sum();
@@ -122,7 +179,9 @@ impl Drawer {
     /// The objects of a kind, in any of its versions.
     fn of_kind(&self, kind: usize) -> impl Iterator<Item = &Known> {
         let plural = &self.world.kinds[kind].plural;
-        self.objects.iter().filter(move |known| self.world.kinds[known.kind].plural == *plural)
+        self.objects
+            .iter()
+            .filter(move |known| self.world.kinds[known.kind].plural == *plural)
     }
 
     fn some_object(&mut self, kind: usize) -> Option<Known> {
@@ -176,7 +235,7 @@ impl Drawer {
     }
 
     /// The object as the reference last answered it, with what servers choose named by reference.
-    fn base(&self, known: &Known, captures: &Captures) -> Option<Value> {
+    fn base(known: &Known, captures: &Captures) -> Option<Value> {
         let number = *known.seen.last()?;
         let mut value = captures.get(&number)?.clone();
         edit::symbolic(&mut value, number);
@@ -185,8 +244,16 @@ impl Drawer {
 
     /// Learns from the reference's answer to a call.
     pub fn learn(&mut self, number: usize, call: &Call, code: u16, body: &Value) {
-        if body["metadata"]["continue"].is_string() {
-            let path = call.path.split("&continue").next().unwrap_or_default().to_owned();
+        if body["metadata"]["continue"]
+            .as_str()
+            .is_some_and(|token| !token.is_empty())
+        {
+            let path = call
+                .path
+                .split("&continue")
+                .next()
+                .unwrap_or_default()
+                .to_owned();
             let kind = self.kind_named(&call.about.kind, &call.path);
             self.pages = Some((number, path, kind));
         }
@@ -195,6 +262,10 @@ impl Drawer {
             self.lists.push((kind, number));
             self.lists.drain(..self.lists.len().saturating_sub(8));
         }
+        self.learn_object(kind, number, call, code, body);
+    }
+
+    fn learn_object(&mut self, kind: usize, number: usize, call: &Call, code: u16, body: &Value) {
         let Some((namespace, name)) = &call.about.object else {
             return;
         };
@@ -209,13 +280,16 @@ impl Drawer {
             }
             return;
         }
-        let written = matches!(code, 200 | 201 | 202) && !call.path.contains("dryRun=All");
+        let written = matches!(code, 200..=202) && !call.path.contains("dryRun=All");
         if !written || body["metadata"]["uid"].is_null() || body["kind"] != call.about.kind {
             return;
         }
         let gone = !body["metadata"]["deletionTimestamp"].is_null()
             && body["metadata"]["finalizers"].is_null()
-            && body["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+            && body["metadata"]["deletionGracePeriodSeconds"]
+                .as_i64()
+                .unwrap_or(0)
+                == 0
             && body["spec"]["finalizers"].is_null();
         match found {
             Some(found) if gone => drop(self.objects.remove(found)),
@@ -229,7 +303,11 @@ impl Drawer {
             None => self.objects.push(Known {
                 kind,
                 namespace: namespace.clone(),
-                name: if name.is_empty() { capture(number, "/metadata/name") } else { name.clone() },
+                name: if name.is_empty() {
+                    capture(number, "/metadata/name")
+                } else {
+                    name.clone()
+                },
                 seen: vec![number],
             }),
         }
@@ -245,17 +323,31 @@ impl Drawer {
 
     /// Forgets an object.
     pub fn forget(&mut self, namespace: &str, name: &str) {
-        self.objects.retain(|known| known.namespace != namespace || known.name != name);
+        self.objects
+            .retain(|known| known.namespace != namespace || known.name != name);
     }
 
     /// The calls whose answers may still be named.
     pub fn needed(&self) -> Vec<usize> {
-        let seen = self.objects.iter().flat_map(|known| known.seen.iter().copied());
+        let seen = self
+            .objects
+            .iter()
+            .flat_map(|known| known.seen.iter().copied());
         let lists = self.lists.iter().map(|(_, number)| *number);
         let names = self.objects.iter().filter_map(|known| {
-            known.name.strip_prefix('⟦')?.split_once(':')?.0.parse().ok()
+            known
+                .name
+                .strip_prefix('⟦')?
+                .split_once(':')?
+                .0
+                .parse()
+                .ok()
         });
         let page = self.pages.iter().map(|(number, _, _)| *number);
-        seen.chain(lists).chain(names).chain(page).chain([self.anchor]).collect()
+        seen.chain(lists)
+            .chain(names)
+            .chain(page)
+            .chain([self.anchor])
+            .collect()
     }
 }

@@ -35,7 +35,14 @@ pub struct Kind {
     pub status_seed: Value,
 }
 
-type Row = (&'static str, &'static str, &'static str, &'static str, usize, u8);
+type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    usize,
+    u8,
+);
 
 const NAMESPACED: u8 = 1;
 const STATUS: u8 = 2;
@@ -43,15 +50,78 @@ const SCALE: u8 = 4;
 
 /// Kind, group and version, plural, type, weight, what it has.
 const BUILT_IN: [Row; 9] = [
-    ("ConfigMap", "v1", "configmaps", "io.k8s.api.core.v1.ConfigMap", 14, NAMESPACED),
-    ("Secret", "v1", "secrets", "io.k8s.api.core.v1.Secret", 12, NAMESPACED),
-    ("Service", "v1", "services", "io.k8s.api.core.v1.Service", 14, NAMESPACED | STATUS),
-    ("Deployment", "apps/v1", "deployments", "io.k8s.api.apps.v1.Deployment", 12, NAMESPACED | STATUS | SCALE),
-    ("Pod", "v1", "pods", "io.k8s.api.core.v1.Pod", 14, NAMESPACED | STATUS),
-    ("Lease", "coordination.k8s.io/v1", "leases", "io.k8s.api.coordination.v1.Lease", 7, NAMESPACED),
-    ("Namespace", "v1", "namespaces", "io.k8s.api.core.v1.Namespace", 5, STATUS),
-    ("Role", "rbac.authorization.k8s.io/v1", "roles", "io.k8s.api.rbac.v1.Role", 7, NAMESPACED),
-    ("CustomResourceDefinition", "apiextensions.k8s.io/v1", "customresourcedefinitions", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition", 4, STATUS),
+    (
+        "ConfigMap",
+        "v1",
+        "configmaps",
+        "io.k8s.api.core.v1.ConfigMap",
+        14,
+        NAMESPACED,
+    ),
+    (
+        "Secret",
+        "v1",
+        "secrets",
+        "io.k8s.api.core.v1.Secret",
+        12,
+        NAMESPACED,
+    ),
+    (
+        "Service",
+        "v1",
+        "services",
+        "io.k8s.api.core.v1.Service",
+        14,
+        NAMESPACED | STATUS,
+    ),
+    (
+        "Deployment",
+        "apps/v1",
+        "deployments",
+        "io.k8s.api.apps.v1.Deployment",
+        12,
+        NAMESPACED | STATUS | SCALE,
+    ),
+    (
+        "Pod",
+        "v1",
+        "pods",
+        "io.k8s.api.core.v1.Pod",
+        14,
+        NAMESPACED | STATUS,
+    ),
+    (
+        "Lease",
+        "coordination.k8s.io/v1",
+        "leases",
+        "io.k8s.api.coordination.v1.Lease",
+        7,
+        NAMESPACED,
+    ),
+    (
+        "Namespace",
+        "v1",
+        "namespaces",
+        "io.k8s.api.core.v1.Namespace",
+        5,
+        STATUS,
+    ),
+    (
+        "Role",
+        "rbac.authorization.k8s.io/v1",
+        "roles",
+        "io.k8s.api.rbac.v1.Role",
+        7,
+        NAMESPACED,
+    ),
+    (
+        "CustomResourceDefinition",
+        "apiextensions.k8s.io/v1",
+        "customresourcedefinitions",
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+        4,
+        STATUS,
+    ),
 ];
 const WEIGHT_OF_CUSTOM: usize = 11;
 
@@ -84,19 +154,30 @@ pub fn definitions() -> Result<Vec<Value>> {
 pub fn table(types: &mut Types) -> Result<Vec<Kind>> {
     let mut seeds: Map<String, Value> = yaml(OBJECTS).context("data/objects.yaml")?;
     let definitions = definitions()?;
-    seeds.insert("CustomResourceDefinition".into(), definitions.clone().into());
+    seeds.insert(
+        "CustomResourceDefinition".into(),
+        definitions.clone().into(),
+    );
     let mut kinds: Vec<_> = BUILT_IN.iter().map(built_in).collect();
     for definition in &definitions {
-        for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
+        for version in definition["spec"]["versions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             kinds.push(custom(definition, version, types));
         }
     }
     for kind in &mut kinds {
         let own = seeds.get(&kind.name).and_then(Value::as_array);
-        kind.seeds = own.cloned().with_context(|| format!("no objects of {}", kind.name))?;
+        kind.seeds = own
+            .cloned()
+            .with_context(|| format!("no objects of {}", kind.name))?;
         let statuses = seeds["Status"].as_array().into_iter().flatten();
         let mut statuses = statuses.filter(|status| status["kind"] == kind.name);
-        kind.status_seed = statuses.next().map_or(json!({}), |status| status["status"].clone());
+        kind.status_seed = statuses
+            .next()
+            .map_or(json!({}), |status| status["status"].clone());
     }
     Ok(kinds)
 }
@@ -135,7 +216,11 @@ fn custom(definition: &Value, version: &Value, types: &mut Types) -> Kind {
         status: version["subresources"]["status"].is_object(),
         scale: version["subresources"]["scale"].is_object(),
         custom: true,
-        weight: if version["deprecated"] == true { 2 } else { WEIGHT_OF_CUSTOM },
+        weight: if version["deprecated"] == true {
+            2
+        } else {
+            WEIGHT_OF_CUSTOM
+        },
         seeds: Vec::new(),
         status_seed: Value::Null,
         name,
@@ -153,7 +238,12 @@ mod tests {
         for kind in table(&mut types).unwrap() {
             assert!(types.of(&kind.root).is_object(), "{}", kind.name);
             assert!(!kind.seeds.is_empty(), "{}", kind.name);
-            assert_eq!(kind.status, kind.status_seed != json!({}) || kind.name == "CustomResourceDefinition", "{}", kind.name);
+            assert_eq!(
+                kind.status,
+                kind.status_seed != json!({}) || kind.name == "CustomResourceDefinition",
+                "{}",
+                kind.name
+            );
         }
     }
 }

@@ -10,14 +10,16 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 11] = [
+pub const MASKS: [&str; 13] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists: presence",
-    "times of the last day: presence and format",
+    "times of this year: presence and format",
     "continue tokens: presence",
     "clusterIP and clusterIPs above 10.0.0.16, which servers draw: presence",
     "node ports from 30086, which servers draw: presence",
     "the object that a refused patch made, which the refusal repeats",
+    "the change that a refused update of a pod shows",
+    "ages, addresses and node ports in cells of tables: presence",
     "descriptions of table columns, which are in our own words: presence",
     "the suffix of generated names: by its call",
     "order of managedFields entries, which follows times",
@@ -40,10 +42,24 @@ static UUID: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z").ok()
 });
+/// Times that calls give are long ago; whatever is of this year, a server said.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "which year it is decides what a server may have said"
+)]
+static THIS_YEAR: LazyLock<String> =
+    LazyLock::new(|| jiff::Timestamp::now().strftime("%Y-").to_string());
 /// Prefixes are never used twice, so the rest of the name says nothing.
 static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"\b([a-z]{3,4}-[0-9x]+-[0-9]+-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b").ok()
+    Regex::new(r"\b([a-z]{3,4}-[0-9x]+-[0-9]+-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+        .ok()
 });
+static CELL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^[0-9]+[smh]([0-9]+[smh])?$|\b10\.0\.0\.[0-9]+\b|:3[0-9]{4}\b").ok()
+});
+/// What a refused change of a pod shows of the change.
+static SHOWN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
 static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)(resource ?version[^0-9]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
 });
@@ -81,7 +97,7 @@ impl Labels {
                 let mut out = serde_json::Map::new();
                 for (name, item) in fields {
                     let shown = if list && name == "metadata" {
-                        self.list_metadata(item)
+                        Self::list_metadata(item)
                     } else {
                         self.walk(key, name, item)
                     };
@@ -110,13 +126,17 @@ impl Labels {
         }
     }
 
-    fn list_metadata(&mut self, value: &Value) -> Value {
+    fn list_metadata(value: &Value) -> Value {
         let Some(fields) = value.as_object() else {
             return value.clone();
         };
         let masked = |name: &str| matches!(name, "resourceVersion" | "continue");
         let fields = fields.iter().map(|(name, item)| {
-            let shown = if masked(name) { "<set>".into() } else { item.clone() };
+            let shown = if masked(name) {
+                "<set>".into()
+            } else {
+                item.clone()
+            };
             (name.clone(), shown)
         });
         Value::Object(fields.collect())
@@ -131,18 +151,42 @@ impl Labels {
             "clusterIP" | "clusterIPs" if is_drawn(text) => return self.hidden("address"),
             "description" if parent == "columnDefinitions" => return self.hidden("description"),
             "continue" if text.len() > 20 => return "<set>".into(),
+            "cells" => return self.cell(text),
             _ => {}
         }
         self.compared += 1;
         self.plain_text(text).into()
     }
 
+    /// A cell of a table has no name; what servers choose is known by its form.
+    fn cell(&mut self, text: &str) -> Value {
+        self.compared += 1;
+        let Some(cell) = CELL.as_ref() else {
+            return text.into();
+        };
+        let masked = cell.replace_all(text, |found: &regex::Captures<'_>| match &found[0] {
+            address if address.starts_with("10.") => "<address>".to_owned(),
+            port if port.starts_with(':') => ":<port>".to_owned(),
+            _ => "<age>".to_owned(),
+        });
+        self.plain_text(&masked).into()
+    }
+
     /// Masks what shows in prose.
-    fn plain_text(&mut self, text: &str) -> String {
+    pub fn plain_text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         if text.len() >= 20 {
+            if let Some(shown) = SHOWN
+                .as_ref()
+                .filter(|_| text.contains("may not change fields"))
+            {
+                text = shown.replace_all(&text, "$1").into_owned();
+            }
             if let Some(uuid) = UUID.as_ref() {
-                let found: Vec<_> = uuid.find_iter(&text).map(|m| m.as_str().to_owned()).collect();
+                let found: Vec<_> = uuid
+                    .find_iter(&text)
+                    .map(|m| m.as_str().to_owned())
+                    .collect();
                 for uid in found {
                     let label = self.label("uid", &uid);
                     text = text.replace(&uid, &label);
@@ -151,7 +195,11 @@ impl Labels {
             if let Some(time) = TIME.as_ref() {
                 let near = |found: &regex::Captures<'_>| {
                     let micros = found.get(1).map_or("", |_| ".fraction");
-                    if found[0].starts_with("2026") { format!("<time{micros}>") } else { found[0].to_owned() }
+                    if found[0].starts_with(&*THIS_YEAR) {
+                        format!("<time{micros}>")
+                    } else {
+                        found[0].to_owned()
+                    }
                 };
                 text = time.replace_all(&text, near).into_owned();
             }
@@ -168,15 +216,20 @@ impl Labels {
 
 /// Objects that differ in kind between control planes and that no call asked for.
 fn is_the_control_planes(fields: &serde_json::Map<String, Value>) -> bool {
-    let Some(name) = fields.get("metadata").and_then(|metadata| metadata["name"].as_str()) else {
+    let Some(name) = fields
+        .get("metadata")
+        .and_then(|metadata| metadata["name"].as_str())
+    else {
         return false;
     };
-    name == "kube-root-ca.crt" && fields.contains_key("data")
+    name == "kube-root-ca.crt" && !fields.contains_key("code")
 }
 
 /// Addresses that servers hand out by themselves are above those that are asked for.
 fn is_drawn(address: &str) -> bool {
-    let last = address.strip_prefix("10.0.0.").and_then(|last| last.parse::<u8>().ok());
+    let last = address
+        .strip_prefix("10.0.0.")
+        .and_then(|last| last.parse::<u8>().ok());
     last.is_some_and(|last| last > 16 || last == 0)
 }
 

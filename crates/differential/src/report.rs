@@ -55,7 +55,12 @@ impl Report {
             Some(reason) if code >= 400 => reason,
             _ => "",
         };
-        let key = (call.about.kind.clone(), call.about.verb.clone(), code, reason.to_owned());
+        let key = (
+            call.about.kind.clone(),
+            call.about.verb.clone(),
+            code,
+            reason.to_owned(),
+        );
         *self.answers.entry(key).or_default() += 1;
     }
 
@@ -79,7 +84,10 @@ impl Report {
     /// All calls, and those that the reference refused.
     pub fn totals(&self) -> (usize, usize) {
         let all = self.answers.values().sum();
-        let refused = self.answers.iter().filter(|((_, _, code, _), _)| *code >= 400);
+        let refused = self
+            .answers
+            .iter()
+            .filter(|((_, _, code, _), _)| *code >= 400);
         (all, refused.map(|(_, count)| count).sum())
     }
 

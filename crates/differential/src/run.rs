@@ -1,5 +1,8 @@
 //! One call after the other to both servers.
 
+mod replay;
+mod streams;
+
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
@@ -15,7 +18,11 @@ use crate::{
     report::Report,
     schema::Touched,
     side::{Answer, Side},
+    stream::Stream,
 };
+
+/// How many calls lie between the openings of two watches.
+const BETWEEN_WATCHES: usize = 30;
 
 /// Both servers, and what was found so far.
 #[derive(Debug)]
@@ -32,8 +39,11 @@ pub struct Run {
     pub report: Report,
     /// The properties that requests had.
     pub touched: Touched,
-    /// The calls of this seed, for showing one again.
-    pub calls: Vec<Call>,
+    /// The calls of this seed with their numbers, for showing them again.
+    calls: Vec<(usize, Call)>,
+    streams: Vec<Stream>,
+    /// Names of objects that were removed because their states had parted.
+    given_up: HashSet<String>,
 }
 
 /// How a call went.
@@ -49,7 +59,12 @@ pub struct Outcome {
 
 impl Run {
     /// Begins with two servers that have no definitions yet.
-    pub async fn begin(world: Arc<World>, reference: Client, pocket: Client, entries: Vec<Entry>) -> Result<Self> {
+    pub async fn begin(
+        world: Arc<World>,
+        reference: Client,
+        pocket: Client,
+        entries: Vec<Entry>,
+    ) -> Result<Self> {
         let mut run = Self {
             world,
             reference: Side::new(reference),
@@ -61,9 +76,15 @@ impl Run {
             report: Report::default(),
             touched: Touched::default(),
             calls: Vec::new(),
+            streams: Vec::new(),
+            given_up: HashSet::new(),
         };
         for definition in kinds::definitions()? {
-            run.setup("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await?;
+            run.setup(
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                definition,
+            )
+            .await?;
         }
         for kind in run.world.clone().kinds.iter().filter(|kind| kind.custom) {
             run.served(&kind.collection("default")).await?;
@@ -76,13 +97,19 @@ impl Run {
         let call = plain("POST", path, Body::Json(value));
         let (theirs, ours) = self.both(&call).await?;
         for answer in [&theirs, &ours] {
-            ensure!(matches!(answer.code, 201 | 409), "setting up {path}: {}", answer.body);
+            ensure!(
+                matches!(answer.code, 201 | 409),
+                "setting up {path}: {}",
+                answer.body
+            );
         }
         let number = self.number;
         let (mut theirs, mut ours) = (theirs, ours);
         if theirs.code == 409 || ours.code == 409 {
             let name = fill_name(&call.body);
-            (theirs, ours) = self.both(&plain("GET", &format!("{path}/{name}"), Body::None)).await?;
+            (theirs, ours) = self
+                .both(&plain("GET", &format!("{path}/{name}"), Body::None))
+                .await?;
         }
         self.reference.captures.insert(number, theirs.body);
         self.pocket.captures.insert(number, ours.body);
@@ -102,6 +129,7 @@ impl Run {
 
     async fn both(&mut self, call: &Call) -> Result<(Answer, Answer)> {
         self.number += 1;
+        self.calls.push((self.number, call.clone()));
         let (theirs, ours) = tokio::join!(self.reference.send(call), self.pocket.send(call));
         let about = || format!("{} {}", call.method, call.path);
         Ok((
@@ -115,22 +143,48 @@ impl Run {
         self.seed = seed;
         self.calls.clear();
         let tag = self.tag.clone();
-        let namespaces = ["a", "b"].map(|suffix| format!("d{seed}{tag}-{suffix}")).to_vec();
+        let namespaces = ["a", "b"]
+            .map(|suffix| format!("d{seed}{tag}-{suffix}"))
+            .to_vec();
         let mut anchor = 0;
         for namespace in &namespaces {
-            self.setup("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await?;
-            self.served(&format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).await?;
-            self.served(&format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt")).await?;
+            self.setup(
+                "/api/v1/namespaces",
+                json!({"metadata": {"name": namespace}}),
+            )
+            .await?;
+            self.served(&format!(
+                "/api/v1/namespaces/{namespace}/serviceaccounts/default"
+            ))
+            .await?;
+            self.served(&format!(
+                "/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt"
+            ))
+            .await?;
             let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-            anchor = self.setup(&path, json!({"metadata": {"name": "anchor"}})).await?;
+            anchor = self
+                .setup(&path, json!({"metadata": {"name": "anchor"}}))
+                .await?;
         }
         let mut drawer = Drawer::new(self.world.clone(), seed, &tag, namespaces.clone(), anchor);
         for step in 0..requests {
+            if step % BETWEEN_WATCHES == BETWEEN_WATCHES - 1 {
+                let (kind, namespace, path) = drawer.watch();
+                self.open(kind, namespace, path, step + BETWEEN_WATCHES * 2)
+                    .await?;
+            }
+            self.close_streams(step).await?;
             let call = drawer.next(&self.reference.captures);
             self.step(&mut drawer, &call, step).await?;
         }
+        self.close_streams(usize::MAX).await?;
         for namespace in &namespaces {
-            self.both(&plain("DELETE", &format!("/api/v1/namespaces/{namespace}"), Body::None)).await?;
+            self.both(&plain(
+                "DELETE",
+                &format!("/api/v1/namespaces/{namespace}"),
+                Body::None,
+            ))
+            .await?;
         }
         Ok(())
     }
@@ -140,62 +194,140 @@ impl Run {
         let code = outcome.reference.code;
         self.report.count(call, code, &outcome.reference.body);
         self.note_properties(call, code);
-        self.calls.push(call.clone());
         let number = self.number;
         let keep = code < 300 && outcome.reference.body.is_object();
         if keep {
-            self.reference.captures.insert(number, outcome.reference.body.clone());
-            self.pocket.captures.insert(number, outcome.pocket.body.clone());
+            self.reference
+                .captures
+                .insert(number, outcome.reference.body.clone());
+            self.pocket
+                .captures
+                .insert(number, outcome.pocket.body.clone());
         }
         drawer.learn(number, call, code, &outcome.reference.body);
-        if step % 200 == 0 {
+        if step.is_multiple_of(200) {
             let needed: HashSet<_> = drawer.needed().into_iter().collect();
-            self.reference.captures.retain(|number, _| needed.contains(number));
-            self.pocket.captures.retain(|number, _| needed.contains(number));
+            self.reference
+                .captures
+                .retain(|number, _| needed.contains(number));
+            self.pocket
+                .captures
+                .retain(|number, _| needed.contains(number));
         }
         let differs = !outcome.differences.is_empty();
         for difference in outcome.differences {
             self.report.note(call, (self.seed, step), difference);
         }
-        let ending = call.about.kind == "Namespace" && call.about.verb == "delete" && code == 200 && !call.path.contains("dryRun");
+        let ending = call.about.kind == "Namespace"
+            && call.about.verb == "delete"
+            && code == 200
+            && !call.path.contains("dryRun");
         if (differs || ending) && !call.about.verb.starts_with("list") {
             self.retire(drawer, call, number).await?;
         }
         Ok(())
     }
 
+    /// Takes objects that were given up out of lists: they end when their servers see to it.
+    fn leave_out(&self, body: &mut Value) {
+        for field in ["items", "rows"] {
+            let Some(items) = body.get_mut(field).and_then(Value::as_array_mut) else {
+                continue;
+            };
+            items.retain(|item| {
+                let object = if item["object"].is_object() {
+                    &item["object"]
+                } else {
+                    item
+                };
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                !self.given_up.contains(name)
+            });
+        }
+    }
+
+    fn not_allowed(&mut self, call: &Call, mut found: Vec<Difference>) -> Vec<Difference> {
+        found.retain(|difference| {
+            match allow::allowing(&self.entries, &call.about.kind, difference) {
+                Some(entry) => {
+                    *self.report.allowed.entry(entry).or_default() += 1;
+                    false
+                }
+                None => true,
+            }
+        });
+        found
+    }
+
     /// Sends a call to both and compares.
     pub async fn ask(&mut self, call: &Call) -> Result<Outcome> {
         let (reference, pocket) = self.both(call).await?;
         let number = self.number;
-        for side in [(&mut self.reference, &reference), (&mut self.pocket, &pocket)].map(|(side, _)| side) {
+        for side in [
+            (&mut self.reference, &reference),
+            (&mut self.pocket, &pocket),
+        ]
+        .map(|(side, _)| side)
+        {
             side.labels.begin(number);
+        }
+        let (mut reference_shown, mut pocket_shown) = (reference.clone(), pocket.clone());
+        for answer in [&mut reference_shown, &mut pocket_shown] {
+            self.leave_out(&mut answer.body);
         }
         let masked = |side: &mut Side, answer: &Answer| Answer {
             body: side.labels.mask(&answer.body),
+            warnings: answer
+                .warnings
+                .iter()
+                .map(|text| side.labels.plain_text(text))
+                .collect(),
             ..answer.clone()
         };
-        let theirs = masked(&mut self.reference, &reference);
-        let ours = masked(&mut self.pocket, &pocket);
+        let theirs = masked(&mut self.reference, &reference_shown);
+        let ours = masked(&mut self.pocket, &pocket_shown);
         let mut found = differences(&theirs, &ours);
-        found.retain(|difference| match allow::allowing(&self.entries, &call.about.kind, difference) {
-            Some(entry) => {
-                *self.report.allowed.entry(entry).or_default() += 1;
-                false
-            }
-            None => true,
-        });
+        found.extend(self.order(call, &reference, &pocket));
+        let found = self.not_allowed(call, found);
         self.report.leaves = (self.reference.labels.compared, self.reference.labels.masked);
-        Ok(Outcome { reference, pocket, differences: found })
+        Ok(Outcome {
+            reference,
+            pocket,
+            differences: found,
+        })
+    }
+
+    /// A write gets a revision that is greater than all before it, or the one that the object had.
+    fn order(&mut self, call: &Call, reference: &Answer, pocket: &Answer) -> Option<Difference> {
+        let writes = matches!(call.method.as_str(), "POST" | "PUT" | "PATCH")
+            && !call.path.contains("dryRun");
+        if !writes || reference.code >= 300 || pocket.code >= 300 {
+            return None;
+        }
+        let theirs = self.reference.moved(&reference.body);
+        let ours = self.pocket.moved(&pocket.body);
+        (theirs != ours).then(|| Difference {
+            field: "revisions".into(),
+            rule: format!("{theirs} not {ours}"),
+            reference: theirs.into(),
+            pocket: ours.into(),
+        })
     }
 
     fn note_properties(&mut self, call: &Call, code: u16) {
         let Body::Json(body) = &call.body else {
             return;
         };
-        let kind = self.world.kinds.iter().find(|kind| kind.name == call.about.kind);
-        if let Some(kind) = kind.filter(|_| !call.about.verb.contains("json") && !call.about.verb.contains("scale")) {
-            self.touched.note(&self.world.types, &kind.root, body, code < 300);
+        let kind = self
+            .world
+            .kinds
+            .iter()
+            .find(|kind| kind.name == call.about.kind);
+        if let Some(kind) =
+            kind.filter(|_| !call.about.verb.contains("json") && !call.about.verb.contains("scale"))
+        {
+            self.touched
+                .note(&self.world.types, &kind.root, body, code < 300);
         }
     }
 
@@ -205,16 +337,44 @@ impl Run {
             return Ok(());
         };
         drawer.forget(&namespace, &name);
-        let name = if name.is_empty() { crate::call::capture(number, "/metadata/name") } else { name };
-        let kind = self.world.kinds.iter().find(|kind| kind.name == call.about.kind);
-        let Some(kind) = kind.filter(|kind| kind.name != "CustomResourceDefinition").cloned() else {
+        for side in [&self.reference, &self.pocket] {
+            let name = if name.is_empty() {
+                crate::call::capture(number, "/metadata/name")
+            } else {
+                name.clone()
+            };
+            self.given_up
+                .insert(crate::call::fill_text(&name, &side.captures));
+        }
+        let name = if name.is_empty() {
+            crate::call::capture(number, "/metadata/name")
+        } else {
+            name
+        };
+        let kind = self
+            .world
+            .kinds
+            .iter()
+            .find(|kind| kind.name == call.about.kind);
+        let Some(kind) = kind
+            .filter(|kind| kind.name != "CustomResourceDefinition")
+            .cloned()
+        else {
             return Ok(());
         };
         let path = format!("{}/{name}", kind.collection(&namespace));
-        let mut free = plain("PATCH", &path, Body::Json(json!({"metadata": {"finalizers": null}})));
+        let mut free = plain(
+            "PATCH",
+            &path,
+            Body::Json(json!({"metadata": {"finalizers": null}})),
+        );
         free.content_type = "application/merge-patch+json".into();
         self.both(&free).await?;
-        let gone = plain("DELETE", &format!("{path}?gracePeriodSeconds=0"), Body::None);
+        let gone = plain(
+            "DELETE",
+            &format!("{path}?gracePeriodSeconds=0"),
+            Body::None,
+        );
         self.both(&gone).await?;
         Ok(())
     }
@@ -222,7 +382,10 @@ impl Run {
 
 fn fill_name(body: &Body) -> String {
     match body {
-        Body::Json(value) => value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        Body::Json(value) => value["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         _ => String::new(),
     }
 }

@@ -94,7 +94,14 @@ impl Types {
         }
     }
 
-    fn visit(&self, name: &str, path: &str, schema: &Value, value: &Value, seen: &mut BTreeSet<Property>) {
+    fn visit(
+        &self,
+        name: &str,
+        path: &str,
+        schema: &Value,
+        value: &Value,
+        seen: &mut BTreeSet<Property>,
+    ) {
         if let (Some(other), schema) = self.resolve(schema) {
             return self.visit(other, "", schema, value, seen);
         }

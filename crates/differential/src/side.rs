@@ -20,6 +20,7 @@ pub struct Side {
     pub captures: Captures,
     /// What its own choices are called in comparisons.
     pub labels: Labels,
+    newest: u64,
 }
 
 /// What a server answered, as far as it is compared.
@@ -43,11 +44,35 @@ impl Side {
             connection: None,
             captures: Captures::new(),
             labels: Labels::default(),
+            newest: 0,
         }
     }
 
     /// Sends a call with this server's values filled in.
     pub async fn send(&mut self, call: &Call) -> Result<Answer> {
+        let used = self.connection.is_some();
+        match self.send_once(call).await {
+            // A server may close a connection that has been idle just as it is used again.
+            Err(_) if used => self.send_once(call).await,
+            answer => answer,
+        }
+    }
+
+    async fn send_once(&mut self, call: &Call) -> Result<Answer> {
+        let (request, body) = self.request(call)?;
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.client.connect().await?,
+        };
+        let response = connection.exchange(request, body).await?;
+        let closes = response.headers().get(header::CONNECTION);
+        if closes.is_none_or(|word| word != "close") {
+            self.connection = Some(connection);
+        }
+        Ok(read(&response))
+    }
+
+    fn request(&self, call: &Call) -> Result<(http::request::Builder, String)> {
         let path = fill_text(&call.path, &self.captures);
         let body = match &call.body {
             Body::None => String::new(),
@@ -62,15 +87,20 @@ impl Side {
         if !call.content_type.is_empty() {
             request = request.header(header::CONTENT_TYPE, &call.content_type);
         }
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.client.connect().await?,
+        Ok((request, body))
+    }
+
+    /// How the revision of an object that was written compares with those before it.
+    pub fn moved(&mut self, object: &Value) -> &'static str {
+        let revision = object["metadata"]["resourceVersion"].as_str();
+        let Some(revision) = revision.and_then(|text| text.parse::<u64>().ok()) else {
+            return "no revision";
         };
-        let response = connection.exchange(request, body).await?;
-        if response.headers().get(header::CONNECTION).is_none_or(|c| c != "close") {
-            self.connection = Some(connection);
+        if revision > self.newest {
+            self.newest = revision;
+            return "newer than all";
         }
-        Ok(read(response))
+        "as it was"
     }
 
     /// Opens a watch on a connection of its own.
@@ -82,11 +112,18 @@ impl Side {
 
 /// Names may have any letters; a path may not.
 fn encoded(path: &str) -> String {
-    const APART: AsciiSet = percent_encoding::CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'{').add(b'}');
+    const APART: AsciiSet = percent_encoding::CONTROLS
+        .add(b' ')
+        .add(b'"')
+        .add(b'<')
+        .add(b'>')
+        .add(b'`')
+        .add(b'{')
+        .add(b'}');
     utf8_percent_encode(path, &APART).to_string()
 }
 
-fn read(response: http::Response<bytes::Bytes>) -> Answer {
+fn read(response: &http::Response<bytes::Bytes>) -> Answer {
     let headers = response.headers();
     let texts = |name| {
         let all = headers.get_all(name).iter();

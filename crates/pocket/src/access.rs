@@ -24,7 +24,7 @@ use crate::store::{Change, Object, Store};
 
 pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 
-pub use aggregate::aggregated;
+pub use aggregate::{aggregated, are_same};
 pub use attributes::{Attributes, What, Who};
 pub use decision::{Decision, Held, decide};
 pub use escalation::{full_authority, uncovered};

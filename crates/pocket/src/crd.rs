@@ -17,6 +17,6 @@ mod review;
 mod tests;
 pub mod validate;
 
-pub use accept::{propose, NameConflict, accept, begin_removal};
+pub use accept::{NameConflict, accept, begin_removal, propose};
 pub use definition::{Definition, Names, PrinterColumn, Scale, Scope, Version};
 pub use path::Path;

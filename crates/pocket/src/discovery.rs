@@ -54,6 +54,9 @@ pub struct Resource {
     /// Such as `all`.
     #[serde(default)]
     pub categories: Vec<String>,
+    /// Whether a definition made it.
+    #[serde(default)]
+    pub custom: bool,
     /// What hangs below an object.
     #[serde(default)]
     pub subresources: Vec<Subresource>,

@@ -73,11 +73,12 @@ pub use core_group::core_kinds;
 use crate::status::{ApiError, Problems};
 
 pub use definition::RULES as DEFINITION_RULES;
-pub use field_labels::{field_value, has_field_label};
+pub use field_labels::{field_value, has_field_label, has_own_labels};
 pub use life::{
     DEFINITION_FINALIZER, DEFINITIONS, FIRST_NAMESPACES, FURNITURE, NAMESPACES, end_namespace,
     furniture, namespace_remains, own_service,
 };
+pub use names::path_problem;
 pub use pod_actions::{Budget, bind, eviction_budget};
 pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};
@@ -180,6 +181,10 @@ pub struct Traits {
     pub exclusive: bool,
     /// What of `metadata` the status subresource may not change.
     pub status_keeps: &'static [&'static str],
+    /// What every answer about the kind warns of.
+    pub deprecation: Option<&'static str>,
+    /// Finalizers need no domain.
+    pub plain_finalizers: bool,
     /// The rules on a new object's metadata are asked of a changed one too, after the shared ones.
     pub checks_metadata_again: bool,
 }
@@ -214,7 +219,9 @@ impl Traits {
         status: true,
         exclusive: false,
         status_keeps: &[],
+        deprecation: None,
         checks_metadata_again: false,
+        plain_finalizers: false,
     };
 }
 

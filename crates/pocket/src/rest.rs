@@ -158,7 +158,7 @@ impl Machine {
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
         let deprecation: Vec<String> = served.deprecation().into_iter().collect();
-        let reply = match check_home(&served, &request) {
+        let reply = match check_home(&served, &request).and_then(|()| check_segment(&request)) {
             Err(error) => Err(error),
             Ok(()) if request.target.subresource.is_some() => {
                 self.subresource(&request, &served).await
@@ -166,8 +166,9 @@ impl Machine {
             Ok(()) => self.main(&request, &served).await,
         };
         match reply {
-            Ok(reply) => Ok(reply.with_warnings(deprecation)),
-            Err(error) => Err(error.warned(&deprecation)),
+            Ok(reply) => Ok(reply.warned_first(deprecation)),
+            // The wire says it first, whatever is refused.
+            Err(error) => Err(error),
         }
     }
 
@@ -265,6 +266,19 @@ fn check_home(served: &Served, request: &Request) -> Result<()> {
         return Ok(());
     }
     Err(ApiError::method_not_allowed())
+}
+
+/// A name is one part of a path.
+fn check_segment(request: &Request) -> Result<()> {
+    let name = &request.target.name;
+    match crate::kinds::path_problem(name) {
+        // Nothing is served there.
+        Some(_) if name.contains('/') => Err(registry::missing()),
+        Some(why) => Err(ApiError::bad_request(format!(
+            "Name parameter invalid: {name:?}: {why}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 impl fmt::Debug for Machine {

@@ -137,13 +137,16 @@ impl Printer {
 
     /// A table without its rows.
     pub fn frame(&self, metadata: Value, with_columns: bool) -> Value {
-        let definitions: &[Definition] = if with_columns { &self.columns } else { &[] };
-        let definitions = definitions.iter().map(Definition::to_value);
+        let definitions = if with_columns {
+            self.columns.iter().map(Definition::to_value).collect()
+        } else {
+            Value::Null
+        };
         object_of([
             ("kind", "Table".into()),
             ("apiVersion", META.into()),
             ("metadata", metadata),
-            ("columnDefinitions", definitions.collect()),
+            ("columnDefinitions", definitions),
         ])
     }
 }

@@ -9,6 +9,7 @@ mod connection;
 pub mod decode;
 mod documents;
 mod exec;
+mod form;
 mod impersonate;
 mod metrics;
 mod negotiate;

@@ -1,6 +1,7 @@
 //! Who asks, and tokens for service accounts, over HTTP without a socket.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where it is surprised")]
+#![expect(clippy::disallowed_methods, reason = "answers to a test are small")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -278,6 +279,7 @@ async fn a_bound_token_ends_with_what_it_is_bound_to() {
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::too_many_lines, reason = "a table of refusals")]
 async fn requests_for_tokens_are_refused_as_the_real_server_refuses_them() {
     let world = World::new().await;
     world

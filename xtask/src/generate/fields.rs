@@ -14,7 +14,8 @@ use super::discovery::list;
 pub(super) fn render(facts: &Value, kept: &Value) -> String {
     let none = Map::new();
     let messages = facts["messages"].as_object().unwrap_or(&none);
-    let mut text = String::from("# Written by `cargo xtask generate`; see xtask/src/generate/fields.rs.\n");
+    let mut text =
+        String::from("# Written by `cargo xtask generate`; see xtask/src/generate/fields.rs.\n");
     for name in kept.as_object().unwrap_or(&none).keys() {
         let Some(entries) = messages.get(name) else {
             continue;

@@ -5,7 +5,41 @@ use serde_json::Value;
 use crate::call::capture;
 
 /// Fields of metadata that each server has its own value for.
-const OWN: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields", "name"];
+const OWN: [&str; 6] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+    "name",
+];
+
+/// Volumes for tokens have names that servers make up.
+fn name_tokens(value: &mut Value, path: &mut String, number: usize) {
+    let length = path.len();
+    match value {
+        Value::String(text) if text.starts_with("kube-api-access-") => {
+            *value = capture(number, path).into();
+        }
+        Value::Object(fields) => {
+            for (key, item) in fields {
+                path.push('/');
+                path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                name_tokens(item, path, number);
+                path.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                path.push('/');
+                path.push_str(&index.to_string());
+                name_tokens(item, path, number);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
 
 /// Replaces what servers choose by references to the answer `number`, which this value is.
 pub(super) fn symbolic(value: &mut Value, number: usize) {
@@ -17,11 +51,13 @@ pub(super) fn symbolic(value: &mut Value, number: usize) {
             }
             if key == "ownerReferences" {
                 for (place, owner) in item.as_array_mut().into_iter().flatten().enumerate() {
-                    owner["uid"] = capture(number, &format!("/metadata/ownerReferences/{place}/uid")).into();
+                    owner["uid"] =
+                        capture(number, &format!("/metadata/ownerReferences/{place}/uid")).into();
                 }
             }
         }
     }
+    name_tokens(value, &mut String::new(), number);
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };

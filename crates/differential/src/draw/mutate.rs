@@ -11,10 +11,6 @@ pub(super) type Path = Vec<String>;
 
 /// Left to calls that are about them: the server fills or keeps these.
 const APART: [&str; 4] = ["managedFields", "apiVersion", "kind", "ownerReferences"];
-/// Owned by work that runs at its own pace on a real cluster.
-const ELSEWHERE: [&str; 7] = [
-    "overhead", "serviceAccountName", "serviceAccount", "priorityClassName", "priority", "automountServiceAccountToken", "runtimeClassName",
-];
 
 /// Every place in a value, but for what servers write themselves.
 pub(super) fn places(value: &Value) -> Vec<Path> {
@@ -25,7 +21,7 @@ pub(super) fn places(value: &Value) -> Vec<Path> {
         match value {
             Value::Object(fields) => {
                 for (key, item) in fields {
-                    if APART.contains(&key.as_str()) || ELSEWHERE.contains(&key.as_str()) {
+                    if APART.contains(&key.as_str()) {
                         continue;
                     }
                     path.push(key.clone());
@@ -86,7 +82,11 @@ pub(super) fn remove(value: &mut Value, path: &[String]) {
     match at(value, parents) {
         Some(Value::Object(fields)) => drop(fields.remove(key)),
         Some(Value::Array(items)) => {
-            if let Some(index) = key.parse::<usize>().ok().filter(|index| *index < items.len()) {
+            if let Some(index) = key
+                .parse::<usize>()
+                .ok()
+                .filter(|index| *index < items.len())
+            {
                 items.remove(index);
             }
         }
@@ -95,20 +95,37 @@ pub(super) fn remove(value: &mut Value, path: &[String]) {
 }
 
 /// A place that the type knows, and a value for it.
-pub(super) fn by_type(types: &Types, root: &str, value: &Value, dice: &mut Dice) -> Option<(Path, Value)> {
+pub(super) fn by_type(
+    types: &Types,
+    root: &str,
+    value: &Value,
+    dice: &mut Dice,
+) -> Option<(Path, Value)> {
     let mut schema = types.of(root);
     let mut here = Some(value);
     let mut path = Path::new();
     loop {
         schema = types.resolve(schema).1;
         let key = if schema["properties"].is_object() {
-            let keys: Vec<_> = schema["properties"].as_object()?.keys().filter(|key| !skip(&path, key)).collect();
+            let keys: Vec<_> = schema["properties"]
+                .as_object()?
+                .keys()
+                .filter(|key| !skip(&path, key))
+                .collect();
             if keys.is_empty() {
                 return None;
             }
             // What is there already leads deeper; half of the time it is followed.
-            let there: Vec<_> = keys.iter().filter(|key| here.is_some_and(|value| !value[key.as_str()].is_null())).copied().collect();
-            let key = if !there.is_empty() && chance(dice, 2) { *pick(dice, &there) } else { *pick(dice, &keys) };
+            let there: Vec<_> = keys
+                .iter()
+                .filter(|key| here.is_some_and(|value| !value[key.as_str()].is_null()))
+                .copied()
+                .collect();
+            let key = if !there.is_empty() && chance(dice, 2) {
+                *pick(dice, &there)
+            } else {
+                *pick(dice, &keys)
+            };
             schema = &schema["properties"][key.as_str()];
             here = here.and_then(|value| value.get(key));
             key.clone()
@@ -121,15 +138,26 @@ pub(super) fn by_type(types: &Types, root: &str, value: &Value, dice: &mut Dice)
         } else if schema["additionalProperties"].is_object() {
             schema = &schema["additionalProperties"];
             here = None;
-            (*pick(dice, &["a", "app", "example.com/x", "Bad Key", "k.l", "tier"])).to_owned()
+            (*pick(
+                dice,
+                &["a", "app", "example.com/x", "Bad Key", "k.l", "tier"],
+            ))
+            .to_owned()
         } else {
             return None;
         };
         path.push(key);
         let resolved = types.resolve(schema).1;
-        let deeper = ["properties", "items", "additionalProperties"].iter().any(|inner| resolved[*inner].is_object());
+        let deeper = ["properties", "items", "additionalProperties"]
+            .iter()
+            .any(|inner| resolved[*inner].is_object());
         if !deeper || (path.len() > 1 && chance(dice, 8)) {
-            let key = path.iter().rev().find(|key| key.parse::<usize>().is_err()).cloned().unwrap_or_default();
+            let key = path
+                .iter()
+                .rev()
+                .find(|key| key.parse::<usize>().is_err())
+                .cloned()
+                .unwrap_or_default();
             return Some((path, fitting(types, schema, &key, dice, 2)));
         }
     }
@@ -137,9 +165,10 @@ pub(super) fn by_type(types: &Types, root: &str, value: &Value, dice: &mut Dice)
 
 fn skip(path: &Path, key: &str) -> bool {
     APART.contains(&key) && path.len() < 2
-        || ELSEWHERE.contains(&key)
         || path.is_empty() && key == "status"
-        || path.last().is_some_and(|last| last == "metadata") && path.len() == 1 && matches!(key, "name" | "namespace")
+        || path.last().is_some_and(|last| last == "metadata")
+            && path.len() == 1
+            && matches!(key, "name" | "namespace")
 }
 
 /// Changes one thing.
@@ -188,7 +217,10 @@ pub(super) fn mutate(types: &Types, root: &str, value: &mut Value, dice: &mut Di
 fn unknown_field(value: &mut Value, places: &[Path], dice: &mut Dice) {
     let path = pick(dice, places).clone();
     if let Some(Value::Object(fields)) = at(value, &path) {
-        fields.insert((*pick(dice, &["unknown", "Name", "zzz"])).into(), "x".into());
+        fields.insert(
+            (*pick(dice, &["unknown", "Name", "zzz"])).into(),
+            "x".into(),
+        );
     } else {
         value["unknown"] = 1.into();
     }

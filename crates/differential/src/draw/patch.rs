@@ -20,15 +20,32 @@ impl Drawer {
         if language < 4 {
             return self.apply(kind, &known, subresource);
         }
-        let base = self.base(&known, captures).unwrap_or_else(|| json!({}));
+        let base = Self::base(&known, captures).unwrap_or_else(|| json!({}));
         let (name, content_type, body) = match language {
-            4 | 5 => ("json", "json-patch+json", self.operations(&base, subresource)),
-            6 | 7 => ("merge", "merge-patch+json", self.merge(kind, &base, subresource, known.seen[0])),
-            _ => ("strategic", "strategic-merge-patch+json", self.strategic(kind, &base, subresource)),
+            4 | 5 => (
+                "json",
+                "json-patch+json",
+                self.operations(&base, subresource),
+            ),
+            6 | 7 => (
+                "merge",
+                "merge-patch+json",
+                self.merge(kind, &base, subresource, known.seen[0]),
+            ),
+            _ => (
+                "strategic",
+                "strategic-merge-patch+json",
+                self.strategic(kind, &base, subresource),
+            ),
         };
         let options = self.write_options(kind, false);
         let path = format!("{}?{options}", self.place(kind, &known, subresource));
-        let mut call = self.call(kind, &verb(&format!("patch-{name}"), subresource), "PATCH", path);
+        let mut call = self.call(
+            kind,
+            &verb(&format!("patch-{name}"), subresource),
+            "PATCH",
+            path,
+        );
         call.about.object = Some((known.namespace, known.name));
         call.content_type = format!("application/{content_type}");
         call.body = Body::Json(body);
@@ -56,17 +73,29 @@ impl Drawer {
         }
         match self.dice.below(40) {
             0 => value["metadata"]["managedFields"] = json!([]),
-            1 => value["metadata"]["resourceVersion"] = capture(known.seen[0], "/metadata/resourceVersion").into(),
+            1 => {
+                value["metadata"]["resourceVersion"] =
+                    capture(known.seen[0], "/metadata/resourceVersion").into();
+            }
             2 => value["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000".into(),
             3 => value["metadata"]["name"] = "other".into(),
             4 => value = json!({"apiVersion": table.api_version, "kind": table.name}),
             5 => value["kind"] = "Other".into(),
-            6 => drop(value.as_object_mut().map(|fields| fields.remove("apiVersion"))),
+            6 => drop(
+                value
+                    .as_object_mut()
+                    .map(|fields| fields.remove("apiVersion")),
+            ),
             _ => {}
         }
         let named = !chance(&mut self.dice, 30);
         let options = self.write_options(kind, named);
-        let place = super::Known { kind, namespace: namespace.clone(), name: name.clone(), seen: vec![] };
+        let place = super::Known {
+            kind,
+            namespace: namespace.clone(),
+            name: name.clone(),
+            seen: vec![],
+        };
         let path = format!("{}?{options}", self.place(kind, &place, subresource));
         let mut call = self.call(kind, &verb("apply", subresource), "PATCH", path);
         call.about.object = Some((namespace, name));
@@ -86,8 +115,14 @@ impl Drawer {
         for _ in 0..count {
             let path = pick(&mut self.dice, &places).clone();
             let pointer = pointer(&path);
-            let here = at(&mut base, &path).map(|value| value.take()).unwrap_or_default();
-            let near = if here.is_string() { json!("changed") } else if here.is_number() { json!(4) } else { here.clone() };
+            let here = at(&mut base, &path).map(Value::take).unwrap_or_default();
+            let near = if here.is_string() {
+                json!("changed")
+            } else if here.is_number() {
+                json!(4)
+            } else {
+                here.clone()
+            };
             out.push(match self.dice.below(14) {
                 0..=2 => json!({"op": "replace", "path": pointer, "value": near}),
                 3 => json!({"op": "replace", "path": pointer, "value": of_another_type(&here, &mut self.dice)}),
@@ -103,7 +138,11 @@ impl Drawer {
                 _ => json!({"op": "add", "path": pointer, "value": near}),
             });
         }
-        if chance(&mut self.dice, 40) { json!({"op": "add"}) } else { out.into() }
+        if chance(&mut self.dice, 40) {
+            json!({"op": "add"})
+        } else {
+            out.into()
+        }
     }
 
     fn merge(&mut self, kind: usize, base: &Value, subresource: &str, stale: usize) -> Value {
@@ -126,11 +165,16 @@ impl Drawer {
                 if path[0] != "metadata" || path.len() > 1 {
                     put(&mut patch, &path, Value::Null);
                 }
-            } else if let Some((path, value)) = by_type(&world.types, &table.root, base, &mut self.dice) {
+            } else if let Some((path, value)) =
+                by_type(&world.types, &table.root, base, &mut self.dice)
+            {
                 let whole = path.iter().position(|key| key.parse::<usize>().is_ok());
                 match whole {
                     Some(end) => {
-                        let mut list = base.pointer(&pointer(&path[..end])).cloned().unwrap_or(json!([]));
+                        let mut list = base
+                            .pointer(&pointer(&path[..end]))
+                            .cloned()
+                            .unwrap_or(json!([]));
                         put(&mut list, &path[end..], value);
                         put(&mut patch, &path[..end], list);
                     }
@@ -139,7 +183,10 @@ impl Drawer {
             }
         }
         match self.dice.below(40) {
-            0 => patch["metadata"]["resourceVersion"] = capture(stale, "/metadata/resourceVersion").into(),
+            0 => {
+                patch["metadata"]["resourceVersion"] =
+                    capture(stale, "/metadata/resourceVersion").into();
+            }
             1 => patch["metadata"]["managedFields"] = json!([]),
             2 => patch["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000".into(),
             3 => patch["metadata"]["name"] = "other".into(),
@@ -164,9 +211,18 @@ impl Drawer {
             "Service" => Some(("/spec/ports", "port")),
             _ => None,
         };
-        let path = |pointer: &str| pointer[1..].split('/').map(str::to_owned).collect::<Vec<_>>();
+        let path = |pointer: &str| {
+            pointer[1..]
+                .split('/')
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         if let (Some((list, key)), "", true) = (list, subresource, chance(&mut self.dice, 2)) {
-            let items = base.pointer(list).and_then(Value::as_array).cloned().unwrap_or_default();
+            let items = base
+                .pointer(list)
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
             let known = items.first().map_or(json!("x"), |item| item[key].clone());
             let changed = match self.dice.below(6) {
                 0 => json!([{key: known, "$patch": "delete"}]),
@@ -179,7 +235,10 @@ impl Drawer {
             put(&mut patch, &path(list), changed);
         }
         match self.dice.below(30) {
-            0 => patch["metadata"]["$deleteFromPrimitiveList/finalizers"] = json!(["example.com/hold"]),
+            0 => {
+                patch["metadata"]["$deleteFromPrimitiveList/finalizers"] =
+                    json!(["example.com/hold"]);
+            }
             1 => patch["metadata"]["$setElementOrder/finalizers"] = json!(["example.com/hold"]),
             2 => patch["metadata"]["labels"] = json!({"$patch": "replace", "only": "this"}),
             3 => patch["metadata"]["labels"] = json!({"$patch": "delete"}),
@@ -194,5 +253,7 @@ impl Drawer {
 
 /// A JSON pointer to a place.
 fn pointer(path: &[String]) -> String {
-    path.iter().fold(String::new(), |out, key| out + "/" + &key.replace('~', "~0").replace('/', "~1"))
+    path.iter().fold(String::new(), |out, key| {
+        out + "/" + &key.replace('~', "~0").replace('/', "~1")
+    })
 }

@@ -11,7 +11,9 @@ const BAD_TEXT: [&str; 14] = [
 ];
 const GOOD_TEXT: [&str; 6] = ["a", "web", "main", "x1", "some-name", "a.b"];
 const NUMBERS: [i64; 12] = [0, 1, 2, 3, 5, 80, 443, -1, 65535, 65536, 2_147_483_647, 30];
-const QUANTITIES: [&str; 10] = ["1", "100m", "1Gi", "0", "1.5", "2e3", "500Mi", "-1", "1x", "0.0001"];
+const QUANTITIES: [&str; 10] = [
+    "1", "100m", "1Gi", "0", "1.5", "2e3", "500Mi", "-1", "1x", "0.0001",
+];
 const TIMES: [&str; 5] = [
     "2020-01-02T03:04:05Z",
     "2020-01-02T03:04:05.123456Z",
@@ -39,7 +41,13 @@ pub(super) fn bad_text(dice: &mut Dice) -> String {
 }
 
 /// A value of the type that a property asks for, often one that its rules accept.
-pub(super) fn fitting(types: &Types, schema: &Value, key: &str, dice: &mut Dice, depth: usize) -> Value {
+pub(super) fn fitting(
+    types: &Types,
+    schema: &Value,
+    key: &str,
+    dice: &mut Dice,
+    depth: usize,
+) -> Value {
     let (name, schema) = types.resolve(schema);
     match name {
         Some(name) if name.ends_with("IntOrString") => return int_or_string(dice),
@@ -48,10 +56,10 @@ pub(super) fn fitting(types: &Types, schema: &Value, key: &str, dice: &mut Dice,
         Some(name) if name.ends_with("Time") => return TIMES[dice.below(5)].into(),
         _ => {}
     }
-    if let Some(choices) = schema["enum"].as_array() {
-        if !chance(dice, 8) {
-            return pick(dice, choices).clone();
-        }
+    if let Some(choices) = schema["enum"].as_array()
+        && !chance(dice, 8)
+    {
+        return pick(dice, choices).clone();
     }
     if schema["x-kubernetes-int-or-string"] == true {
         return int_or_string(dice);
@@ -68,20 +76,41 @@ pub(super) fn fitting(types: &Types, schema: &Value, key: &str, dice: &mut Dice,
 }
 
 fn int_or_string(dice: &mut Dice) -> Value {
-    pick(dice, &[json!(1), json!("10%"), json!("http"), json!(0), json!("1"), json!(8080), json!(-1), json!("101%"), json!(70000), json!("")]).clone()
+    pick(
+        dice,
+        &[
+            json!(1),
+            json!("10%"),
+            json!("http"),
+            json!(0),
+            json!("1"),
+            json!(8080),
+            json!(-1),
+            json!("101%"),
+            json!(70000),
+            json!(""),
+        ],
+    )
+    .clone()
 }
 
 fn number(key: &str, dice: &mut Dice) -> i64 {
     match key {
         "nodePort" | "healthCheckNodePort" => *pick(dice, &[0, 30001, 30002, 30003, 80, 40000]),
         "mode" | "defaultMode" => *pick(dice, &[0, 256, 420, 511, 512, -1]),
-        "activeDeadlineSeconds" | "terminationGracePeriodSeconds" => *pick(dice, &[0, 1, 5, 30, -1]),
+        "activeDeadlineSeconds" | "terminationGracePeriodSeconds" => {
+            *pick(dice, &[0, 1, 5, 30, -1])
+        }
         _ => *pick(dice, &NUMBERS),
     }
 }
 
 fn array(types: &Types, schema: &Value, key: &str, dice: &mut Dice, depth: usize) -> Value {
-    let length = if depth > 4 { 1 } else { *pick(dice, &[1, 1, 1, 2, 0]) };
+    let length = if depth > 4 {
+        1
+    } else {
+        *pick(dice, &[1, 1, 1, 2, 0])
+    };
     let item = |dice: &mut Dice| fitting(types, &schema["items"], key, dice, depth + 1);
     (0..length).map(|_| item(dice)).collect()
 }
@@ -89,7 +118,11 @@ fn array(types: &Types, schema: &Value, key: &str, dice: &mut Dice, depth: usize
 /// An object with what it must have, and some of what it may.
 fn object(types: &Types, schema: &Value, dice: &mut Dice, depth: usize) -> Value {
     let mut out = serde_json::Map::new();
-    let required: Vec<_> = schema["required"].as_array().into_iter().flatten().collect();
+    let required: Vec<_> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .collect();
     for (key, property) in schema["properties"].as_object().into_iter().flatten() {
         let must = required.iter().any(|name| *name == key);
         if (must && !chance(dice, 25)) || (depth < 4 && chance(dice, 6)) {
@@ -97,33 +130,77 @@ fn object(types: &Types, schema: &Value, dice: &mut Dice, depth: usize) -> Value
         }
     }
     if schema["additionalProperties"].is_object() {
-        let key = if chance(dice, 6) { bad_text(dice) } else { (*pick(dice, &GOOD_TEXT)).to_owned() };
-        out.insert(key, fitting(types, &schema["additionalProperties"], "", dice, depth + 1));
+        let key = if chance(dice, 6) {
+            bad_text(dice)
+        } else {
+            (*pick(dice, &GOOD_TEXT)).to_owned()
+        };
+        out.insert(
+            key,
+            fitting(types, &schema["additionalProperties"], "", dice, depth + 1),
+        );
     }
     Value::Object(out)
 }
 
 fn text(key: &str, dice: &mut Dice) -> String {
-    let pool: &[&str] = match key {
+    let pool = pool(key);
+    if !pool.is_empty() && !chance(dice, 10) {
+        return (*pick(dice, pool)).to_owned();
+    }
+    if chance(dice, 3) {
+        bad_text(dice)
+    } else {
+        (*pick(dice, &GOOD_TEXT)).to_owned()
+    }
+}
+
+/// Texts for fields of this name, good and bad.
+fn pool(key: &str) -> &'static [&'static str] {
+    match key {
         "image" => &["nginx", "busybox:1", " nginx", ""],
         "clusterIP" => &["None", "", "10.0.0.9", "10.0.0.8", "1.2.3.4", "x"],
         "clusterIPs" => &["None", "10.0.0.9", "", "::1"],
         "externalName" | "hostnames" => &["a.example.com", "A.b", "-", "x.y."],
-        "ip" | "podIP" | "hostIP" | "externalIPs" | "loadBalancerIP" | "nameservers" | "addresses" => &["10.1.1.1", "127.0.0.1", "::1", "fe80::1", "1.2.3", "0.0.0.0", "010.1.1.1"],
+        "ip" | "podIP" | "hostIP" | "externalIPs" | "loadBalancerIP" | "nameservers"
+        | "addresses" => &[
+            "10.1.1.1",
+            "127.0.0.1",
+            "::1",
+            "fe80::1",
+            "1.2.3",
+            "0.0.0.0",
+            "010.1.1.1",
+        ],
         "loadBalancerSourceRanges" => &["10.0.0.0/8", "10.0.0.1/8", "x", " 10.0.0.0/8", "::/0"],
         "protocol" => &["TCP", "UDP", "SCTP", "tcp", ""],
         "operator" => &["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Equal", "in"],
-        "fieldPath" => &["metadata.name", "metadata.labels['a']", "status.podIP", "spec.nodeName", "metadata.nope", ""],
+        "fieldPath" => &[
+            "metadata.name",
+            "metadata.labels['a']",
+            "status.podIP",
+            "spec.nodeName",
+            "metadata.nope",
+            "",
+        ],
         "resource" => &["limits.cpu", "requests.memory", "limits.nope"],
-        "path" | "mountPath" | "subPath" | "devicePath" | "workingDir" => &["/a", "b", "../c", "/a/../b", "/a:b", ""],
+        "path" | "mountPath" | "subPath" | "devicePath" | "workingDir" => {
+            &["/a", "b", "../c", "/a/../b", "/a:b", ""]
+        }
         "apiVersion" => &["v1", "apps/v1", "v2", ""],
         "verbs" => &["get", "*", "list", ""],
         "apiGroups" => &["", "apps", "*"],
         "resources" => &["pods", "*", "pods/log", ""],
         "nonResourceURLs" => &["/healthz", "*"],
-        "finalizers" => &["example.com/hold", "example.com/other", "plain", "a/b/c", "kubernetes"],
+        "finalizers" => &[
+            "example.com/hold",
+            "example.com/other",
+            "plain",
+            "a/b/c",
+            "kubernetes",
+        ],
         "nodeName" => &["node-1", "Node"],
-        "name" if chance(dice, 2) => &["a", "b", "main", "web", "http"],
+        "name" => &["a", "b", "main", "web", "http"],
         "type" => &["Opaque", "ClusterIP", "Ready", "RuntimeDefault", "x"],
         "topologyKey" | "key" | "labelSelector" => &["zone", "example.com/zone", "bad key", ""],
         "trafficDistribution" => &["PreferClose", "PreferSameZone", "PreferSameNode", "Far"],
@@ -135,16 +212,22 @@ fn text(key: &str, dice: &mut Dice) -> String {
         "email" => &["a@example.com", "a", "@"],
         "url" => &["https://a.example.com", "::", "x"],
         _ => &[],
-    };
-    if !pool.is_empty() && !chance(dice, 10) {
-        return (*pick(dice, pool)).to_owned();
     }
-    if chance(dice, 3) { bad_text(dice) } else { (*pick(dice, &GOOD_TEXT)).to_owned() }
 }
 
 /// A value of another type than the one that stands there.
 pub(super) fn of_another_type(value: &Value, dice: &mut Dice) -> Value {
-    let all = [json!("text"), json!(7), json!(true), json!({}), json!([]), json!({"a": "b"}), json!(["a"]), json!(1.5), json!([{"a": 1}])];
+    let all = [
+        json!("text"),
+        json!(7),
+        json!(true),
+        json!({}),
+        json!([]),
+        json!({"a": "b"}),
+        json!(["a"]),
+        json!(1.5),
+        json!([{"a": 1}]),
+    ];
     let same = |other: &Value| std::mem::discriminant(other) == std::mem::discriminant(value);
     let others: Vec<_> = all.into_iter().filter(|other| !same(other)).collect();
     pick(dice, &others).clone()

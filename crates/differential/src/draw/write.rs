@@ -24,16 +24,26 @@ impl Drawer {
             options.push(format!("fieldManager={manager}"));
         }
         if chance(dice, 4) {
-            let level = *pick(dice, &["Strict", "Strict", "Warn", "Ignore", "Ignore", "Strange"]);
+            let level = *pick(
+                dice,
+                &["Strict", "Strict", "Warn", "Ignore", "Ignore", "Strange"],
+            );
             options.push(format!("fieldValidation={level}"));
         }
         let definition = self.world.kinds[kind].name == "CustomResourceDefinition";
         if definition || chance(dice, 9) {
-            let dry = if chance(dice, 10) && !definition { "Some" } else { "All" };
+            let dry = if chance(dice, 10) && !definition {
+                "Some"
+            } else {
+                "All"
+            };
             options.push(format!("dryRun={dry}"));
         }
         if apply && chance(dice, 3) {
-            options.push(format!("force={}", *pick(dice, &["true", "true", "false", "maybe"])));
+            options.push(format!(
+                "force={}",
+                *pick(dice, &["true", "true", "false", "maybe"])
+            ));
         }
         options.join("&")
     }
@@ -55,7 +65,11 @@ impl Drawer {
             value["spec"]["names"] = json!({"plural": plural, "singular": plural.trim_end_matches('s'), "kind": plural.to_uppercase(), "listKind": format!("{}List", plural.to_uppercase())});
         }
         if chance(&mut self.dice, 2) {
-            value["metadata"]["labels"]["app"] = (*pick(&mut self.dice, &["web", "db", "x"])).into();
+            value["metadata"]["labels"]["app"] =
+                (*pick(&mut self.dice, &["web", "db", "x"])).into();
+        }
+        if !table.namespaced {
+            value["metadata"]["labels"]["run"] = format!("r{}", self.seed).into();
         }
         if chance(&mut self.dice, 12) {
             value["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -107,7 +121,9 @@ impl Drawer {
             2..=4 => generate = true,
             _ => {}
         }
-        let changes = self.changes();
+        // What a definition may say has tests of its own; here it is an object like others.
+        let definition = self.world.kinds[kind].name == "CustomResourceDefinition";
+        let changes = if definition { 0 } else { self.changes() };
         let mut value = self.fresh(kind, &name, changes);
         if generate && self.world.kinds[kind].name != "CustomResourceDefinition" {
             if let Some(metadata) = value["metadata"].as_object_mut() {
@@ -127,7 +143,10 @@ impl Drawer {
             _ => {}
         }
         let options = self.write_options(kind, false);
-        let path = format!("{}?{options}", self.world.kinds[kind].collection(&namespace));
+        let path = format!(
+            "{}?{options}",
+            self.world.kinds[kind].collection(&namespace)
+        );
         let mut call = self.call(kind, "create", "POST", path);
         call.about.object = Some((namespace, name));
         self.with_body(call, value)
@@ -163,7 +182,7 @@ impl Drawer {
         let world = self.world.clone();
         let table = &world.kinds[kind];
         let subresource = self.subresource(kind);
-        let mut value = self.base(&known, captures).unwrap_or_else(|| json!({}));
+        let mut value = Self::base(&known, captures).unwrap_or_else(|| json!({}));
         value["apiVersion"] = table.api_version.clone().into();
         let changes = self.changes();
         match subresource {
@@ -187,13 +206,29 @@ impl Drawer {
     }
 
     fn scale_body(&mut self, known: &Known) -> Value {
-        let replicas = pick(&mut self.dice, &[json!(0), json!(1), json!(7), json!(-1), json!("x"), json!(5000)]).clone();
+        let replicas = pick(
+            &mut self.dice,
+            &[
+                json!(0),
+                json!(1),
+                json!(7),
+                json!(-1),
+                json!("x"),
+                json!(5000),
+            ],
+        )
+        .clone();
         json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": known.name, "namespace": known.namespace}, "spec": {"replicas": replicas}})
     }
 
     pub(super) fn change_status(&mut self, root: &str, value: &mut Value, changes: usize) {
         let world = self.world.clone();
-        let schema = world.types.resolve(&world.types.of(root)["properties"]["status"]).0.unwrap_or(root).to_owned();
+        let schema = world
+            .types
+            .resolve(&world.types.of(root)["properties"]["status"])
+            .0
+            .unwrap_or(root)
+            .to_owned();
         if schema == root {
             return;
         }
@@ -208,7 +243,11 @@ impl Drawer {
         let metadata = &mut value["metadata"];
         match self.dice.below(40) {
             0 | 1 => metadata["resourceVersion"] = stale.into(),
-            2 | 3 => drop(metadata.as_object_mut().map(|fields| fields.remove("resourceVersion"))),
+            2 | 3 => drop(
+                metadata
+                    .as_object_mut()
+                    .map(|fields| fields.remove("resourceVersion")),
+            ),
             4 => metadata["resourceVersion"] = "".into(),
             5 => metadata["resourceVersion"] = "x".into(),
             6 => metadata["uid"] = "00000000-0000-0000-0000-000000000000".into(),
@@ -217,7 +256,11 @@ impl Drawer {
             9 => metadata["managedFields"] = json!([]),
             10 => metadata["managedFields"] = json!([{}]),
             11 => drop(metadata.as_object_mut().map(|fields| fields.remove("uid"))),
-            12 => drop(metadata.as_object_mut().map(|fields| fields.remove("creationTimestamp"))),
+            12 => drop(
+                metadata
+                    .as_object_mut()
+                    .map(|fields| fields.remove("creationTimestamp")),
+            ),
             13 => metadata["generation"] = 77.into(),
             14 => metadata["deletionTimestamp"] = "2020-01-01T00:00:00Z".into(),
             _ => {}
@@ -232,7 +275,22 @@ impl Drawer {
         if self.world.kinds[kind].name == "CustomResourceDefinition" || chance(&mut self.dice, 8) {
             query.push("dryRun=All");
         }
-        query.push(*pick(&mut self.dice, &["", "", "", "", "gracePeriodSeconds=0", "gracePeriodSeconds=5", "gracePeriodSeconds=-1", "propagationPolicy=Background", "propagationPolicy=Nope", "orphanDependents=false", "gracePeriodSeconds=x"]));
+        query.push(*pick(
+            &mut self.dice,
+            &[
+                "",
+                "",
+                "",
+                "",
+                "gracePeriodSeconds=0",
+                "gracePeriodSeconds=5",
+                "gracePeriodSeconds=-1",
+                "propagationPolicy=Background",
+                "propagationPolicy=Nope",
+                "orphanDependents=false",
+                "gracePeriodSeconds=x",
+            ],
+        ));
         let path = format!("{}?{}", self.place(kind, &known, ""), query.join("&"));
         let mut call = self.call(kind, "delete", "DELETE", path);
         let number = *known.seen.last().unwrap_or(&0);
@@ -247,11 +305,17 @@ impl Drawer {
         };
         let body = match self.dice.below(16) {
             0 => options(json!({"preconditions": {"uid": capture(number, "/metadata/uid")}})),
-            1 => options(json!({"preconditions": {"resourceVersion": capture(number, "/metadata/resourceVersion")}})),
-            2 => options(json!({"preconditions": {"resourceVersion": capture(stale, "/metadata/resourceVersion")}})),
+            1 => options(
+                json!({"preconditions": {"resourceVersion": capture(number, "/metadata/resourceVersion")}}),
+            ),
+            2 => options(
+                json!({"preconditions": {"resourceVersion": capture(stale, "/metadata/resourceVersion")}}),
+            ),
             3 => options(json!({"preconditions": {"uid": "00000000-0000-0000-0000-000000000000"}})),
             4 => options(json!({"gracePeriodSeconds": *pick(&mut self.dice, &[0, 1, 30, -5])})),
-            5 => options(json!({"propagationPolicy": *pick(&mut self.dice, &["Background", "Sideways"])})),
+            5 => options(
+                json!({"propagationPolicy": *pick(&mut self.dice, &["Background", "Sideways"])}),
+            ),
             6 => options(json!({"orphanDependents": false, "propagationPolicy": "Background"})),
             7 => options(json!({"unknown": 1, "dryRun": ["Half"]})),
             8 => json!({"kind": "Other", "apiVersion": "v1"}),
@@ -265,10 +329,19 @@ impl Drawer {
 
     pub(super) fn delete_many(&mut self, kind: usize) -> Call {
         let namespace = self.namespace(kind);
-        let query = *pick(&mut self.dice, &[
-            "labelSelector=app%3Ddb", "labelSelector=app%3Dx,!nope", "labelSelector=app+in+(", "fieldSelector=metadata.name%3Dnone",
-            "fieldSelector=nope%3D1", "labelSelector=app%3Ddb&dryRun=All", "labelSelector=app%3Dx&limit=1", "labelSelector=app%3Dx&resourceVersion=x",
-        ]);
+        let query = *pick(
+            &mut self.dice,
+            &[
+                "labelSelector=app%3Ddb",
+                "labelSelector=app%3Dx,!nope",
+                "labelSelector=app+in+(",
+                "fieldSelector=metadata.name%3Dnone",
+                "fieldSelector=nope%3D1",
+                "labelSelector=app%3Ddb&dryRun=All",
+                "labelSelector=app%3Dx&limit=1",
+                "labelSelector=app%3Dx&resourceVersion=x",
+            ],
+        );
         let path = format!("{}?{query}", self.world.kinds[kind].collection(&namespace));
         self.call(kind, "deletecollection", "DELETE", path)
     }
@@ -276,5 +349,9 @@ impl Drawer {
 
 /// The name of a verb on an endpoint.
 pub(super) fn verb(verb: &str, subresource: &str) -> String {
-    if subresource.is_empty() { verb.to_owned() } else { format!("{verb}/{subresource}") }
+    if subresource.is_empty() {
+        verb.to_owned()
+    } else {
+        format!("{verb}/{subresource}")
+    }
 }

@@ -31,7 +31,11 @@ const EXCUSED: [(&[&str], &str); 5] = [
 
 /// What it may also say while objects are deleted under its hands: it was about to write what is
 /// gone, or into a namespace that ends.
-const IN_COMMOTION: [&str; 2] = ["not found", "because it is being terminated"];
+const IN_COMMOTION: [&str; 3] = [
+    "not found",
+    "because it is being terminated",
+    "Error getting updated StatefulSet from lister",
+];
 
 /// The lines that count: errors, warnings and worse. Warnings too, because a watch that ends at
 /// once or a revision that is too old is only a warning to it.

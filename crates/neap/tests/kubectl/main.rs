@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod absent;
+mod access;
 mod apply;
 mod change;
 mod cluster;

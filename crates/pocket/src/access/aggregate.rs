@@ -26,3 +26,10 @@ pub fn aggregated<'a>(
     }
     rules
 }
+
+/// Whether two roles have the same rules. Their order does not count: two roles that gather from
+/// each other would hand it back and forth without end.
+pub fn are_same(rules: &[Rule], others: &[Rule]) -> bool {
+    let within = |some: &[Rule], all: &[Rule]| some.iter().all(|rule| all.contains(rule));
+    within(rules, others) && within(others, rules)
+}

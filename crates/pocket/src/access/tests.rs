@@ -203,6 +203,27 @@ fn a_decision_looks_at_no_bindings_of_others() {
 }
 
 #[test]
+fn a_decision_looks_at_no_bindings_in_other_namespaces() {
+    let mut policy = policy(&json!([]));
+    for at in 0..1_000 {
+        let namespace = format!("n{at}");
+        policy.take_binding(Change::Added, &binding("b", &namespace, "r", &user("ann")));
+    }
+    let ann = who("ann", &[]);
+    assert_eq!(policy.bindings(ann, "n7").count(), 1);
+    assert_eq!(policy.bindings(ann, "").count(), 0);
+}
+
+#[test]
+fn the_order_of_rules_is_no_difference() {
+    let rule = |verb: &str| json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]});
+    let rules = |verbs: &[&str]| rules_of(&verbs.iter().map(|verb| rule(verb)).collect());
+    assert!(are_same(&rules(&["a", "b"]), &rules(&["b", "a"])));
+    assert!(!are_same(&rules(&["a", "b"]), &rules(&["b"])));
+    assert!(!are_same(&rules(&["b"]), &rules(&["a", "b"])));
+}
+
+#[test]
 fn masters_need_no_role() {
     let masters = [MASTERS.to_owned()];
     let asked = Attributes {

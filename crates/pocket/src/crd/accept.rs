@@ -23,7 +23,7 @@ pub fn begin_removal(object: &mut Value, now: &str) {
         "Terminating",
         "True",
         "InstanceDeletionPending",
-        "the definition is being deleted, its objects first",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     ];
     set(status, condition, now);
 }
@@ -81,7 +81,9 @@ pub fn accept(object: &mut Value, now: &str, conflict: Option<&NameConflict>) {
 
 /// The status of a definition whose names nobody has decided on yet.
 pub fn propose(object: &mut Value) {
-    let stored: Vec<Value> = storage_version(&object["spec"]["versions"]).into_iter().collect();
+    let stored: Vec<Value> = storage_version(&object["spec"]["versions"])
+        .into_iter()
+        .collect();
     object["status"] = json!({
         "conditions": null,
         "acceptedNames": {"kind": "", "plural": ""},

@@ -248,7 +248,12 @@ impl Walk<'_> {
                 "a bool is expected and the rule gave a {}",
                 other.type_name()
             ),
-            Err(Fault::Error(error)) => format!("{error} evaluating rule: {}", rule.source),
+            // A rule that could not be asked says so where it stands.
+            Err(Fault::Error(error)) => {
+                let words = format!("{error} evaluating rule: {}", rule.text);
+                self.report(FieldErrorKind::Invalid, at.to_string(), new, words);
+                return Ok(());
+            }
             Err(Fault::Exhausted) if self.left > 0 => {
                 "operation cancelled: actual cost limit exceeded evaluating rule".into()
             }

@@ -161,9 +161,22 @@ impl Definition {
         version.deprecated.then(|| {
             version.deprecation_warning.clone().unwrap_or_else(|| {
                 let (group, kind) = (&self.group, &self.names.kind);
-                format!("{group}/{} {kind} is deprecated", version.name)
+                let text = format!("{group}/{} {kind} is deprecated", version.name);
+                match self.successor(version) {
+                    Some(newer) => format!("{text}; use {group}/{newer} {kind}"),
+                    None => text,
+                }
             })
         })
+    }
+
+    /// The most preferred version that is served, not deprecated and newer than this one.
+    fn successor(&self, old: &Version) -> Option<&str> {
+        let mut served = self.served().into_iter();
+        let newer = served.find(|other| !other.deprecated)?;
+        prefer(&newer.name, &old.name)
+            .is_lt()
+            .then_some(&newer.name)
     }
 
     /// An object in another version: with no conversion, only apiVersion changes.
@@ -238,8 +251,7 @@ impl Version {
                     | FieldErrorKind::TooMany
             )
         };
-        let unreadable = |error: &FieldError| error.detail.contains(" in body must be of type ");
-        if !found.iter().any(|error| blocks(error) || unreadable(error)) {
+        if !found.iter().any(blocks) {
             self.rules.check(self.root(), new, old, problems);
         } else if !self.rules.is_empty() {
             problems.push(FieldError {
@@ -373,9 +385,9 @@ mod tests {
     }
 
     #[test]
-    fn rules_wait_for_a_valid_object() {
+    fn rules_wait_for_an_object_they_can_read() {
         let definition = Definition::read(&json!({"spec": {"versions": [{"name": "v1",
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}, "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}},
                 "x-kubernetes-validations": [{"rule": "self.n < 5", "message": "big"}]}}}]}}));
         let check = |object: &Value| {
             let mut problems = Problems::new();
@@ -383,10 +395,19 @@ mod tests {
             problems.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(check(&json!({"n": 9})), ["<nil>: Invalid value: big"]);
+        let small = "n: Invalid value: 0: n in body should be greater than or equal to 1";
+        assert_eq!(check(&json!({"n": 0})), [small]);
         assert_eq!(
-            check(&json!({"n": 0})),
+            check(&json!({"n": 9, "set": ["a", "a"]})),
             [
-                "n: Invalid value: 0: n in body should be greater than or equal to 1",
+                "set[1]: Duplicate value: \"a\"",
+                "<nil>: Invalid value: big"
+            ]
+        );
+        assert_eq!(
+            check(&json!({"n": "x"})),
+            [
+                "n: Invalid value: \"string\": n in body must be of type integer: \"string\"",
                 "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
             ]
         );

@@ -162,11 +162,13 @@ fn stored_versions(new: &Value, old: &Value, problems: &mut Problems) {
     let stored = old["status"]["storedVersions"].as_array();
     for (index, stored) in stored.unwrap_or(&empty).iter().enumerate() {
         if !versions.iter().any(|version| version["name"] == *stored) {
-            problems.invalid(
-                format!("status.storedVersions[{index}]"),
-                stored.clone(),
-                "missing from spec.versions: objects may still be stored in this version",
+            let version = stored.as_str().unwrap_or_default();
+            let detail = format!(
+                "missing from spec.versions; {version} was previously a storage version, and must \
+                 remain in spec.versions until a storage migration ensures no data remains \
+                 persisted in {version} and removes {version} from status.storedVersions"
             );
+            problems.invalid(format!("status.storedVersions[{index}]"), version, detail);
         }
     }
 }

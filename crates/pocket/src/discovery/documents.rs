@@ -74,12 +74,16 @@ pub fn resource_list(group: &str, version: &Version) -> Value {
             rows.push(subresource_row(group, &version.name, resource, subresource));
         }
     }
-    json!({
+    let mut list = json!({
         "kind": "APIResourceList",
-        "apiVersion": "v1",
         "groupVersion": group_version(group, &version.name),
         "resources": rows,
-    })
+    });
+    // The oldest document of all does not say what it is itself.
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    list
 }
 
 fn resource_row(group: &str, version: &str, resource: &Resource) -> Value {
@@ -148,9 +152,19 @@ fn aggregated_group(group: &Group) -> Value {
 }
 
 fn aggregated_resource(group: &str, version: &str, resource: &Resource) -> Value {
+    // A built-in kind that belongs where it stands is called by its name alone.
+    let kind = |(group_, version_): (&str, &str), kind: &str| {
+        let at_home = !resource.custom && (group_, version_) == (group, version);
+        let (group, version) = if at_home {
+            ("", "")
+        } else {
+            (group_, version_)
+        };
+        response_kind(group, version, kind)
+    };
     let mut entry = json!({
         "resource": resource.plural,
-        "responseKind": response_kind(group, version, &resource.kind),
+        "responseKind": kind((group, version), &resource.kind),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
         "verbs": resource.verbs,
@@ -159,7 +173,7 @@ fn aggregated_resource(group: &str, version: &str, resource: &Resource) -> Value
     let subresource = |sub: &Subresource| {
         json!({
             "subresource": sub.name,
-            "responseKind": response_kind(&sub.group, &sub.version, &sub.kind),
+            "responseKind": kind((&sub.group, &sub.version), &sub.kind),
             "verbs": sub.verbs,
         })
     };

@@ -29,6 +29,7 @@ fn boat() -> Resource {
         .into(),
         short_names: vec!["bo".into()],
         categories: vec!["all".into()],
+        custom: true,
         subresources: vec![
             subresource("status", ("tide.dev", "v1", "Boat")),
             subresource("scale", ("autoscaling", "v1", "Scale")),

@@ -1,4 +1,5 @@
-//! Client certificates: the common name is the user, each organization is a group.
+//! Client certificates: the common name is the user, each organization is a group. They have to be
+//! of X.509 version 3, as the library that checks them asks.
 
 use std::{collections::HashMap, fmt::Write, sync::Arc, time::Duration};
 
@@ -9,7 +10,12 @@ use rustls::{
     pki_types::{CertificateDer, UnixTime},
     server::{VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
-use x509_parser::{asn1_rs::Oid, oid_registry, prelude::X509Certificate, x509::X509Name};
+use x509_parser::{
+    asn1_rs::{Oid, oid},
+    oid_registry,
+    prelude::X509Certificate,
+    x509::X509Name,
+};
 
 use super::{CREDENTIAL, User, Verdict};
 use crate::environment::Clock;
@@ -17,6 +23,9 @@ use crate::environment::Clock;
 /// How many certificates are remembered. More clients than this cost a check of a signature now
 /// and then, not memory.
 const REMEMBERED: usize = 1024;
+
+/// The attribute of a subject that is the user's uid.
+const UID: Oid<'_> = oid!(1.3.6.1.4.1.57683.2);
 
 /// Knows the certificates that some authorities signed.
 pub struct Certificates {
@@ -112,9 +121,9 @@ fn user(parsed: &X509Certificate<'_>, certificate: &CertificateDer<'_>) -> Optio
     let extra = (CREDENTIAL.into(), vec![credential]);
     let user = User {
         name,
+        uid: texts(subject, &UID).pop().unwrap_or_default(),
         groups: texts(subject, &oid_registry::OID_X509_ORGANIZATION_NAME),
         extra: [extra].into(),
-        ..User::default()
     };
     Some(user.authenticated())
 }

@@ -78,8 +78,11 @@ impl Claims {
         for (kind, reference) in [("node", &account.node), ("pod", &account.pod)] {
             let Some(reference) = reference else { continue };
             for (part, value) in [("name", &reference.name), ("uid", &reference.uid)] {
-                let key = format!("authentication.kubernetes.io/{kind}-{part}");
-                extra.insert(key, vec![value.clone()]);
+                // A pod may name a node that is not there.
+                if !value.is_empty() {
+                    let key = format!("authentication.kubernetes.io/{kind}-{part}");
+                    extra.insert(key, vec![value.clone()]);
+                }
             }
         }
         let groups = vec![

@@ -26,6 +26,9 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
+/// The name under which the server does what nobody asked for.
+const SERVER: &str = "system:apiserver";
+
 impl User {
     /// Whoever shows nothing.
     pub fn anonymous() -> Self {
@@ -39,10 +42,16 @@ impl User {
     /// The server itself, which may do everything.
     pub(crate) fn server() -> Self {
         Self {
-            name: "system:apiserver".into(),
+            name: SERVER.into(),
             groups: vec![MASTERS.into()],
             ..Self::default()
         }
+    }
+
+    /// Whether this is the server itself: everybody else was asked who they are, and is a member of
+    /// the group of those who said so or of those who did not.
+    pub(crate) fn is_server(&self) -> bool {
+        self.name == SERVER && !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED)
     }
 
     /// The same user as a member of the group of all who showed who they are.

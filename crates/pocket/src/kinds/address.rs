@@ -27,6 +27,50 @@ pub(super) fn check(text: &str, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
+/// Rules on the form of an address alone.
+pub(super) fn check_form(text: &str, path: &Path<'_>, problems: &mut Problems) {
+    if text.parse::<IpAddr>().is_ok() {
+        return;
+    }
+    let plain: Vec<&str> = text
+        .split('.')
+        .map(|part| part.trim_start_matches('0'))
+        .collect();
+    let padded = plain.len() == 4
+        && text
+            .split('.')
+            .any(|part| part.len() > 1 && part.starts_with('0'));
+    let detail = if padded {
+        "must not have leading 0s"
+    } else {
+        "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    };
+    problems.invalid(path, text, detail);
+}
+
+/// Rules on a block of addresses; `shown` is how it was written.
+pub(super) fn check_block(text: &str, shown: &str, path: &Path<'_>, problems: &mut Problems) {
+    const FORM: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+    let parts = text.split_once('/').and_then(|(address, prefix)| {
+        Some((address.parse::<IpAddr>().ok()?, prefix.parse::<u32>().ok()?))
+    });
+    let (bits, width, prefix) = match parts {
+        Some((IpAddr::V4(v4), prefix)) if prefix <= 32 => (u128::from(v4.to_bits()), 32, prefix),
+        Some((IpAddr::V6(v6), prefix)) if prefix <= 128 => (v6.to_bits(), 128, prefix),
+        _ => return problems.invalid(path, shown, FORM),
+    };
+    let beyond = 1_u128
+        .checked_shl(width - prefix)
+        .map_or(bits, |size| bits & (size - 1));
+    if beyond != 0 {
+        problems.invalid(
+            path,
+            shown,
+            "must not have bits set beyond the prefix length",
+        );
+    }
+}
+
 /// The rule on loopback addresses, for embedders whose pods are not local processes.
 pub(super) fn refuse_loopback(value: &Value, path: &Path<'_>, problems: &mut Problems) {
     let text = value.as_str().unwrap_or_default();

@@ -25,7 +25,9 @@ pub fn validate_object(
     problems: &mut Problems,
 ) {
     validate_metadata(object, rules.traits.name, namespaced, problems);
-    validate_finalizer_domains(object, problems);
+    if !rules.traits.plain_finalizers {
+        validate_finalizer_domains(object, problems);
+    }
     validate_rest(rules, schema, object, problems);
 }
 
@@ -45,10 +47,14 @@ pub fn validate_change(
 ) {
     validate_changed_metadata(new, old, namespaced, problems);
     validate_metadata_update(new, old, problems);
-    validate_finalizer_domains(new, problems);
+    if !rules.traits.plain_finalizers {
+        validate_finalizer_domains(new, problems);
+    }
     if rules.traits.checks_metadata_again {
         validate_metadata(new, rules.traits.name, namespaced, problems);
-        validate_finalizer_domains(new, problems);
+        if !rules.traits.plain_finalizers {
+            validate_finalizer_domains(new, problems);
+        }
     }
     validate_rest(rules, schema, new, problems);
     (rules.validate_update)(new, old, problems);

@@ -14,16 +14,13 @@ use crate::status::{ApiError, Problems};
 pub(super) const RULES: Rules = Rules {
     default,
     validate,
-    warnings: |_| {
-        vec![
-            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
-                .to_owned(),
-        ]
-    },
     admit: Some(admit),
     traits: Traits {
         create_on_update: true,
         status: false,
+        deprecation: Some(
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        ),
         ..Traits::USUAL
     },
     ..Rules::SHAPE_ONLY

@@ -94,10 +94,9 @@ fn check_reporter(event: &Value, controller: &str, problems: &mut Problems) {
     let name = text(event, controller);
     if name.is_empty() {
         problems.required(controller, "");
-    } else {
-        for complaint in names::qualified(name) {
-            problems.invalid(controller, name, complaint);
-        }
+    }
+    for complaint in names::qualified(name) {
+        problems.invalid(controller, name, complaint);
     }
     if text(event, "reportingInstance").is_empty() {
         problems.required("reportingInstance", "");
@@ -126,9 +125,10 @@ fn check_texts(event: &Value, note: &str, problems: &mut Problems) {
 fn validate_new_style(event: &Value, problems: &mut Problems) {
     if is_empty(event.get("eventTime")) {
         problems.required("eventTime", "");
+    } else {
+        check_reporter(event, "reportingController", problems);
+        check_texts(event, "note", problems);
     }
-    check_reporter(event, "reportingController", problems);
-    check_texts(event, "note", problems);
     let kind = text(event, "type");
     if !matches!(kind, "Normal" | "Warning") {
         problems.invalid("type", "", format!("has invalid value: {kind}"));
@@ -154,21 +154,22 @@ fn validate_new_style(event: &Value, problems: &mut Problems) {
 
 /// Of an event under the newer API only the series may go on.
 fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
-    for field in [
-        "regarding",
-        "related",
-        "reason",
-        "note",
-        "reportingController",
-        "reportingInstance",
-        "action",
-        "type",
-        "eventTime",
+    // Fields are called as they are stored.
+    for (field, stored) in [
+        ("regarding", "involvedObject"),
+        ("related", "related"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("reportingController", "reportingComponent"),
+        ("reportingInstance", "reportingInstance"),
+        ("action", "action"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
     ] {
         let (now, before) = (new.get(field), old.get(field));
         if now != before && !(is_empty(now) && is_empty(before)) {
             let shown = now.cloned().unwrap_or_default();
-            problems.invalid(field, shown, "field is immutable");
+            problems.invalid(stored, shown, "field is immutable");
         }
     }
 }

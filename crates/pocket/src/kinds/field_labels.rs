@@ -40,7 +40,25 @@ const NEW_EVENT: &[&str] = &[
     "type",
 ];
 
-/// Whether a field selector on this resource may name `path`.
+/// Whether a kind has words of its own for fields that its objects are selected by.
+pub fn has_own_labels(group: &str, plural: &str) -> bool {
+    matches!(
+        (group, plural),
+        (
+            "",
+            "pods"
+                | "nodes"
+                | "replicationcontrollers"
+                | "events"
+                | "namespaces"
+                | "secrets"
+                | "services"
+        ) | ("batch", "jobs")
+            | ("events.k8s.io", "events")
+    )
+}
+
+/// Whether objects of a kind are selected by a field.
 pub fn has_field_label(group: &str, plural: &str, path: &str) -> bool {
     labels(group, plural).contains(&path)
 }

@@ -44,6 +44,16 @@ fn expression_matches(expression: &Value, labels: &Value) -> bool {
     }
 }
 
+/// Whether objects can be selected by it at all.
+pub(super) fn is_valid(selector: &Value) -> bool {
+    let mut problems = Problems::new();
+    validate(selector, &Path::Root, &mut problems);
+    let keyed = list(selector, "matchExpressions").iter().all(|expression| {
+        qualified(text(expression, "key")).is_empty() && !text(expression, "operator").is_empty()
+    });
+    problems.is_empty() && keyed
+}
+
 /// Checks the selector at `path`.
 pub fn validate_label_selector(selector: &Value, path: &str, problems: &mut Problems) {
     validate(selector, &Path::At(path), problems);

@@ -19,6 +19,7 @@ pub(super) const RULES: Rules = Rules {
     traits: Traits {
         unconditional_update: false,
         create_on_update: true,
+        plain_finalizers: true,
         status: false,
         ..Traits::USUAL
     },
@@ -61,7 +62,8 @@ mod tests {
 
     #[test]
     fn fields_of_coordinated_elections_are_not_kept() {
-        let mut lease = json!({"spec": {"strategy": "a", "preferredHolder": "b", "holderIdentity": "c"}});
+        let mut lease =
+            json!({"spec": {"strategy": "a", "preferredHolder": "b", "holderIdentity": "c"}});
         (RULES.prepare_update)(&mut lease, &json!({}));
         assert_eq!(lease, json!({"spec": {"holderIdentity": "c"}}));
     }

@@ -96,6 +96,19 @@ impl Role {
         }
     }
 
+    /// A namespace and a definition have no deadline, and their end does not count as a change.
+    pub fn without_grace(self, new: &mut Value, old: &Value) {
+        if !matches!(self, Self::Namespace | Self::Definition) {
+            return;
+        }
+        if let Some(metadata) = new["metadata"].as_object_mut() {
+            metadata.remove("deletionGracePeriodSeconds");
+            if let Some(generation) = old["metadata"].get("generation") {
+                metadata.insert("generation".into(), generation.clone());
+            }
+        }
+    }
+
     /// Whether nothing of the kind's own keeps a deleted object.
     pub fn nothing_left(self, value: &Value) -> bool {
         self != Self::Namespace

@@ -5,6 +5,8 @@
 
 mod owners;
 
+pub use owners::dedup_owners;
+
 use serde_json::Value;
 
 use super::{
@@ -73,6 +75,7 @@ fn check_name(metadata: &Value, rule: NameRule, problems: &mut Problems) {
         .into_iter()
         .flatten()
     {
+        let complaint = complaint.replace("bytes", "characters");
         problems.invalid("metadata.generateName", prefix, complaint);
     }
     if name.is_empty() {
@@ -82,6 +85,8 @@ fn check_name(metadata: &Value, rule: NameRule, problems: &mut Problems) {
         return;
     }
     for complaint in rule.complaints(name) {
+        // Names are measured in characters and everything else in bytes.
+        let complaint = complaint.replace("bytes", "characters");
         problems.invalid("metadata.name", name, complaint);
     }
 }
@@ -158,9 +163,14 @@ pub fn validate_finalizer_domains(object: &Value, problems: &mut Problems) {
 /// What a custom kind is only warned of.
 pub fn finalizer_warnings(object: &Value) -> Vec<String> {
     let warn = |(_, finalizer): (usize, &str)| {
+        let path = if finalizer.contains('.') {
+            " including a path (/)"
+        } else {
+            ""
+        };
         format!(
-            "metadata.finalizers: \"{finalizer}\": prefer a domain-qualified finalizer name including \
-             a path (/) to avoid accidental conflicts with other finalizer writers"
+            "metadata.finalizers: \"{finalizer}\": prefer a domain-qualified finalizer name{path} \
+             to avoid accidental conflicts with other finalizer writers"
         )
     };
     undomained(object).map(warn).collect()

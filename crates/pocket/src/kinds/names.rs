@@ -89,6 +89,11 @@ pub fn path_segment(name: &str) -> Complaints {
         .collect()
 }
 
+/// What is wrong with a name in a path, if anything.
+pub fn path_problem(name: &str) -> Option<String> {
+    path_segment(name).into_iter().next()
+}
+
 /// `name` or `prefix/name`: keys of labels, annotations, taints and finalizers.
 pub fn qualified(key: &str) -> Complaints {
     let mut complaints = Vec::new();
@@ -106,7 +111,7 @@ pub fn qualified(key: &str) -> Complaints {
         }
         _ => {
             return vec![format!(
-                "a qualified name {QUALIFIED_FORM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {QUALIFIED_FORM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];
         }
     };

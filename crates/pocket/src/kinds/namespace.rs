@@ -93,7 +93,7 @@ fn validate_status(new: &Value, _old: &Value, problems: &mut Problems) {
         )
     };
     if phase != allowed {
-        problems.invalid("status.phase", phase, detail);
+        problems.invalid("status.Phase", phase, detail);
     }
 }
 

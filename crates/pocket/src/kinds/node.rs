@@ -77,7 +77,8 @@ fn prepare_create(node: &mut Value, _: &Moment) {
 
 fn validate(node: &Value, problems: &mut Problems) {
     let mut seen = HashSet::new();
-    let all = Path::At("spec.taints");
+    // Where the real server says they are.
+    let all = Path::At("metadata.taints");
     for (index, taint) in list(&node["spec"], "taints").iter().enumerate() {
         let path = all.index(index);
         let (key, value) = (text(taint, "key"), text(taint, "value"));
@@ -134,15 +135,15 @@ mod tests {
         let node = json!({"spec": {"taints": [taint, taint, {"key": "a b", "value": "-"}]}});
         let told = told(&RULES, &node);
         assert!(
-            told[0].starts_with("spec.taints[1]: Duplicate value"),
+            told[0].starts_with("metadata.taints[1]: Duplicate value"),
             "{told:?}"
         );
         assert!(
-            told[1].starts_with("spec.taints[2].key: Invalid value"),
+            told[1].starts_with("metadata.taints[2].key: Invalid value"),
             "{told:?}"
         );
         assert!(
-            told[2].starts_with("spec.taints[2].value: Invalid value"),
+            told[2].starts_with("metadata.taints[2].value: Invalid value"),
             "{told:?}"
         );
     }

@@ -6,6 +6,7 @@
 mod account;
 mod admission;
 mod qos;
+mod status;
 mod subresources;
 mod token_volume;
 mod update;
@@ -31,13 +32,14 @@ pub(super) const RULES: Rules = Rules {
     prepare_create,
     // Tolerations are one value to whoever applies them: what was added is added again.
     prepare_update: |new, _| {
+        drop_groups(new);
         if let Some(spec) = new.get_mut("spec") {
             tolerate_silence(spec);
         }
     },
     validate,
     validate_update: update::validate,
-    validate_status,
+    validate_status: status::validate,
     warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
     admit: Some(admission::admit),
     traits: Traits {
@@ -52,6 +54,7 @@ pub(super) const RULES: Rules = Rules {
 };
 
 fn default(pod: &mut Value) {
+    status::default(pod);
     let Some(spec) = filled(pod, "spec") else {
         return;
     };
@@ -95,13 +98,21 @@ fn open_on_host(container: &mut Value) {
     }
 }
 
-fn prepare_create(pod: &mut Value, _: &Moment) {
+/// Scheduling in groups is not switched on; what asks for it is not kept.
+fn drop_groups(pod: &mut Value) {
+    if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("schedulingGroup");
+    }
+}
+
+fn prepare_create(pod: &mut Value, moment: &Moment) {
+    drop_groups(pod);
     let class = qos::class(&pod["spec"]);
-    set(
-        pod,
-        "status",
-        json!({"phase": "Pending", "qosClass": class}),
-    );
+    let mut status = json!({"phase": "Pending", "qosClass": class});
+    if !list(&pod["spec"], "schedulingGates").is_empty() {
+        set(&mut status, "conditions", json!([gated(moment)]));
+    }
+    set(pod, "status", status);
 }
 
 /// Lets a pod stay a while on a node that stopped answering.
@@ -109,6 +120,18 @@ pub fn tolerate(pod: &mut Value) {
     if let Some(spec) = filled(pod, "spec") {
         tolerate_silence(spec);
     }
+}
+
+/// Why a pod with gates is not placed.
+fn gated(moment: &Moment) -> Value {
+    json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+        "lastProbeTime": null,
+        "lastTransitionTime": crate::environment::rfc3339(moment.now),
+    })
 }
 
 /// A pod stays five minutes on a node that stopped answering, unless it says otherwise.
@@ -137,16 +160,6 @@ fn tolerate_silence(spec: &mut Value) {
 
 fn validate(pod: &Value, problems: &mut Problems) {
     validate_pod_spec(&pod["spec"], "spec", problems);
-}
-
-fn validate_status(new: &Value, old: &Value, problems: &mut Problems) {
-    let (now, before) = (
-        text(&new["status"], "qosClass"),
-        text(&old["status"], "qosClass"),
-    );
-    if !before.is_empty() && now != before {
-        problems.invalid("status.qosClass", now, "field is immutable");
-    }
 }
 
 /// A pod that never ran or has finished needs no time to stop.

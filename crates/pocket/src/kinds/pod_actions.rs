@@ -133,17 +133,44 @@ fn refused(name: &str, why: &str, retry_after: Option<u32>) -> ApiError {
     error
 }
 
+/// A budget of which nothing is left says so.
+fn tell_exhausted(budget: &mut Value, now: &str) {
+    let condition = json!({
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "InsufficientPods",
+        "message": "",
+        "observedGeneration": budget["status"]["observedGeneration"],
+        "lastTransitionTime": now,
+    });
+    let conditions = &mut budget["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let Some(list) = conditions.as_array_mut() else {
+        return;
+    };
+    match list
+        .iter_mut()
+        .find(|known| known["type"] == condition["type"])
+    {
+        Some(known) if known["status"] == "False" => {}
+        Some(known) => *known = condition,
+        None => list.push(condition),
+    }
+}
+
 fn spend(budget: &Value, pod: &Value, moment: &Moment) -> Result<Budget, ApiError> {
     let text = |field: &str| budget["metadata"][field].as_str().unwrap_or_default();
     let count = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     if count("observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
-        let why = "has not been counted yet";
+        let why = "is still being processed by the server.";
         return Err(refused(text("name"), why, Some(10)));
     }
     let allowed = count("disruptionsAllowed");
     if allowed <= 0 {
         let why = format!(
-            "needs {} healthy pods and has {} now",
+            "needs {} healthy pods and has {} currently",
             count("desiredHealthy"),
             count("currentHealthy")
         );
@@ -151,6 +178,9 @@ fn spend(budget: &Value, pod: &Value, moment: &Moment) -> Result<Budget, ApiErro
     }
     let mut object = budget.clone();
     object["status"]["disruptionsAllowed"] = json!(allowed - 1);
+    if allowed == 1 {
+        tell_exhausted(&mut object, &rfc3339(moment.now));
+    }
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     object["status"]["disruptedPods"][name] = json!(rfc3339(moment.now));
     Ok(Budget {

@@ -16,15 +16,25 @@ use crate::status::Problems;
 /// refusals, as `Deployment`.
 pub(super) fn validate_selector_and_template(spec: &Value, owner: &str, problems: &mut Problems) {
     let selector = &spec["selector"];
-    if is_set(spec, "selector") {
-        label_selector::validate_label_selector(selector, "spec.selector", problems);
-        if label_selector::is_empty(selector) {
-            let detail = format!("empty selector is invalid for {}", owner.to_lowercase());
-            problems.invalid("spec.selector", selector.clone(), detail);
-        }
+    let before = problems.len();
+    label_selector::validate_label_selector(selector, "spec.selector", problems);
+    let broken = problems.len() > before;
+    if is_set(spec, "selector") && label_selector::is_empty(selector) {
+        let detail = format!("empty selector is invalid for {}", owner.to_lowercase());
+        problems.invalid("spec.selector", selector.clone(), detail);
     }
     let template = &spec["template"];
-    validate_selects_template(selector, template, problems);
+    if !broken {
+        validate_selects_template(selector, template, problems);
+    } else if owner != "DaemonSet" {
+        // A selector that cannot be read selects nothing, and the template is not looked at.
+        let detail = match owner {
+            "StatefulSet" => "",
+            _ => "invalid label selector",
+        };
+        problems.invalid("spec.selector", selector.clone(), detail);
+        return;
+    }
     validate_pod_template(template, "spec.template", problems);
     validate_runs_forever(&template["spec"], owner, problems);
 }
@@ -36,6 +46,10 @@ pub(super) fn validate_selects_template(
     problems: &mut Problems,
 ) {
     let labels = &template["metadata"]["labels"];
+    if !label_selector::is_valid(selector) {
+        problems.invalid("spec.selector", selector.clone(), "invalid label selector");
+        return;
+    }
     if !label_selector::matches(selector, labels) {
         problems.invalid(
             "spec.template.metadata.labels",

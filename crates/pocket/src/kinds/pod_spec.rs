@@ -44,6 +44,26 @@ pub fn validate_pod_spec(spec: &Value, path: &str, problems: &mut Problems) {
     containers::check(spec, path, problems);
     placement::check(spec, path, problems);
     check_times(spec, path, problems);
+    if is_set(spec, "os") {
+        let name = text(&spec["os"], "name");
+        if name.is_empty() {
+            // The schema says that it is missing.
+        } else if !matches!(name, "linux" | "windows") {
+            problems.not_supported(path.field("os"), name, &["linux", "windows"]);
+        }
+    }
+    if spec["hostNetwork"] == true {
+        let sysctls = path.field("securityContext");
+        let sysctls = sysctls.field("sysctls");
+        for (index, sysctl) in list(&spec["securityContext"], "sysctls").iter().enumerate() {
+            let name = text(sysctl, "name");
+            if name.starts_with("net.") {
+                let place = sysctls.index(index);
+                let detail = "may not be specified when 'hostNetwork' is true";
+                problems.invalid(place.field("name"), name, detail);
+            }
+        }
+    }
     for (field, rule) in [
         (
             "serviceAccountName",

@@ -29,11 +29,13 @@ pub fn released(bucket: &str, object: &Value, cluster: &dyn Cluster) -> Option<&
 fn is_mounted(claim: &Value, cluster: &dyn Cluster) -> bool {
     let pods = cluster.list("", "pods", text(claim, "namespace"));
     pods.iter()
-        .any(|pod| !has_ended(pod) && mounts(pod, text(claim, "name")))
+        .any(|pod| runs(pod) && mounts(pod, text(claim, "name")))
 }
 
-fn has_ended(pod: &Value) -> bool {
-    matches!(text(&pod["status"], "phase"), "Succeeded" | "Failed")
+/// A pod that no node has yet uses nothing, nor does one that has ended.
+fn runs(pod: &Value) -> bool {
+    let ended = matches!(text(&pod["status"], "phase"), "Succeeded" | "Failed");
+    !ended && !text(&pod["spec"], "nodeName").is_empty()
 }
 
 fn mounts(pod: &Value, claim: &str) -> bool {
@@ -88,7 +90,7 @@ mod tests {
             ("Succeeded", &named, false),
             ("Running", &other, false),
         ] {
-            let pod = json!({"metadata": {"name": "p"}, "spec": {"volumes": volumes}, "status": {"phase": phase}});
+            let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "volumes": volumes}, "status": {"phase": phase}});
             let cluster = Pods(vec![pod], Settings::default());
             let released = released(CLAIMS, &claim, &cluster);
             assert_eq!(released.is_none(), held, "{phase} {volumes}");

@@ -16,8 +16,9 @@ use crate::{
 /// Required strings that may be empty, by the names of the property and of one beside it.
 const MAY_BE_EMPTY: [(&str, &str); 1] = [("value", "name")];
 
-/// Required lists that may be empty: of a LimitRange and of a CSINode.
-const MAY_BE_NO_ITEMS: [&str; 2] = ["limits", "drivers"];
+/// Required lists that may be empty, of a LimitRange and of a CSINode, or whose kind has words of its
+/// own for it, of a role.
+const MAY_BE_NO_ITEMS: [&str; 3] = ["limits", "drivers", "verbs"];
 
 /// Reports each required field that is not there.
 pub fn check_required(object: &Value, schema: Schema<'_>, problems: &mut Problems) {

@@ -90,6 +90,9 @@ fn subject(review: &Value, problems: &mut Problems) {
 
 fn question(review: &Value, problems: &mut Problems) {
     let spec = &review["spec"];
+    for selector in ["fieldSelector", "labelSelector"] {
+        selected(&spec["resourceAttributes"], selector, problems);
+    }
     let is = |field| is_set(spec, field);
     match (is("resourceAttributes"), is("nonResourceAttributes")) {
         (true, true) => {
@@ -103,6 +106,28 @@ fn question(review: &Value, problems: &mut Problems) {
             let detail =
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified";
             problems.invalid("spec.resourceAttributes", Value::Null, detail);
+        }
+        _ => {}
+    }
+}
+
+/// A question about a part of a collection says which, in one of two ways.
+fn selected(attributes: &Value, field: &str, problems: &mut Problems) {
+    if !is_set(attributes, field) {
+        return;
+    }
+    let selector = &attributes[field];
+    let raw = text(selector, "rawSelector");
+    let path = format!("spec.resourceAttributes.{field}");
+    match (raw, list(selector, "requirements")) {
+        ("", []) => {
+            let detail =
+                format!("when {path} is specified, requirements or rawSelector is required");
+            problems.required(format!("{path}.requirements"), detail);
+        }
+        (raw, [_, ..]) if !raw.is_empty() => {
+            let detail = "may not specified at the same time as requirements";
+            problems.invalid(format!("{path}.rawSelector"), raw, detail);
         }
         _ => {}
     }

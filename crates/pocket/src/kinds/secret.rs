@@ -19,6 +19,7 @@ pub(super) const RULES: Rules = Rules {
     default,
     validate,
     validate_update,
+    warnings,
     traits: Traits {
         checks_metadata_again: true,
         status: false,
@@ -59,6 +60,26 @@ fn validate(secret: &Value, problems: &mut Problems) {
         problems.too_long("data", DATA_BYTES);
     }
     check_type(secret, problems);
+}
+
+/// A certificate nobody could serve with is stored, and its author told.
+fn warnings(secret: &Value) -> Vec<String> {
+    let holds = |key: &str| {
+        let text = secret["data"]
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let decoded = STANDARD.decode(text).unwrap_or_default();
+        String::from_utf8_lossy(&decoded).contains("-----BEGIN ")
+    };
+    if text(secret, "type") != "kubernetes.io/tls" {
+        return Vec::new();
+    }
+    let missing = [("tls.crt", "certificate"), ("tls.key", "key")]
+        .into_iter()
+        .find(|(key, _)| !holds(key));
+    let told = missing.map(|(_, what)| format!("tls: failed to find any PEM data in {what} input"));
+    told.into_iter().collect()
 }
 
 /// What each type promises to those who read it.

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod node_ports;
+mod status;
 mod update;
 mod validate;
 
@@ -25,8 +26,16 @@ const AFFINITY_SECONDS: i64 = 10800;
 /// The rules of Services.
 pub(super) const RULES: Rules = Rules {
     default,
-    prepare_create: |service, _| set(service, "status", json!({"loadBalancer": {}})),
-    prepare_update: update::prepare,
+    prepare_create: |service, _| {
+        set(service, "status", json!({"loadBalancer": {}}));
+        pair_addresses(service);
+    },
+    prepare_update: |new, old| {
+        update::prepare(new, old);
+        pair_addresses(new);
+    },
+    validate_status: status::validate,
+    warnings,
     validate: validate::validate,
     validate_update: update::validate,
     admit: Some(admit),
@@ -41,9 +50,7 @@ pub(super) const RULES: Rules = Rules {
 };
 
 fn default(service: &mut Value) {
-    if let Some(status) = service.get_mut("status") {
-        fill(status, "loadBalancer", json!({}));
-    }
+    status::default(service);
     let Some(spec) = filled(service, "spec") else {
         return;
     };
@@ -54,6 +61,8 @@ fn default(service: &mut Value) {
         if let Some(client) = client {
             fill(client, "timeoutSeconds", AFFINITY_SECONDS);
         }
+    } else if text(spec, "sessionAffinity") == "None" {
+        take(spec, "sessionAffinityConfig");
     }
     for port in each_mut(spec, "ports") {
         fill(port, "protocol", "TCP");
@@ -71,13 +80,38 @@ fn default(service: &mut Value) {
     if text(spec, "type") == "LoadBalancer" {
         fill(spec, "allocateLoadBalancerNodePorts", true);
     }
-    match (
-        text(spec, "clusterIP").to_owned(),
-        list(spec, "clusterIPs").is_empty(),
-    ) {
-        (address, true) if !address.is_empty() => set(spec, "clusterIPs", json!([address])),
-        _ => {}
+}
+
+/// The first of `clusterIPs` is `clusterIP`. Whoever sets one of them owns that one alone.
+fn pair_addresses(service: &mut Value) {
+    let Some(spec) = service.get_mut("spec") else {
+        return;
+    };
+    let address = text(spec, "clusterIP").to_owned();
+    if !address.is_empty() && list(spec, "clusterIPs").is_empty() {
+        set(spec, "clusterIPs", json!([address]));
     }
+}
+
+/// What the author of a Service should know.
+fn warnings(service: &Value) -> Vec<String> {
+    let spec = &service["spec"];
+    let mut warnings = Vec::new();
+    if !list(spec, "externalIPs").is_empty() {
+        let text =
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters";
+        warnings.push(text.to_owned());
+    }
+    if text(spec, "trafficDistribution") == "PreferClose" {
+        let text =
+            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
+        warnings.push(text.to_owned());
+    }
+    if !text(spec, "externalName").is_empty() && has_address(spec) {
+        let text = "spec.externalName is ignored when spec.type is not \"ExternalName\"";
+        warnings.push(text.to_owned());
+    }
+    warnings
 }
 
 /// Every type but `ExternalName` has an address, or `None` in its place.

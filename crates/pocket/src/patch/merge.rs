@@ -8,9 +8,7 @@ use crate::status::{ApiError, Result};
 /// The live object with the patch merged into it.
 pub fn apply(mut live: Value, patch: Value) -> Result<Value> {
     if !patch.is_object() {
-        return Err(ApiError::bad_request(
-            not_a_map(&patch),
-        ));
+        return Err(ApiError::bad_request(not_a_map(&patch)));
     }
     refuse_deep(&patch)?;
     merge(&mut live, patch);

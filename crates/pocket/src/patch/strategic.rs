@@ -9,9 +9,8 @@
 //! - `$deleteFromPrimitiveList/f: [..]`: these leave the list `f`;
 //! - `$setElementOrder/f: [..]`: the order of the list `f` after the merge.
 //!
-//! A malformed patch is a 400 and a list of lists a 422. (The reference server answers 500 to
-//! some malformed patches, such as one without the merge key; the words are kept, the code is
-//! not.) Every list operation is linear in the lists, whatever the client sends.
+//! A patch that cannot be merged is a 500, as on the reference server, and one whose directives
+//! have no form is a 400. Every list operation is linear in the lists, whatever the client sends.
 
 mod directive;
 mod list;
@@ -36,7 +35,9 @@ pub fn apply(schema: Schema<'_>, live: Value, patch: Value) -> Result<Value> {
     refuse_deep(&patch)?;
     let Value::Object(patch) = patch else {
         let why = super::merge::not_a_map(&patch);
-        return Err(ApiError::bad_request(why.trim_start_matches("error decoding patch: ")));
+        return Err(ApiError::bad_request(
+            why.trim_start_matches("error decoding patch: "),
+        ));
     };
     let Value::Object(mut live) = live else {
         return Err(ApiError::internal("the live object is not a JSON object"));
@@ -105,7 +106,7 @@ fn merge_field(
         }
         (Value::Array(old), Value::Array(patch)) => {
             let before = std::mem::take(old);
-            *old = list::merge(schema, &name, before, patch)?;
+            *old = list::merge(schema, before, patch)?;
             Ok(())
         }
         (old, patch) => {

@@ -127,7 +127,7 @@ impl Machine {
 
 /// Whether the server writes in its own name.
 fn is_own(request: &Request) -> bool {
-    request.user.name.is_empty()
+    request.user.is_server()
 }
 
 /// Nobody could mend a webhook that refuses its own configuration.

@@ -71,10 +71,17 @@ impl Machine {
                 &why,
             ));
         }
+        let revision = metadata::text(config, "resourceVersion");
+        if !revision.is_empty() && revision.parse::<u64>().is_err() {
+            let why = super::request::not_a_number("ParseUint", revision);
+            return Err(ApiError::failure(why));
+        }
         let booked = self.booked(request, served, part)?;
         let applied = apply::apply(served.schema(), None, config, &booked.stamp(), true)?;
         let mut value = applied.object;
-        served.conform_patched(&mut value)?;
+        served
+            .conform_merged(&mut value)
+            .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
         let inserted = self
             .insert(request, served, value, Booking::Done, warnings)
@@ -100,7 +107,9 @@ impl Machine {
         let force = request.flag("force");
         let applied = apply::apply(served.schema(), Some(&live), config, &booked.stamp(), force)?;
         let mut value = applied.object;
-        served.conform_patched(&mut value)?;
+        served
+            .conform_merged(&mut value)
+            .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
         Ok(Proposal {
@@ -116,7 +125,10 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
     let payload = request.payload()?;
     let mut config = payload.value;
     for field in ["apiVersion", "kind"] {
-        let foreign = field == "kind" && config["kind"] != served.resource.kind.as_str();
+        let foreign = match field {
+            "kind" => config["kind"] != served.resource.kind.as_str(),
+            _ => config["apiVersion"] != served.api_version.as_str(),
+        };
         if !config[field].is_string() || foreign {
             let given = |field: &str| config[field].as_str().unwrap_or_default().to_owned();
             let (version, kind) = (given("apiVersion"), given("kind"));
@@ -125,11 +137,6 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
                 "invalid object type: {group}/{version}, Kind={kind}"
             )));
         }
-    }
-    if config["apiVersion"] != served.api_version {
-        let given = config["apiVersion"].as_str().unwrap_or_default().to_owned();
-        let expected = served.api_version.clone();
-        return Err(apply::Error::Version { given, expected }.into());
     }
     let entries = config["metadata"].get("managedFields");
     if entries.is_some_and(|entries| !entries.is_null()) {
@@ -141,4 +148,22 @@ fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>
     let (kind, api_version) = (&served.resource.kind, &served.api_version);
     warnings.extend(mode.judge(&[], &payload.duplicates, kind, api_version)?);
     Ok(config)
+}
+
+/// 500, as the reference has it, for what cannot be read as the kind after it was applied.
+fn unconvertible(served: &Served, config: &Value, why: &str) -> ApiError {
+    let kind = format!("{}, Kind={}", shown_version(served), served.resource.kind);
+    let (namespace, name) = (
+        metadata::text(config, "namespace"),
+        metadata::text(config, "name"),
+    );
+    ApiError::failure(format!(
+        "failed to convert new object ({namespace}/{name}; {kind}) to proper version: \
+         unable to convert unstructured object to {kind}: {why}"
+    ))
+}
+
+/// `/v1` of the core group, `apps/v1` of others.
+fn shown_version(served: &Served) -> String {
+    format!("{}/{}", served.resource.group, served.version)
 }

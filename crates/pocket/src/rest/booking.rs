@@ -44,7 +44,11 @@ impl Machine {
             manager: request.manager()?.to_owned(),
             api_version: served.api_version.clone(),
             subresource: part.subresource(),
-            time: self.environment.timestamp(),
+            // Who scales is booked without a time, as the reference does it.
+            time: match part {
+                Part::Other("scale") => String::new(),
+                _ => self.environment.timestamp(),
+            },
             scope,
         })
     }
@@ -59,7 +63,37 @@ impl Machine {
         new: &mut Value,
     ) -> Result<()> {
         let booked = self.booked(request, served, part)?;
-        managed::track_update(served.storage_schema(), old, new, &booked.stamp());
+        let stamp = booked.stamp();
+        let blank = served.blank_fields();
+        if old.is_some() || blank.is_empty() {
+            managed::track_update(served.storage_schema(), old, new, &stamp);
+            return Ok(());
+        }
+        // What an object has before anybody says anything is owned by nobody.
+        let mut said = new.clone();
+        for pointer in blank {
+            remove_blank(&mut said, pointer);
+        }
+        managed::track_update(served.storage_schema(), None, &mut said, &stamp);
+        managed::put_managed_fields(new, said["metadata"]["managedFields"].take());
         Ok(())
+    }
+}
+
+/// Removes the field at `pointer` if nothing is in it.
+fn remove_blank(value: &mut Value, pointer: &str) {
+    let Some((parent, name)) = pointer.rsplit_once('/') else {
+        return;
+    };
+    let fields = value.pointer_mut(parent).and_then(Value::as_object_mut);
+    let Some(fields) = fields else { return };
+    let blank = match fields.get(name) {
+        Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Object(entries)) => entries.is_empty(),
+        _ => false,
+    };
+    if blank {
+        fields.remove(name);
     }
 }

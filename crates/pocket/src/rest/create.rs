@@ -15,7 +15,7 @@ use super::{
     update::Part,
 };
 use crate::{
-    kinds::Moment,
+    kinds::{Moment, metadata::dedup_owners},
     status::{ApiError, Problems, Result},
     store::{self, Expect, Object, Put},
 };
@@ -36,7 +36,8 @@ impl Machine {
     pub(super) async fn create(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let mut warnings = Vec::new();
         let payload = request.payload()?;
-        let value = shape(request, served, payload, Origin::Body, &mut warnings)?;
+        let value = shape(request, served, payload, Origin::Body, &mut warnings)
+            .map_err(|error| error.warned(&warnings))?;
         let object = self
             .insert(request, served, value, Booking::Whole, &mut warnings)
             .await
@@ -55,8 +56,10 @@ impl Machine {
         warnings: &mut Vec<String>,
     ) -> Result<Arc<Object>> {
         self.check_namespace(request, served).await?;
-        served.check_not_ending()?;
-        let has_revision = metadata::text(&value, "resourceVersion").parse().unwrap_or(0_u64) > 0;
+        served.check_not_ending(metadata::text(&value, "name"))?;
+        warnings.extend(dedup_owners(&mut value));
+        let asked = metadata::text(&value, "resourceVersion").to_owned();
+        let has_revision = booking == Booking::Whole && asked.parse().unwrap_or(0_u64) > 0;
         self.stamp(served, request, &mut value)?;
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
@@ -88,6 +91,9 @@ impl Machine {
             return Err(ApiError::failure(why));
         }
         if dry {
+            if !asked.is_empty() && booking == Booking::Whole {
+                metadata::of(&mut value).insert("resourceVersion".into(), json!(asked));
+            }
             return self.pretend_create(request, served, &value).await;
         }
         let object = self.store_new(request, served, value, generated).await?;
@@ -174,7 +180,12 @@ impl Machine {
     /// The name is taken; said only once whoever took it cannot lose it any more.
     async fn taken(&self, served: &Served, place: &str, value: &Value) -> Result<Arc<Object>> {
         self.settle_head(served, place).await?;
-        Err(served.already_exists(metadata::text(value, "name")))
+        let mut error = served.already_exists(metadata::text(value, "name"));
+        let head = self.head(served, place).and_then(|head| head.object);
+        if head.is_some_and(|object| metadata::is_deleting(&object.value())) {
+            error.message.insert_str(0, "object is being deleted: ");
+        }
+        Err(error)
     }
 
     /// Lets the kind's rules look at other objects. They see writes that are not committed yet, so

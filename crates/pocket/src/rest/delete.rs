@@ -57,6 +57,7 @@ impl Machine {
         let options = DeleteOptions::of(request)?;
         let target = &request.target;
         let mut warnings = Vec::new();
+        warnings.extend(options.warning(served));
         let mut asked = Some((request, &mut warnings));
         let deleted = self
             .remove_for(
@@ -67,13 +68,19 @@ impl Machine {
                 &options,
             )
             .await?;
-        let reply =
-            if served.traits().delete_returns_object || matches!(deleted, Deleted::Waiting(_)) {
-                self.reply(request, served, StatusCode::OK, deleted.object())?
+        let waits = matches!(deleted, Deleted::Waiting(_));
+        let reply = if served.traits().delete_returns_object || waits {
+            // Who asks for its dependents to go is told that they have not yet.
+            let code = if waits && options.spares_nothing {
+                StatusCode::ACCEPTED
             } else {
-                let body = success(served, &target.name, deleted.object());
-                Reply::value(StatusCode::OK, &body)
+                StatusCode::OK
             };
+            self.reply(request, served, code, deleted.object())?
+        } else {
+            let body = success(served, &target.name, deleted.object());
+            Reply::value(StatusCode::OK, &body)
+        };
         Ok(reply.with_warnings(warnings))
     }
 
@@ -168,12 +175,41 @@ impl Machine {
             }));
         }
         match fate {
-            Fate::Goes(last) => self.take_away(served, place, live, &last).await,
+            Fate::Goes(last) => {
+                // Whoever has a grace period is seen to end before it is gone.
+                let marked = match served.traits().grace {
+                    Some(_) if last != old => self.mark(served, place, live, &last).await?,
+                    _ => Some(live.clone()),
+                };
+                match marked {
+                    Some(live) => self.take_away(served, place, &live, &last).await,
+                    None => Ok(None),
+                }
+            }
             Fate::Waits(new) if new == old => Ok(Some(Deleted::Waiting(live.clone()))),
             Fate::Waits(new) => Ok(self
                 .put(served, place, live, &new)
                 .await?
                 .map(Deleted::Waiting)),
+        }
+    }
+
+    /// Shows an object as it is about to go. `None` if somebody was faster.
+    async fn mark(
+        &self,
+        served: &Served,
+        place: &str,
+        live: &Object,
+        last: &Value,
+    ) -> Result<Option<Arc<Object>>> {
+        let now = self.environment.clock.now();
+        let expect = Expect::Revision(live.revision());
+        let put = Put::Object(last);
+        let bucket = &served.resource.bucket;
+        match self.view.write(bucket, place, expect, put, now).await? {
+            Ok(object) => Ok(Some(object)),
+            Err(store::Error::Conflict) => Ok(None),
+            Err(error) => Err(broken(&error)),
         }
     }
 
@@ -210,7 +246,8 @@ impl Machine {
         let stays = grace > Some(0) || is_kept(served, &new);
         // Whoever has a grace period is told of its end, even when it had no time at all.
         if !metadata::is_deleting(old) && (stays || grace.is_some()) {
-            self.set_deadline(&mut new, grace.unwrap_or(0));
+            self.set_deadline(served, &mut new, grace.unwrap_or(0));
+            served.without_grace(&mut new, old);
         }
         if stays {
             Fate::Waits(new)
@@ -219,14 +256,17 @@ impl Machine {
         }
     }
 
-    fn set_deadline(&self, value: &mut Value, grace: i64) {
+    fn set_deadline(&self, served: &Served, value: &mut Value, grace: i64) {
         let now = self.environment.clock.now();
         let until = now
             .saturating_add(jiff::SignedDuration::from_secs(grace))
             .unwrap_or(now);
         let fields = metadata::of(value);
         fields.insert("deletionTimestamp".into(), json!(rfc3339(until)));
-        fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        // A namespace ends when it is empty, and not after some time.
+        if !served.is_namespace() {
+            fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        }
         metadata::count_removal(value);
     }
 }

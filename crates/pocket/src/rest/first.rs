@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     access::{
-        CLUSTER_ROLES,
+        self, CLUSTER_ROLES,
         bootstrap::{self, First},
     },
     rest::{DeleteOptions, Verb},
@@ -105,7 +105,7 @@ impl Machine {
             return Ok(());
         };
         let rules = self.access.gathered(name, selectors);
-        if crate::access::rules_of(&stored["rules"]) == rules {
+        if access::are_same(&access::rules_of(&stored["rules"]), &rules) {
             return Ok(());
         }
         let served = self.stored_in(CLUSTER_ROLES)?;

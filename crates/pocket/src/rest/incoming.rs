@@ -2,12 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Request, Served, Verb, metadata,
-    request::{APPLY_YAML, option_error},
-};
+use super::{Request, Served, Verb, metadata, request::option_error};
 use crate::{
-    schema::conform::FieldValidation,
+    schema::conform::{FieldValidation, unreadable_patch},
     status::{ApiError, Problems, Result},
 };
 
@@ -71,7 +68,13 @@ pub(super) fn shape(
             mode.judge(&unknown, &duplicates, kind, api_version)?
         }
         Origin::Patch => {
-            let unknown = served.conform_patched(&mut value)?;
+            let strategic = request.content_type.contains("strategic");
+            let unknown = if strategic {
+                let merged = served.conform_merged(&mut value);
+                merged.map_err(|why| unreadable_patch(&why))?
+            } else {
+                served.conform_patched(&mut value)?
+            };
             mode.judge_patch(&unknown, &duplicates)?
         }
     });
@@ -84,7 +87,12 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     let Some(object) = value.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
     };
-    let given = |field: &str| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let given = |field: &str| {
+        object
+            .get(field)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     let api_version = given("apiVersion").unwrap_or(&served.api_version);
     if api_version != served.api_version && !served.is_custom() {
         let kind = given("kind").unwrap_or(&served.resource.kind);
@@ -102,7 +110,12 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
             let mut problems = Problems::new();
             problems.invalid("kind", kind, format!("must be {}", served.resource.kind));
             let (group, kind) = (&served.resource.group, kind.to_owned());
-            return Err(ApiError::invalid(group, &kind, metadata::text(value, "name"), &problems));
+            return Err(ApiError::invalid(
+                group,
+                &kind,
+                metadata::text(value, "name"),
+                &problems,
+            ));
         }
         return Err(unhandled(served, kind, &served.api_version));
     }
@@ -114,10 +127,20 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
 /// 400 for a body of a kind that nobody has heard of.
 fn unhandled(served: &Served, kind: &str, api_version: &str) -> ApiError {
     let version = api_version.rsplit('/').next().unwrap_or_default();
-    ApiError::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {}: {}",
-        served.resource.kind,
+    let expected = &served.resource.kind;
+    let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    // A kind that is known is converted, which fails.
+    let why = if crate::schema::of_kind(group, version, kind).is_some() {
+        let package = match served.resource.group.split('.').next() {
+            None | Some("" | "events") => "core",
+            Some(first) => first,
+        };
+        format!("converting ({version}.{kind}) to ({package}.{expected}): unknown conversion")
+    } else {
         unregistered(kind, api_version)
+    };
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {expected}: {why}"
     ))
 }
 
@@ -131,6 +154,9 @@ pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
 /// Namespace and name of the body must agree with the URL.
 pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value) -> Result<()> {
     let target = &request.target;
+    if !served.resource.namespaced && value["metadata"].is_object() {
+        metadata::of(value).remove("namespace");
+    }
     let namespace = metadata::text(value, "namespace");
     if served.resource.namespaced && !namespace.is_empty() && namespace != target.namespace {
         return Err(ApiError::bad_request(
@@ -139,7 +165,7 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
     }
     let name = metadata::text(value, "name");
     if !target.name.is_empty() && name != target.name {
-        if name.is_empty() && request.verb == Verb::Patch && request.content_type != APPLY_YAML {
+        if name.is_empty() && request.verb == Verb::Patch {
             return Err(ApiError::bad_request(format!(
                 "the name of the object ({} based on URL) was undeterminable: name must be provided",
                 target.name

@@ -11,6 +11,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::Verb;
 use super::{
     Machine, Reply, ReplyBody, Request, Served,
     bulk::MANY,
@@ -56,6 +57,9 @@ pub(crate) struct Listed {
 
 impl Machine {
     pub(super) async fn list(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        // What cannot be read is said before what may not be asked.
+        request.number("limit")?;
+        Selection::check_form(request)?;
         if request.names("sendInitialEvents") {
             let mut problems = Problems::new();
             problems.forbidden(
@@ -81,16 +85,17 @@ impl Machine {
 
     /// The objects a list request is about.
     pub(crate) async fn select(&self, request: &Request, served: &Served) -> Result<Listed> {
-        let selection = Selection::of(request, served)?;
         let limit = request
             .number("limit")?
             .and_then(|n| usize::try_from(n).ok())
-            .filter(|&n| n > 0);
+            // Whoever is content with any state gets all of it.
+            .filter(|&n| n > 0 && request.parameter("resourceVersion") != Some("0"));
         let token = request
             .parameter("continue")
             .map(decode_token)
             .transpose()?;
-        let at = revision_rule(request, token.as_ref())?;
+        let at = revision_rule(request, token.as_ref(), limit.is_some())?;
+        let selection = Selection::of(request, served)?;
         let revision = match at {
             At::Newest => None,
             At::NotOlderThan(revision) => {
@@ -116,7 +121,7 @@ impl Machine {
         let _turn = self.bulk.turn(most).await;
         let page = self.view.page(bucket, range, revision).await?;
         let page = page.map_err(|error| expired(&error, token.as_ref(), self.view.revision()))?;
-        Ok(cut(served, page, &selection, limit))
+        Ok(cut(served, page, &selection, limit, request.verb))
     }
 
     pub(super) fn render(
@@ -160,7 +165,13 @@ impl Listed {
 }
 
 /// Keeps what was selected, up to the limit.
-fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>) -> Listed {
+fn cut(
+    served: &Served,
+    page: Page,
+    selection: &Selection,
+    limit: Option<usize>,
+    verb: Verb,
+) -> Listed {
     let mut objects = Vec::new();
     let mut last = None;
     let mut rest = page.objects.into_iter();
@@ -175,7 +186,11 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
             }
         }
     }
-    let remaining = if full { rest.len() + page.remaining } else { 0 };
+    let mut remaining = if full { rest.len() + page.remaining } else { 0 };
+    let counts_all = verb == Verb::DeleteCollection || selection.is_everything();
+    if !counts_all && !rest.any(|(_, object)| selection.matches(served, &object)) {
+        remaining = 0;
+    }
     let next = last
         .filter(|_| remaining > 0)
         .map(|key| encode_token(page.revision, &key));
@@ -189,7 +204,7 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
 
 const NEEDS_REVISION: &str = "resourceVersionMatch is forbidden unless resourceVersion is provided";
 
-fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
+fn revision_rule(request: &Request, token: Option<&Continue>, limited: bool) -> Result<At> {
     let given = request.parameter("resourceVersion");
     let matching = request.parameter("resourceVersionMatch");
     let mut problems = Problems::new();
@@ -217,10 +232,11 @@ fn revision_rule(request: &Request, token: Option<&Continue>) -> Result<At> {
             "resourceVersionMatch",
             "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         ),
-        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => problems.forbidden(
-            "resourceVersionMatch",
-            NEEDS_REVISION,
-        ),
+        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => {
+            problems.forbidden("resourceVersionMatch", NEEDS_REVISION);
+        }
+        // Pages of a state that was named are pages of that state.
+        (None, Some(revision)) if limited => return Ok(At::Exactly(revision)),
         (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
         (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
         (Some(other), _) => {
@@ -278,7 +294,7 @@ fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiEr
 
 /// 504 for a revision that has not happened.
 pub(crate) fn too_new(asked: u64, newest: u64) -> ApiError {
-    let message = format!("Too large resource version: {asked}, current: {newest}");
+    let message = format!("Timeout: Too large resource version: {asked}, current: {newest}");
     let mut error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).caused_by(
         "ResourceVersionTooLarge",
         "",

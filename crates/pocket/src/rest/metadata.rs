@@ -117,6 +117,10 @@ pub(crate) fn carry_over(new: &mut Value, old: &Value) {
         };
     }
     metadata.remove("selfLink");
+    // Nobody takes a deletion back.
+    if let Some(time) = old.get("deletionTimestamp") {
+        metadata.insert("deletionTimestamp".into(), time.clone());
+    }
     for field in FILLED {
         if let Some(value) = old.get(field) {
             metadata.entry(field).or_insert_with(|| value.clone());

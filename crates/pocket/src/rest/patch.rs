@@ -97,20 +97,19 @@ fn language(request: &Request, served: &Served) -> Result<Language> {
         JSON_PATCH => Ok(Language::Json),
         MERGE_PATCH => Ok(Language::Merge),
         STRATEGIC_PATCH if !custom => Ok(Language::Strategic),
-        _ => {
-            let mut accepted = vec![JSON_PATCH, MERGE_PATCH];
-            if !custom {
-                accepted.push(STRATEGIC_PATCH);
-            }
-            accepted.push(APPLY_YAML);
-            Err(ApiError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "UnsupportedMediaType",
-                format!(
-                    "the body of the request was in an unknown format - accepted media types include: {}",
-                    accepted.join(", ")
-                ),
-            ))
-        }
+        _ if custom => Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: \
+                 {JSON_PATCH}, {MERGE_PATCH}, {APPLY_YAML}"
+            ),
+        )),
+        _ => Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            "415: Unsupported Media Type",
+        )
+        .about("", "", "")),
     }
 }

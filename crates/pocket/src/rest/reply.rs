@@ -79,6 +79,14 @@ impl Reply {
         Self::json(status, value.to_string())
     }
 
+    /// The same answer with warnings before those it has.
+    #[must_use]
+    pub fn warned_first(mut self, mut warnings: Vec<String>) -> Self {
+        warnings.append(&mut self.warnings);
+        self.warnings = warnings;
+        self
+    }
+
     /// The same answer with `Warning` headers.
     #[must_use]
     pub fn with_warnings(mut self, warnings: Vec<String>) -> Self {
@@ -181,7 +189,8 @@ pub(crate) fn include_object(request: &Request) -> Result<Include> {
         Some("None") => Ok(Include::None),
         Some(other) => {
             let mut problems = Problems::new();
-            problems.not_supported("includeObject", other, &["Metadata", "None", "Object"]);
+            let detail = "must be 'Metadata', 'Object', 'None', or empty";
+            problems.invalid("includeObject", other, detail);
             let message = format!("Unable to convert to Table as requested: {problems}");
             Err(ApiError::bad_request(message))
         }

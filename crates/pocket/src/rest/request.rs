@@ -175,7 +175,7 @@ impl Request {
                 let detail = not_a_number("ParseUint", text);
                 let what = format!("resourceVersion: Invalid value: {text:?}: {detail}");
                 match verb {
-                    "get" => ApiError::failure(what),
+                    "get" | "watch" => ApiError::failure(what),
                     _ => ApiError::bad_request(format!("invalid resource version: {what}")),
                 }
             }),
@@ -223,7 +223,9 @@ impl Request {
             }
         }
         self.check_manager(&mut problems);
-        self.dry_problems().iter().for_each(|problem| problems.push(problem.clone()));
+        self.dry_problems()
+            .iter()
+            .for_each(|problem| problems.push(problem.clone()));
         let word = self.parameter("fieldValidation");
         if FieldValidation::parse(word).is_none() {
             let supported = &FieldValidation::SUPPORTED;
@@ -280,7 +282,11 @@ pub(crate) fn not_a_number(function: &str, text: &str) -> String {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let signed = text.starts_with('-') && function == "ParseUint";
-    let why = if numeric && !signed { "value out of range" } else { "invalid syntax" };
+    let why = if numeric && !signed {
+        "value out of range"
+    } else {
+        "invalid syntax"
+    };
     format!("strconv.{function}: parsing {text:?}: {why}")
 }
 

@@ -31,7 +31,9 @@ impl Selection {
             .map(FieldSelector::parse)
             .transpose()?;
         if let Some(fields) = &fields {
-            fields.check(|path| served.has_field_label(path))?;
+            fields
+                .check(|path| served.has_field_label(path))
+                .map_err(|error| served.unknown_field_label(fields, error))?;
         }
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         Ok(Self {
@@ -40,6 +42,17 @@ impl Selection {
             labels: labels.filter(|selector| !selector.is_everything()),
             fields: fields.filter(|selector| !selector.is_everything()),
         })
+    }
+
+    /// Refuses selectors that cannot be read.
+    pub(crate) fn check_form(request: &Request) -> Result<()> {
+        if let Some(text) = request.parameter("labelSelector") {
+            LabelSelector::parse(text)?;
+        }
+        if let Some(text) = request.parameter("fieldSelector") {
+            FieldSelector::parse(text)?;
+        }
+        Ok(())
     }
 
     /// Whether no selector narrows the collection.

@@ -17,7 +17,11 @@ impl Machine {
         request: &Request,
         served: &Arc<Served>,
     ) -> Result<Reply> {
-        let name = request.target.subresource.as_deref().unwrap_or_default();
+        let mut name = request.target.subresource.as_deref().unwrap_or_default();
+        if served.is_custom() {
+            // What comes after it is not looked at.
+            name = name.split('/').next().unwrap_or_default();
+        }
         let Some(subresource) = served.subresource(name) else {
             // Of a custom object it is said that there is none, whether there is or not.
             return Err(if served.is_custom() {

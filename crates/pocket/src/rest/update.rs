@@ -13,6 +13,7 @@ use super::{
     metadata,
 };
 use crate::{
+    kinds::metadata::dedup_owners,
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -67,7 +68,16 @@ impl Machine {
     ) -> Result<Reply> {
         let mut warnings = Vec::new();
         let payload = request.payload()?;
-        let value = shape(request, served, payload, Origin::Body, &mut warnings)?;
+        let value = shape(request, served, payload, Origin::Body, &mut warnings)
+            .map_err(|error| error.warned(&warnings))?;
+        let absent = || {
+            let head = self.head(served, &request.target.path());
+            head.is_none_or(|head| head.object.is_none())
+        };
+        if served.traits().create_on_update && !metadata::text(&value, "uid").is_empty() && absent()
+        {
+            return Err(uid_differs(served, request, &value, "", 0));
+        }
         let creates = part == Part::Main && served.traits().create_on_update;
         if creates
             && self
@@ -149,6 +159,8 @@ impl Machine {
             check_uid(served, request, &new, &old, live)?;
         }
         settle_fields(served, part, &mut new, &old);
+        let told = dedup_owners(&mut new);
+        *warnings = merge(warnings, told.into_iter().collect());
         if booking == Booking::Whole {
             self.book(request, served, part, Some(&old), &mut new)?;
         }
@@ -229,15 +241,26 @@ fn check_uid(
     if uid.is_empty() || uid == stored {
         return Ok(());
     }
+    Err(uid_differs(served, request, new, stored, live.revision()))
+}
+
+fn uid_differs(
+    served: &Served,
+    request: &Request,
+    new: &Value,
+    stored: &str,
+    revision: u64,
+) -> ApiError {
+    let uid = metadata::text(new, "uid");
     let place = request.target.path();
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {}/{place}, ResourceVersion: {}, AdditionalErrorMsg: \
          Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
         served.storage_key(),
-        live.revision()
+        revision
     );
     let (resource, name) = (&served.resource, &request.target.name);
-    Err(ApiError::conflict(&resource.group, &resource.plural, name, &why))
+    ApiError::conflict(&resource.group, &resource.plural, name, &why)
 }
 
 /// Refuses a change of an older state. A write that was overtaken and names a state meets this
@@ -250,7 +273,7 @@ fn check_revision(
     live: &Object,
 ) -> Result<()> {
     let revision = match metadata::text(new, "resourceVersion") {
-        "" | "0" if part == Part::Main && !served.traits().unconditional_update => {
+        "" | "0" if !matches!(part, Part::Other(_)) && !served.traits().unconditional_update => {
             return Err(served.unversioned(name));
         }
         "" | "0" => return Ok(()),

@@ -95,6 +95,9 @@ fn start(request: &Request) -> Result<Start> {
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
         problems.forbidden("resourceVersionMatch", text);
     }
+    if let Some(other) = matching.filter(|word| *word != "NotOlderThan") {
+        problems.not_supported("resourceVersionMatch", other, &["NotOlderThan"]);
+    }
     if !problems.is_empty() {
         return Err(option_error("watch", &problems));
     }

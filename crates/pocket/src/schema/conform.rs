@@ -48,6 +48,20 @@ pub fn conform_patched(schema: Schema<'_>, value: &mut Value, kind: &str) -> Res
     walk(schema, value, kind).map_err(|why| unreadable_patch(&why))
 }
 
+/// As [`conform`], in the words for objects that a merge of typed parts has made.
+pub fn conform_merged<'a>(
+    schema: Schema<'a>,
+    value: &mut Value,
+    kind: &'a str,
+) -> Result<Conformed, String> {
+    let mut walker = Walker {
+        merged: true,
+        ..Walker::new(kind)
+    };
+    walker.value(schema, value, Place::Root, kind)?;
+    Ok(walker.found)
+}
+
 /// Brings part of an object into the canonical form of its type, or says why it has none.
 pub fn conform_part<'a>(
     schema: Schema<'a>,
@@ -58,11 +72,7 @@ pub fn conform_part<'a>(
 }
 
 fn walk<'a>(schema: Schema<'a>, value: &mut Value, kind: &'a str) -> Result<Conformed, String> {
-    let mut walker = Walker {
-        inside: kind,
-        fields: Vec::new(),
-        found: Conformed::default(),
-    };
+    let mut walker = Walker::new(kind);
     walker.value(schema, value, Place::Root, kind)?;
     Ok(walker.found)
 }
@@ -93,10 +103,21 @@ struct Walker<'a> {
     inside: &'a str,
     /// The fields that lead here.
     fields: Vec<&'a str>,
+    /// The value was merged from typed parts.
+    merged: bool,
     found: Conformed,
 }
 
 impl<'a> Walker<'a> {
+    fn new(kind: &'a str) -> Self {
+        Self {
+            inside: kind,
+            fields: Vec::new(),
+            merged: false,
+            found: Conformed::default(),
+        }
+    }
+
     fn value(
         &mut self,
         schema: Schema<'a>,
@@ -115,6 +136,9 @@ impl<'a> Walker<'a> {
             (_, scalar) => match scalar::check(schema, scalar) {
                 Ok(()) => Ok(()),
                 Err(scalar::Problem::Mismatch) => Err(self.mismatch(schema, value, ty)),
+                Err(scalar::Problem::Content(why)) if self.merged && ty == "[]uint8" => {
+                    Err(format!("error decoding from json: {why}"))
+                }
                 Err(scalar::Problem::Content(why)) => Err(why),
             },
         }
@@ -147,7 +171,8 @@ impl<'a> Walker<'a> {
             problem = self.value(field, value, here, ty).err();
             self.fields.truncate(depth);
             let zero = known.map_or(Zero::Dropped, |known| known.zero);
-            let resets = name == "managedFields" && self.inside == "ObjectMeta";
+            // A built-in object forgets its managers when it is sent an empty list of them.
+            let resets = name == "managedFields" && self.inside == "ObjectMeta" && depth > 0;
             (resets || !is_empty(field.node(), value))
                 && (matches!(zero, Zero::Kept | Zero::Written) || !is_zero(field.node(), value))
         });
@@ -167,7 +192,9 @@ impl<'a> Walker<'a> {
         let Some(values) = schema.additional() else {
             return Ok(());
         };
-        let ty = ty.strip_prefix("map[string]").unwrap_or("resource.Quantity");
+        let ty = ty
+            .strip_prefix("map[string]")
+            .unwrap_or("resource.Quantity");
         for (key, value) in map {
             fill_null(values.node(), value);
             self.value(values, value, Place::Field(&at, key), ty)?;
@@ -200,9 +227,12 @@ impl<'a> Walker<'a> {
     }
 
     /// What a decoder says of a value of another type. Types that decode themselves do not know
-    /// where they are.
+    /// where they are in what a merge has made.
     fn mismatch(&self, schema: Schema<'_>, value: &Value, ty: &str) -> String {
         let node = schema.node();
+        if self.merged && !is_self_decoding(node) {
+            return unmerged(node, value, ty);
+        }
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
@@ -214,18 +244,46 @@ impl<'a> Walker<'a> {
             Value::Array(_) => "array".to_owned(),
             Value::Object(_) => "object".to_owned(),
         };
-        let alone = match node.ty {
-            Type::IntOrString => Some("int32"),
-            Type::String if node.format.as_deref() == Some("date-time") => Some("string"),
+        let ty = match node.ty {
+            Type::IntOrString => "int32",
+            Type::String if node.format.as_deref() == Some("date-time") => "string",
             Type::Quantity => return scalar::NOT_A_QUANTITY.to_owned(),
-            _ if self.fields.is_empty() => Some(ty),
-            _ => None,
+            _ => ty,
         };
-        if let Some(ty) = alone {
+        if self.merged || self.fields.is_empty() {
             return format!("json: cannot unmarshal {found} into Go value of type {ty}");
         }
         let (inside, path) = (self.inside, self.fields.join("."));
         format!("json: cannot unmarshal {found} into Go struct field {inside}.{path} of type {ty}")
+    }
+}
+
+/// Types that read themselves from JSON, wherever they are.
+fn is_self_decoding(node: &Node) -> bool {
+    let time = node.ty == Type::String && node.format.as_deref() == Some("date-time");
+    time || matches!(node.ty, Type::IntOrString | Type::Quantity)
+}
+
+/// What is said of a value that a merge has put where another type belongs.
+fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
+    let found = match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    };
+    match (node.ty, node.format.as_deref()) {
+        (Type::Array, _) | (Type::String, Some("byte")) => {
+            format!("cannot restore slice from {found}")
+        }
+        (Type::Object, _) if is_map(node) => format!("cannot restore map from {found}"),
+        (Type::Object, _) => format!("cannot restore struct from: {found}"),
+        (Type::String, _) => "unrecognized type: string".to_owned(),
+        (Type::Boolean, _) => "unrecognized type: bool".to_owned(),
+        _ => format!("unrecognized type: {ty}"),
     }
 }
 

@@ -62,13 +62,18 @@ impl Requirement {
     ) -> Result<Self, Problems> {
         let mut problems = Problems::new();
         if let Some(why) = key_problem(key) {
+            // The real server has no name for where the key is, and says so.
             problems.invalid("<nil>", key, why);
         }
         if let Some(why) = wrong_count(operator, values.len()) {
             let shown = values.iter().map(|v| Value::from(*v)).collect::<Value>();
             problems.invalid("values", shown, why);
         }
-        for (i, value) in values.iter().enumerate() {
+        // Sorted first: a value is told by its place among all of them.
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        for (i, value) in sorted.iter().enumerate() {
             if let Some(why) = value_problem(value) {
                 problems.invalid(format!("values[{i}][{key}]"), *value, why);
             }
@@ -87,13 +92,10 @@ impl Requirement {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let mut values: Vec<Box<str>> = values.iter().map(|v| (*v).into()).collect();
-        values.sort_unstable();
-        values.dedup();
         Ok(Self {
             key: key.into(),
             operator,
-            values,
+            values: sorted.into_iter().map(Box::from).collect(),
             bound,
         })
     }

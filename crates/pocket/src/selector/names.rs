@@ -11,9 +11,10 @@ const PREFIX: &str = "prefix part a lowercase RFC 1123 subdomain must consist of
     alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character \
     (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const SLASHES: &str = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', \
-    and must start and end with an alphanumeric character with an optional DNS subdomain prefix \
-    and '/' (e.g. 'example.com/MyName')";
+const SLASHES: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or \
+    '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an \
+    optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 
 /// What is wrong with a label key, if anything.
 pub(super) fn key_problem(key: &str) -> Option<&'static str> {

@@ -129,7 +129,9 @@ pub(super) fn selector(selector: Option<&Value>) -> String {
 fn requirement(expression: &Value) -> String {
     let key = text(expression, "/key");
     let values = list(expression, "/values").iter().filter_map(Value::as_str);
-    let values = values.collect::<Vec<_>>().join(",");
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable();
+    let values = values.join(",");
     match text(expression, "/operator") {
         "In" => format!("{key} in ({values})"),
         "NotIn" => format!("{key} notin ({values})"),

@@ -25,6 +25,8 @@ const RELEASE: (&str, &str, &str) = ("1", "36", "v1.36.3");
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const PLAIN: &str = "application/json";
+/// The index of schemas is JSON that is called text.
+const INDEX: &str = "text/plain; charset=utf-8";
 
 /// Which document, in which form.
 type Key = (Route, bool);
@@ -86,7 +88,11 @@ impl Documents {
         let value = render(route, aggregated, &groups, &served, &self.address)?;
         let answer = Answer {
             document: Document::new(&value),
-            content_type: if aggregated { AGGREGATED } else { PLAIN },
+            content_type: match route {
+                _ if aggregated => AGGREGATED,
+                Route::OpenApiIndex => INDEX,
+                _ => PLAIN,
+            },
         };
         self.with_cache(generation, |cache| {
             cache.groups.get_or_insert(groups);
@@ -121,8 +127,11 @@ impl Answer {
         } else {
             Response::new(Body::full(self.document.body.clone()))
         };
+        let known = response.status() == StatusCode::NOT_MODIFIED;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        if !known {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        }
         headers.insert(VARY, HeaderValue::from_static("Accept"));
         if let Ok(etag) = HeaderValue::from_str(&self.document.etag) {
             headers.insert(ETAG, etag);
@@ -188,13 +197,26 @@ fn version() -> Value {
         "major": major,
         "minor": minor,
         "gitVersion": release,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": "35",
         "gitCommit": "",
-        "gitTreeState": "clean",
+        "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "",
         "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
     })
+}
+
+/// The machine in the words of Go, which clients compare with theirs.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
 }
 
 fn group_version<'a>(key: &'a (String, String), kinds: &'a [Published<'a>]) -> GroupVersion<'a> {
@@ -245,6 +267,7 @@ fn resource(served: &Served) -> Resource {
         verbs: served.verbs.clone(),
         short_names: resource.short_names.clone(),
         categories: resource.categories.clone(),
+        custom: served.is_custom(),
         subresources: served.subresources.clone(),
     }
 }

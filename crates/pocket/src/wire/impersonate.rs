@@ -6,21 +6,17 @@
 //! `impersonate-on:user-info:list` on pods. Either is enough; if neither holds, it is the narrow
 //! one that is explained.
 
-use std::collections::BTreeMap;
-
-use http::{HeaderMap, HeaderName};
-use percent_encoding::percent_decode_str;
+mod headers;
 
 use super::authorize::{Asked, permitted};
 use crate::{
     access::{ANONYMOUS, AUTHENTICATED, Access, Attributes, MASTERS, UNAUTHENTICATED, What, Who},
     kinds::names,
     rest::User,
-    status::{ApiError, Result},
+    status::Result,
 };
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
-const EXTRA: &str = "impersonate-extra-";
 
 /// Whom a caller wants to stand in for.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,34 +36,6 @@ enum Mode<'a> {
 }
 
 impl Impersonation {
-    /// What the headers ask for, if anything.
-    pub(super) fn read(headers: &HeaderMap) -> Result<Option<Self>> {
-        let is_asked = |name: &HeaderName| name.as_str().starts_with("impersonate-");
-        if !headers.keys().any(is_asked) {
-            return Ok(None);
-        }
-        let all = |name: &str| -> Vec<String> {
-            let values = headers.get_all(name).into_iter();
-            values
-                .filter_map(|value| Some(value.to_str().ok()?.to_owned()))
-                .collect()
-        };
-        let first = |name| all(name).into_iter().next().unwrap_or_default();
-        let wanted = User {
-            name: first("impersonate-user"),
-            uid: first("impersonate-uid"),
-            groups: all("impersonate-group"),
-            extra: extras(headers, &all),
-        };
-        if wanted == User::default() {
-            return Ok(None);
-        }
-        if wanted.name.is_empty() {
-            return Err(nameless(&wanted));
-        }
-        Ok(Some(Self { wanted }))
-    }
-
     /// The other user, if `caller` may stand in for them to do what was asked.
     pub(super) fn assume(
         self,
@@ -264,41 +232,4 @@ fn account(user: &str) -> Option<(&str, &str)> {
 fn is_qualified(key: &str) -> bool {
     key.split_once('/')
         .is_some_and(|(domain, path)| names::subdomain(domain).is_empty() && !path.is_empty())
-}
-
-fn extras(
-    headers: &HeaderMap,
-    all: &impl Fn(&str) -> Vec<String>,
-) -> BTreeMap<String, Vec<String>> {
-    let names = headers.keys().map(HeaderName::as_str);
-    let named = names.filter_map(|name| {
-        let key = percent_decode_str(name.strip_prefix(EXTRA)?);
-        Some((key.decode_utf8_lossy().into_owned(), all(name)))
-    });
-    named.collect()
-}
-
-/// 400 for details of a user whom nobody named. Others show what was asked for in their own terms.
-fn nameless(wanted: &User) -> ApiError {
-    let quoted = |words: &[String]| {
-        let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-        format!("[]string{{{}}}", words.join(", "))
-    };
-    let groups = match wanted.groups.as_slice() {
-        [] => "[]string(nil)".into(),
-        groups => quoted(groups),
-    };
-    let extra: Vec<String> = wanted
-        .extra
-        .iter()
-        .map(|(key, values)| format!("{key:?}:{}", quoted(values)))
-        .collect();
-    let extra = match extra.as_slice() {
-        [] => "map[string][]string(nil)".into(),
-        extra => format!("map[string][]string{{{}}}", extra.join(", ")),
-    };
-    ApiError::bad_request(format!(
-        "requested &user.DefaultInfo{{Name:\"\", UID:{:?}, Groups:{groups}, Extra:{extra}}} without impersonating a user name",
-        wanted.uid
-    ))
 }

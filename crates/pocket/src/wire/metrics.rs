@@ -30,6 +30,7 @@ pub(super) fn resource() -> Resource {
         verbs: vec!["get".into(), "list".into()],
         short_names: Vec::new(),
         categories: Vec::new(),
+        custom: false,
         subresources: Vec::new(),
     }
 }

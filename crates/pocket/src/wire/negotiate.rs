@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, StatusCode, header::ACCEPT};
 
 use crate::{
-    rest::{Presentation, Shown},
+    rest::{Presentation, Shown, Verb},
     status::{ApiError, Result},
 };
 
@@ -59,11 +59,8 @@ fn reluctance(weight: &str) -> u16 {
 }
 
 /// The form in which objects are answered. Nothing acceptable is a 406; a stream has no YAML form.
-pub(super) fn presentation(
-    headers: &HeaderMap,
-    stream: bool,
-    custom: bool,
-) -> Result<Presentation> {
+pub(super) fn presentation(headers: &HeaderMap, verb: Verb, custom: bool) -> Result<Presentation> {
+    let stream = verb == Verb::Watch;
     let accepted = accepted(headers);
     let says = |value: &HeaderValue| value.to_str().is_ok_and(|text| !text.trim().is_empty());
     if !headers.get_all(ACCEPT).iter().any(says) {
@@ -71,18 +68,24 @@ pub(super) fn presentation(
     }
     let mut forms = accepted.iter().filter_map(form);
     forms.find(|form| !(stream && form.yaml)).ok_or_else(|| {
-        let known = |range: &Range<'_>| form(&Range { shown: "", ..range.clone() }).is_some();
+        let known = |range: &Range<'_>| {
+            form(&Range {
+                shown: "",
+                ..range.clone()
+            })
+            .is_some()
+        };
         if custom || accepted.iter().any(known) {
-            not_acceptable()
+            not_acceptable(stream)
         } else {
-            unavailable()
+            unavailable(matches!(verb, Verb::List | Verb::Watch))
         }
     })
 }
 
 fn form(range: &Range<'_>) -> Option<Presentation> {
     let yaml = match range.media {
-        "application/json" | "application/*" | "*/*" => false,
+        "application/json" | "*/*" => false,
         "application/yaml" => true,
         _ => return None,
     };
@@ -98,24 +101,31 @@ fn form(range: &Range<'_>) -> Option<Presentation> {
 }
 
 /// 406, naming what is offered.
-pub(super) fn not_acceptable() -> ApiError {
+fn not_acceptable(stream: bool) -> ApiError {
+    let offered = if stream {
+        "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    } else {
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    };
     ApiError::new(
         StatusCode::NOT_ACCEPTABLE,
         "NotAcceptable",
-        "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        format!("only the following media types are accepted: {offered}"),
     )
 }
 
 /// 406 for types that no built-in resource has, in any form.
-fn unavailable() -> ApiError {
-    ApiError::new(
-        StatusCode::NOT_ACCEPTABLE,
-        "NotAcceptable",
+fn unavailable(streams: bool) -> ApiError {
+    let streams = if streams {
+        ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    } else {
+        ""
+    };
+    let text = format!(
         "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
-         application/vnd.kubernetes.protobuf, application/json;stream=watch, \
-         application/vnd.kubernetes.protobuf;stream=watch",
-    )
-    .about("", "", "")
+         application/vnd.kubernetes.protobuf{streams}"
+    );
+    ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", text).about("", "", "")
 }
 
 #[cfg(test)]
@@ -125,7 +135,7 @@ mod tests {
     fn of(accept: &str) -> Result<Presentation> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        presentation(&headers, false, false)
+        presentation(&headers, Verb::Get, false)
     }
 
     #[test]
@@ -170,15 +180,18 @@ mod tests {
     fn a_stream_passes_yaml_over() {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, "application/yaml, */*".parse().unwrap());
-        assert!(!presentation(&headers, true, false).unwrap().yaml);
+        assert!(!presentation(&headers, Verb::Watch, false).unwrap().yaml);
         headers.insert(ACCEPT, "application/yaml".parse().unwrap());
-        assert_eq!(presentation(&headers, true, false).unwrap_err().code, 406);
+        assert_eq!(
+            presentation(&headers, Verb::Watch, false).unwrap_err().code,
+            406
+        );
     }
 
     #[test]
     fn absent_accept_means_json() {
         assert_eq!(
-            presentation(&HeaderMap::new(), false, false).unwrap(),
+            presentation(&HeaderMap::new(), Verb::Get, false).unwrap(),
             Presentation::default()
         );
     }

@@ -184,12 +184,7 @@ mod tests {
 
     #[test]
     fn paths_that_lead_nowhere() {
-        for path in [
-            "/",
-            "/foo",
-            "/openapi/v4",
-            "//api/v1/pods",
-        ] {
+        for path in ["/", "/foo", "/openapi/v4", "//api/v1/pods"] {
             assert_eq!(route(path), Route::Unknown, "{path}");
         }
         for path in ["/api/v1/namespaces//pods", "/api/v1/namespaces/a//b"] {

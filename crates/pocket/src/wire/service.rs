@@ -21,13 +21,16 @@ use tokio::sync::watch;
 use super::{
     Authenticate, Body, authenticate, body, decode,
     documents::Documents,
-    metrics, negotiate, openid, protobuf,
+    form, metrics, negotiate, openid, protobuf,
     route::{Route, route, verb},
     swagger, warnings,
 };
 use crate::{
     environment::{BoxFuture, Seldom},
-    rest::{registry::missing, Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, reply},
+    rest::{
+        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, registry::missing,
+        reply,
+    },
     status::{ApiError, Result},
 };
 
@@ -148,7 +151,8 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let head = *request.method() == Method::HEAD;
-        let yaml = negotiate::presentation(request.headers(), false, true).is_ok_and(|form| form.yaml);
+        let yaml =
+            negotiate::presentation(request.headers(), Verb::Get, true).is_ok_and(|form| form.yaml);
         let place = format!("{} {}", request.method(), request.uri().path());
         // One request that meets a defect must not end the server, nor stay without an answer.
         let answered = AssertUnwindSafe(self.dispatch(request))
@@ -216,6 +220,7 @@ impl Service {
                 Route::Version(group, _) => self
                     .nowhere(group)
                     .unwrap_or_else(|error| refusal(&error, false)),
+                Route::OpenApi(..) => nothing(),
                 _ => no_page(),
             },
         }
@@ -257,9 +262,9 @@ impl Service {
         };
         let warnings: Vec<String> = served.deprecation().into_iter().collect();
         let answered = self.resource_of(target, &served, user, request).await;
-        answered.map_err(|error| match error.warnings.is_empty() {
-            true => error.warned(&warnings),
-            false => error,
+        answered.map_err(|mut error| {
+            error.warnings.splice(0..0, warnings);
+            error
         })
     }
 
@@ -281,8 +286,9 @@ impl Service {
         let watching = query
             .iter()
             .any(|(key, value)| key == "watch" && value != "false" && value != "0");
-        let verb = verb(request.method(), &target, watching)?;
-        let presentation = negotiate::presentation(request.headers(), verb == Verb::Watch, served.is_custom())?;
+        let verb = verb(request.method(), &target, watching)
+            .map_err(|error| form::misplaced(served, request.method(), error))?;
+        let presentation = negotiate::presentation(request.headers(), verb, served.is_custom())?;
         let (parts, incoming) = request.into_parts();
         let content_type = media_type(&parts.headers);
         let incoming = match verb {
@@ -304,7 +310,14 @@ impl Service {
             user,
         };
         // What is asked for is read before what comes with it.
-        request.check_options()?;
+        let there = request
+            .target
+            .subresource
+            .as_deref()
+            .is_none_or(|name| served.subresource(name).is_some());
+        if there && form::is_readable(verb, &request.content_type, served.is_custom()) {
+            request.check_options()?;
+        }
         let kind = &request.content_type;
         request.body = payload(verb, kind, &incoming.bytes, served, &request.target)?;
         let reply = self.machine.handle(request).await?;
@@ -361,16 +374,40 @@ fn payload(
     target: &Target,
 ) -> Result<Option<Payload>> {
     if bytes.is_empty() {
-        return Ok(None);
+        return match verb {
+            Verb::Create | Verb::Update if target.subresource.is_none() => Err(form::unreadable(
+                served,
+                bytes,
+                &form::parse_error(form::ENDED),
+            )),
+            _ => Ok(None),
+        };
     }
     let deletes = matches!(verb, Verb::Delete | Verb::DeleteCollection);
     let decoded = match content_type {
-        "" | "application/json" => decode::json(bytes)?,
+        _ if verb == Verb::Patch && !content_type.contains("patch+") => return Ok(None),
+        "" | "application/json" => {
+            let mut decoded = decode::json(bytes).map_err(|error| match verb {
+                Verb::Create | Verb::Update => form::unreadable(served, bytes, &error.message),
+                _ => error,
+            })?;
+            if matches!(verb, Verb::Create | Verb::Update) {
+                form::check(served, bytes, &decoded.value)?;
+                if decoded.value.is_null() {
+                    decoded.value = serde_json::json!({});
+                }
+            }
+            decoded
+        }
         "application/yaml" | "application/apply-patch+yaml" => decode::yaml(bytes)?,
         // What goes with a deletion is of a built-in kind, whatever is deleted.
         protobuf::CONTENT_TYPE if !served.is_custom() || deletes => {
             let expected = (!deletes && target.subresource.is_none())
                 .then_some((served.api_version.as_str(), served.resource.kind.as_str()));
+            if !bytes.starts_with(protobuf::MAGIC) {
+                let why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+                return Err(form::unreadable(served, bytes, why));
+            }
             let value = protobuf::decode(bytes, expected)?;
             return Ok(Some(Payload {
                 value,
@@ -378,7 +415,9 @@ fn payload(
             }));
         }
         // What a patch may be written in is decided where patches are understood.
-        patch if verb == Verb::Patch && patch.ends_with("+json") => decode::json(bytes)?,
+        patch if verb == Verb::Patch && patch.ends_with("+json") => {
+            decode::json(bytes).map_err(|error| form::undecodable(&error.message))?
+        }
         _ if verb == Verb::Patch => return Ok(None),
         _ => return Err(unsupported()),
     };
@@ -386,6 +425,13 @@ fn payload(
         value: decoded.value,
         duplicates: decoded.duplicates,
     }))
+}
+
+/// 404 without a word.
+fn nothing() -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::new()));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 fn no_page() -> Response<Body> {

@@ -81,3 +81,23 @@ async fn questions_that_cannot_be_answered_are_refused_by_field() {
         (422, &json!("metadata"))
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_selection_is_told_in_one_of_two_ways() {
+    let admin = Asker::new().await;
+    let requirement = json!({"key": "x", "operator": "In", "values": ["a"]});
+    for (selector, field) in [
+        (json!({}), "requirements"),
+        (
+            json!({"rawSelector": "a=b", "requirements": [requirement]}),
+            "rawSelector",
+        ),
+    ] {
+        let asked = json!({"verb": "list", "resource": "pods", "fieldSelector": selector});
+        let review = json!({"spec": {"user": "bob", "resourceAttributes": asked}});
+        let (code, status) = admin.ask("POST", REVIEWS, review).await;
+        let field = format!("spec.resourceAttributes.fieldSelector.{field}");
+        let found = &status["details"]["causes"][0]["field"];
+        assert_eq!((code, found), (422, &json!(field)));
+    }
+}

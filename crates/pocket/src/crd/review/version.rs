@@ -40,12 +40,17 @@ pub(super) fn versions(spec: &Value, at: &Place<'_>, problems: &mut Problems) {
         let detail = "must have exactly one version marked as storage version";
         problems.invalid(at.to_string(), names(), detail);
     }
+    // What all versions say is looked at once, as if it stood beside them.
+    let schema = |version: &Value| version["schema"].clone();
+    let shared = versions
+        .iter()
+        .all(|version| schema(version) == schema(&versions[0]));
     for (index, version) in versions.iter().enumerate() {
-        review(version, &at.index(index), problems);
+        review(version, &at.index(index), shared.then_some(index), problems);
     }
 }
 
-fn review(version: &Value, at: &Place<'_>, problems: &mut Problems) {
+fn review(version: &Value, at: &Place<'_>, shared: Option<usize>, problems: &mut Problems) {
     let name = version["name"].as_str().unwrap_or_default();
     names::label(name, &at.field("name"), problems);
     deprecation(version, at, problems);
@@ -54,8 +59,13 @@ fn review(version: &Value, at: &Place<'_>, problems: &mut Problems) {
     let place = at.field("schema");
     let place = place.field("openAPIV3Schema");
     let Some(schema) = version["schema"]["openAPIV3Schema"].as_object() else {
-        problems.required(place.to_string(), "schemas are required");
+        problems.required(place.to_string(), "");
         return;
+    };
+    let place = match shared {
+        Some(0) => Place::At("spec.validation.openAPIV3Schema"),
+        Some(_) => return,
+        None => place,
     };
     let before = problems.len();
     if version["subresources"].get("status").is_some() {

@@ -12,12 +12,12 @@ use base64::Engine as _;
 use jiff::SignedDuration;
 use regex::Regex;
 
-use super::{Findings, Place};
+use super::{FieldErrorKind, Findings, Place};
 
 pub(super) fn check(format: &str, text: &str, at: &Place<'_>, findings: &mut Findings) {
     if is_valid(format, text) == Some(false) {
-        let words = format!("must be of type {}: \"{text}\"", canonical(format));
-        findings.in_body(at, &text.into(), words);
+        let detail = format!("{at} in body must be of type {format}: \"{text}\"");
+        findings.add(FieldErrorKind::TypeInvalid, at, Some(text.into()), detail);
     }
 }
 
@@ -28,15 +28,6 @@ fn without_zeros(text: &str) -> String {
         rest => rest.to_owned(),
     };
     text.split('.').map(short).collect::<Vec<_>>().join(".")
-}
-
-/// The server writes `datetime` for both spellings.
-fn canonical(format: &str) -> &str {
-    if format == "date-time" {
-        "datetime"
-    } else {
-        format
-    }
 }
 
 /// Whether `text` has the format; `None` for formats that are not checked.

@@ -52,6 +52,10 @@ async fn the_common_name_is_the_user_and_organizations_are_groups() {
         (DnType::OrganizationName, "devs"),
         // The library keeps one value of each sort: the same attribute under another name.
         (DnType::CustomDnType(vec![2, 5, 4, 10]), "ops"),
+        (
+            DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]),
+            "u-1",
+        ),
         (DnType::CommonName, "carol"),
     ];
     for usage in [CLIENT, None] {
@@ -59,7 +63,7 @@ async fn the_common_name_is_the_user_and_organizations_are_groups() {
         let Verdict::Known(carol) = certificates.holder(std::slice::from_ref(&certificate)) else {
             panic!("nobody");
         };
-        assert_eq!(carol.name, "carol");
+        assert_eq!((carol.name.as_str(), carol.uid.as_str()), ("carol", "u-1"));
         assert_eq!(carol.groups, ["devs", "ops", AUTHENTICATED]);
         let credential = &carol.extra["authentication.kubernetes.io/credential-id"];
         let print = credential[0].strip_prefix("X509SHA256=").unwrap();

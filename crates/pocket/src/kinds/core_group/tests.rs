@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     kinds::{
         check::validate_object,
+        pod,
         testing::{Others, created, defaulted, moment, texts},
     },
     schema::builtin,
@@ -92,6 +93,8 @@ fn stored_here(kind: &Kind, sent: &Value) -> Value {
     let mut object = created(&kind.rules, &object);
     if kind.plural == "pods" {
         pod::use_account(&mut object, &others(), 7).unwrap();
+        pod::use_priority(&mut object, &others()).unwrap();
+        pod::tolerate(&mut object);
     }
     if let Some(admit) = kind.rules.admit {
         admit(&mut object, None, &others()).unwrap();

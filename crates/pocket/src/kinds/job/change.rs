@@ -20,7 +20,8 @@ pub(super) fn validate_update(new: &Value, old: &Value, problems: &mut Problems)
     immutable(spec, before, &SPEC, "selector", problems);
     let open = flag(before, "suspend") && !is_set(&old["status"], "startTime");
     if !same_template(&spec["template"], &before["template"], open) {
-        problems.invalid(SPEC.field("template"), spec["template"].clone(), IMMUTABLE);
+        let (template, shown) = (SPEC.field("template"), spec["template"]["spec"].clone());
+        problems.invalid(template.field("spec"), shown, IMMUTABLE);
     }
     for key in [
         "completionMode",

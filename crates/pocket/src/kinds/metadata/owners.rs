@@ -9,6 +9,32 @@ use crate::{
 
 const PATH: &str = "metadata.ownerReferences";
 
+/// Drops references that are there twice, and says so.
+pub fn dedup_owners(object: &mut Value) -> Option<String> {
+    let owners = object
+        .pointer_mut("/metadata/ownerReferences")?
+        .as_array_mut()?;
+    let mut seen: Vec<Value> = Vec::new();
+    let mut twice: Vec<String> = Vec::new();
+    owners.retain(|owner| {
+        let again = seen.contains(owner);
+        if again {
+            twice.push(text(owner, "uid").to_owned());
+        } else {
+            seen.push(owner.clone());
+        }
+        !again
+    });
+    twice.dedup();
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, \
+             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
+}
+
 pub(super) fn check(owners: &[Value], problems: &mut Problems) {
     let mut controller: Option<&Value> = None;
     for owner in owners {
@@ -22,10 +48,30 @@ pub(super) fn check(owners: &[Value], problems: &mut Problems) {
                 named(first),
                 named(owner)
             );
-            problems.invalid(PATH, owners, detail);
+            problems.invalid_as(PATH, &in_order(owners), &detail);
         }
         controller = Some(owner);
     }
+}
+
+/// Maps are shown by the order of their keys, and these by the order of their fields.
+fn in_order(owners: &[Value]) -> String {
+    const FIELDS: [&str; 6] = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let shown = owners.iter().map(|owner| {
+        let fields = FIELDS.iter().filter_map(|field| {
+            let value = owner.get(*field)?;
+            Some(format!("{field:?}:{value}"))
+        });
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+    });
+    format!("[{}]", shown.collect::<Vec<_>>().join(","))
 }
 
 fn named(owner: &Value) -> String {

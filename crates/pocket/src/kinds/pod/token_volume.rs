@@ -16,7 +16,7 @@ pub(super) fn add(spec: &mut Value, seed: u64) {
     let known = list(spec, "volumes")
         .iter()
         .map(|volume| text(volume, "name"));
-    let known = known.filter(|name| name.starts_with(PREFIX)).next_back();
+    let known = known.rev().find(|name| name.starts_with(PREFIX));
     let made = || format!("{PREFIX}{}", suffix(seed));
     let (name, missing) = known.map_or_else(|| (made(), true), |name| (name.to_owned(), false));
     let mut mounted = false;

@@ -108,7 +108,7 @@ fn check_gates(new: &Value, old: &Value, problems: &mut Problems) {
             let name = text(gate, "name");
             let detail =
                 format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            problems.forbidden(path.index(index), detail);
+            problems.forbidden(path.index(index).field("name"), detail);
         }
     }
 }

@@ -58,10 +58,7 @@ fn refusal(asked: &str, range: &Range, taken: &HashSet<Ipv4Addr>) -> Option<Stri
     // What is no address at all is refused by the rules on the object alone.
     let address: Ipv4Addr = asked.parse().ok()?;
     if !range.holds(address) {
-        let text = format!(
-            "the provided IP ({asked}) is not in the valid range. The range of valid IPs is {range}"
-        );
-        return Some(text);
+        return Some("the provided network does not match the current range".to_owned());
     }
     let used = taken.contains(&address);
     used.then(|| "provided IP is already allocated".to_owned())

@@ -88,9 +88,6 @@ fn drop_with_type(new: &mut Value, old: &Value) {
     {
         take(new, "externalTrafficPolicy");
     }
-    if !has_address(old) && has_address(new) && new.get("externalName") == old.get("externalName") {
-        take(new, "externalName");
-    }
 }
 
 fn keep_node_ports(new: &mut Value, old: &Value) {

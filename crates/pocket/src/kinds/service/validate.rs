@@ -1,18 +1,22 @@
 //! Rules on a Service alone.
 
-use std::{collections::HashSet, net::IpAddr};
+use std::{
+    collections::HashSet,
+    net::{IpAddr, Ipv4Addr},
+};
 
 use serde_json::Value;
 
 use super::{has_address, is_headless, is_reachable_from_outside};
 use crate::{
     kinds::{
+        address,
         fields::{is_set, list, number, text},
         metadata::check_label_map,
         names,
         path::Path,
     },
-    status::Problems,
+    status::{FieldError, FieldErrorKind, Problems},
 };
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -32,14 +36,72 @@ pub(super) fn validate(service: &Value, problems: &mut Problems) {
         let detail = "may only be set for externally-accessible services";
         problems.invalid("spec.externalTrafficPolicy", shown, detail);
     }
-    for (index, address) in list(spec, "externalIPs").iter().enumerate() {
-        if address
-            .as_str()
-            .is_none_or(|a| a.parse::<IpAddr>().is_err())
-        {
-            let path = format!("spec.externalIPs[{index}]");
-            problems.invalid(path, address.clone(), NO_ADDRESS);
+    let path = Path::At("spec.externalIPs");
+    for (index, entry) in list(spec, "externalIPs").iter().enumerate() {
+        check_external(
+            entry.as_str().unwrap_or_default(),
+            &path.index(index),
+            problems,
+        );
+    }
+    check_source_ranges(spec, problems);
+    if text(spec, "type") != "LoadBalancer" {
+        let detail = "may only be used when `type` is 'LoadBalancer'";
+        for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+            if is_set(spec, field) {
+                problems.forbidden(format!("spec.{field}"), detail);
+            }
         }
+    }
+    check_health_port(spec, problems);
+    let distribution = text(spec, "trafficDistribution");
+    let supported = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    if is_set(spec, "trafficDistribution") && !supported.contains(&distribution) {
+        problems.not_supported("spec.trafficDistribution", distribution, &supported);
+    }
+}
+
+/// Rules on the form of an address.
+pub(super) fn check_address(text: &str, path: &Path<'_>, problems: &mut Problems) {
+    address::check_form(text, path, problems);
+}
+
+fn check_external(text: &str, path: &Path<'_>, problems: &mut Problems) {
+    let before = problems.len();
+    check_address(text, path, problems);
+    if problems.len() > before {
+        return;
+    }
+    if text
+        .parse::<Ipv4Addr>()
+        .is_ok_and(|address| address.is_unspecified())
+    {
+        problems.invalid(path, text, "may not be unspecified (0.0.0.0)");
+        return;
+    }
+    address::refuse_loopback(&text.into(), path, problems);
+    address::check(text, path, problems);
+}
+
+fn check_source_ranges(spec: &Value, problems: &mut Problems) {
+    let ranges = list(spec, "loadBalancerSourceRanges");
+    let path = Path::At("spec.LoadBalancerSourceRanges");
+    if !ranges.is_empty() && text(spec, "type") != "LoadBalancer" {
+        problems.forbidden(path, "may only be used when `type` is 'LoadBalancer'");
+        return;
+    }
+    for (index, range) in ranges.iter().enumerate() {
+        let text = range.as_str().unwrap_or_default();
+        address::check_block(text.trim(), text, &path.index(index), problems);
+    }
+}
+
+fn check_health_port(spec: &Value, problems: &mut Problems) {
+    let port = number(spec, "healthCheckNodePort");
+    if port != 0 && !super::has_health_port(spec) {
+        let detail =
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+        problems.invalid("spec.healthCheckNodePort", port, detail);
     }
 }
 
@@ -120,7 +182,18 @@ fn check_ports(spec: &Value, problems: &mut Problems) {
         check_port(port, &path, problems);
         let protocol = text(port, "protocol");
         if !numbers.insert((number(port, "port"), protocol)) {
-            problems.duplicate(path, port.clone());
+            // Only what makes it a duplicate is shown.
+            let shown = format!(
+                "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
+                Value::from(protocol),
+                number(port, "port")
+            );
+            problems.push(FieldError {
+                kind: FieldErrorKind::Duplicate,
+                path: path.to_string(),
+                value: None,
+                detail: shown,
+            });
         }
         let node = number(port, "nodePort");
         if node == 0 {

@@ -130,11 +130,6 @@ impl Managers {
         Some(self.0.remove(at))
     }
 
-    /// Takes out the entries that `which` names.
-    pub(crate) fn extract(&mut self, mut which: impl FnMut(&Entry) -> bool) -> Vec<Entry> {
-        self.0.extract_if(.., |entry| which(entry)).collect()
-    }
-
     /// Adds an entry, joining it with one of the same owner.
     pub(crate) fn join(&mut self, mut entry: Entry) -> &Entry {
         if let Some(previous) = self.take(&entry) {
@@ -196,7 +191,7 @@ impl Entry {
             operation,
             api_version: stamp.api_version.into(),
             subresource: stamp.subresource.unwrap_or_default().into(),
-            time: Some(stamp.time.into()),
+            time: (!stamp.time.is_empty()).then(|| stamp.time.into()),
             fields,
         }
     }

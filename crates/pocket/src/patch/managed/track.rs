@@ -16,7 +16,7 @@ pub struct Stamp<'a> {
     pub api_version: &'a str,
     /// The subresource written through.
     pub subresource: Option<&'a str>,
-    /// Now, RFC 3339 in UTC with whole seconds.
+    /// Now, RFC 3339 in UTC with whole seconds; empty if no time is booked.
     pub time: &'a str,
     /// Which fields the endpoint may own.
     pub scope: Scope,

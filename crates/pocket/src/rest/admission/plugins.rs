@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Change;
+use super::{Change, service_account::named};
 use crate::{
     admission::plugins::{limit_ranger, runtime_class},
     kinds::{Cluster, pod},
@@ -22,9 +22,12 @@ impl Machine {
         if change.part != Part::Main || change.old.is_some() {
             return Ok(());
         }
-        self.give_account(change, new).await?;
         let done = match &*change.served.resource.bucket {
-            PODS => self.plug_pod(change, new),
+            PODS => {
+                limit_ranger::fill(new, &self.ranges(change));
+                self.give_account(change, new).await?;
+                self.plug_pod(change, new)
+            }
             // A class that is the default is chosen before anybody is asked about the object.
             CLAIMS | INGRESSES => match change.served.rules().admit {
                 Some(admit) => admit(new, None, self),
@@ -36,7 +39,6 @@ impl Machine {
     }
 
     fn plug_pod(&self, change: Change<'_>, new: &mut Value) -> Result<()> {
-        limit_ranger::fill(new, &self.ranges(change));
         pod::use_priority(new, self)?;
         pod::tolerate(new);
         let name = new["spec"]["runtimeClassName"].as_str().unwrap_or_default();
@@ -44,7 +46,8 @@ impl Machine {
             "" => None,
             name => Cluster::get(self, "node.k8s.io", "runtimeclasses", "", name),
         };
-        runtime_class::apply(new, class.as_ref()).map_err(|why| refusal(change, new, &why))
+        runtime_class::apply(new, class.as_ref())
+            .map_err(|why| ApiError::forbidden("", "pods", named(change, new), &why))
     }
 
     /// Lets the plugins that may only refuse do so, before validating webhooks are asked.

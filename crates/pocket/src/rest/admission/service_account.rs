@@ -29,7 +29,7 @@ impl Machine {
 }
 
 /// The name of a new object as its creator knows it: the base of a name that is yet to be made.
-fn named<'a>(change: Change<'_>, new: &'a Value) -> &'a str {
+pub(super) fn named<'a>(change: Change<'_>, new: &'a Value) -> &'a str {
     let sent = change.request.body.as_ref().map(|body| &body.value);
     let base = metadata::text(new, "generateName");
     match sent.map_or("", |sent| metadata::text(sent, "name")) {

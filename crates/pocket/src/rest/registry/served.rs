@@ -153,15 +153,39 @@ impl Served {
             .find(|subresource| subresource.name == name)
     }
 
+    /// Fields that an object of this kind always has, by pointer.
+    pub fn blank_fields(&self) -> &'static [&'static str] {
+        match self.resource.plural.as_str() {
+            _ if self.is_custom() => &[],
+            "events" => &[
+                "/eventTime",
+                "/firstTimestamp",
+                "/lastTimestamp",
+                "/reportingComponent",
+                "/reportingInstance",
+                "/involvedObject",
+                "/source",
+            ],
+            "networkpolicies" => &["/spec/podSelector"],
+            "roles" | "clusterroles" => &["/rules"],
+            _ => &[],
+        }
+    }
+
     /// Refuses a new object of a kind that is being removed.
-    pub fn check_not_ending(&self) -> Result<()> {
+    pub fn check_not_ending(&self, name: &str) -> Result<()> {
         let ending = matches!(&self.shape, Shape::Custom { definition, .. } if definition.ending);
         if !ending {
             return Ok(());
         }
-        let mut error = ApiError::method_not_allowed();
-        error.message = "create not allowed while the definition is being deleted".into();
-        Err(error)
+        let why = "create not allowed while custom resource definition is terminating";
+        let resource = &self.resource;
+        Err(ApiError::forbidden(
+            &resource.group,
+            &resource.plural,
+            name,
+            why,
+        ))
     }
 
     /// Refuses a verb that the resource does not have.

@@ -14,6 +14,7 @@ use crate::{
         reply::finish,
         update::{Part, Proposal},
     },
+    schema::{self, conform},
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -25,7 +26,13 @@ impl Machine {
             let object = self.read(request, served).await?;
             return show_scale(request, served, &paths, &object);
         }
-        let payload = request.payload()?;
+        let mut payload = request.payload()?;
+        if request.verb == Verb::Update
+            && !served.is_custom()
+            && let Some(schema) = schema::of_kind("autoscaling", "v1", "Scale")
+        {
+            conform::conform(schema, &mut payload.value, "Scale", "autoscaling/v1")?;
+        }
         let change = |old: &Value| {
             let current = scale::read(&served.converted(old.clone()), &paths);
             let wanted = match (request.verb, request.content_type.as_str()) {
@@ -37,14 +44,12 @@ impl Machine {
                 (_, other) => return Err(unsupported(other)),
             };
             let mut problems = Problems::new();
-            scale::validate(&wanted, &mut problems);
-            if !problems.is_empty() {
-                return Err(ApiError::invalid(
-                    "autoscaling",
-                    "Scale",
-                    &request.target.name,
-                    &problems,
-                ));
+            scale::validate(&wanted, &paths, served.is_custom(), &mut problems);
+            if served.is_custom() {
+                served.refuse(&request.target.name, &problems)?;
+            } else if !problems.is_empty() {
+                let name = &request.target.name;
+                return Err(ApiError::invalid("autoscaling", "Scale", name, &problems));
             }
             let mut value = old.clone();
             scale::write(&mut value, &wanted, &paths);

@@ -105,7 +105,7 @@ impl Lines {
                     "kind": "Table",
                     "apiVersion": "meta.k8s.io/v1",
                     "metadata": {"resourceVersion": revision.to_string()},
-                    "columnDefinitions": [],
+                    "columnDefinitions": null,
                     "rows": if initial { &rows[..] } else { &[] },
                 })
             }

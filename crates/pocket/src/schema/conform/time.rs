@@ -38,7 +38,10 @@ fn check(text: &str, micros: bool) -> Result<(), String> {
             return Err(cannot(rest, part));
         };
         if number < least || number > most {
-            return Err(format!("parsing time {text:?}: {} out of range", word(part)));
+            return Err(format!(
+                "parsing time {text:?}: {} out of range",
+                word(part)
+            ));
         }
         rest = &rest[length..];
     }
@@ -51,7 +54,10 @@ fn check(text: &str, micros: bool) -> Result<(), String> {
     let offset = zone.as_bytes();
     let hours = |at: usize| zone.get(at..at + 2).is_some_and(is_number);
     let zoned = offset.first() == Some(&b'Z')
-        || matches!(offset.first(), Some(b'+' | b'-')) && hours(1) && offset.get(3) == Some(&b':') && hours(4);
+        || matches!(offset.first(), Some(b'+' | b'-'))
+            && hours(1)
+            && offset.get(3) == Some(&b':')
+            && hours(4);
     if !zoned {
         return Err(cannot(zone, "Z07:00"));
     }
@@ -97,7 +103,10 @@ mod tests {
         for (text, expected) in [
             ("yesterday", format!("{layout} \"yesterday\" as \"2006\"")),
             ("2020-01-02", format!("{layout} \"\" as \"T\"")),
-            ("2020-01-02T03:04:05", format!("{layout} \"\" as \"Z07:00\"")),
+            (
+                "2020-01-02T03:04:05",
+                format!("{layout} \"\" as \"Z07:00\""),
+            ),
             ("2020-1-2", format!("{layout} \"1-2\" as \"01\"")),
             ("2020-13-02T03:04:05Z", ": month out of range".into()),
             ("2020-02-30T03:04:05Z", ": day out of range".into()),

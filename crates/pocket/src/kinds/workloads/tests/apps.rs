@@ -40,6 +40,30 @@ fn deployments_refuse_what_makes_no_sense() {
 }
 
 #[test]
+fn a_selector_that_cannot_be_read_is_told_as_each_kind_tells_it() {
+    let selector = json!({"matchLabels": {"a/b/c": "d"}});
+    let spec = json!({
+        "selector": selector,
+        "template": {"metadata": {"labels": {"a/b/c": "d"}}, "spec": pod_template("Always")["spec"]},
+    });
+    let labels = "spec.selector.matchLabels: Invalid value: \"a/b/c\": a valid label key must";
+    let template = "spec.template.labels: Invalid value: \"a/b/c\": a valid label key must";
+    let whole = format!("spec.selector: Invalid value: {selector}");
+    let unread = format!("{whole}: invalid label selector");
+    for (plural, then) in [
+        ("deployments", unread.as_str()),
+        ("replicasets", &unread),
+        ("statefulsets", &whole),
+        ("daemonsets", template),
+    ] {
+        let told = refusals(plural, &workload(spec.clone()));
+        assert_eq!(told.len(), 2, "{plural}: {told:?}");
+        assert!(told[0].starts_with(labels), "{plural}: {told:?}");
+        assert!(told[1].starts_with(then), "{plural}: {told:?}");
+    }
+}
+
+#[test]
 fn deployments_of_all_strategies_are_accepted() {
     for spec in [
         json!({}),

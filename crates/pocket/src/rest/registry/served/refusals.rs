@@ -52,8 +52,13 @@ impl Served {
         if problems.is_empty() {
             return Ok(());
         }
+        // Events are called by the group they are stored in.
+        let group = match self.resource.group.as_str() {
+            "events.k8s.io" => "",
+            group => group,
+        };
         Err(ApiError::invalid(
-            &self.resource.group,
+            group,
             &self.resource.kind,
             name,
             problems,

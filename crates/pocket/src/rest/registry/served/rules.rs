@@ -37,6 +37,17 @@ impl Served {
         }
     }
 
+    /// As [`Self::conform`], in the words for an object that was merged from typed parts.
+    pub fn conform_merged(&self, value: &mut Value) -> Result<Vec<String>, String> {
+        match &self.shape {
+            Shape::BuiltIn { schema, .. } => {
+                let conformed = conform::conform_merged(*schema, value, &self.resource.kind)?;
+                Ok(conformed.unknown)
+            }
+            Shape::Custom { .. } => self.conform_custom(value),
+        }
+    }
+
     fn conform_custom(&self, value: &mut Value) -> Result<Vec<String>, String> {
         let Shape::Custom {
             definition,
@@ -133,7 +144,9 @@ impl Served {
                 _,
             ) => {
                 match old {
-                    None => metadata::validate_metadata(new, self.traits().name, namespaced, problems),
+                    None => {
+                        metadata::validate_metadata(new, self.traits().name, namespaced, problems)
+                    }
                     Some(old) => self.validate_changed_metadata(new, old, problems),
                 }
                 definition.versions[*version].validate(new, old, problems);
@@ -174,6 +187,11 @@ impl Served {
         self.role.begin_removal(value, now);
     }
 
+    /// Takes back the deadline of a delete where there is no such thing.
+    pub fn without_grace(&self, new: &mut Value, old: &Value) {
+        self.role.without_grace(new, old);
+    }
+
     /// Whether nothing of the kind's own keeps a deleted object.
     pub fn nothing_left(&self, value: &Value) -> bool {
         self.role.nothing_left(value)
@@ -197,7 +215,9 @@ fn whole_numbers(value: &mut Value) {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < EXACT);
+            let whole = number
+                .as_f64()
+                .filter(|n| n.fract() == 0.0 && n.abs() < EXACT);
             if let Some(whole) = whole {
                 *value = Value::from(whole as i64);
             }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::{Served, Shape};
 use crate::{
     crd,
-    kinds::{field_value, has_field_label, scale},
+    kinds::{field_value, has_field_label, has_own_labels, scale},
+    selector::FieldSelector,
+    status::ApiError,
     store::Object,
     table::{self, Printer},
 };
@@ -78,7 +80,23 @@ impl Served {
         *value = self.converted(std::mem::take(value));
     }
 
-    /// Whether a field selector may name this field.
+    /// The refusal of a field that objects are not selected by, in the words of the kind.
+    pub fn unknown_field_label(&self, fields: &FieldSelector, error: ApiError) -> ApiError {
+        let plain =
+            !self.is_custom() && !has_own_labels(&self.resource.group, &self.resource.plural);
+        let mut paths = fields
+            .requirements()
+            .iter()
+            .map(|requirement| &requirement.path);
+        match paths.find(|path| !self.has_field_label(path)) {
+            Some(path) if plain => ApiError::bad_request(format!(
+                "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+            )),
+            _ => error,
+        }
+    }
+
+    /// Whether objects are selected by this field.
     pub fn has_field_label(&self, path: &str) -> bool {
         if matches!(path, "metadata.name")
             || (path == "metadata.namespace" && self.resource.namespaced)
@@ -159,7 +177,7 @@ impl Served {
     /// What to warn users of a version that goes away.
     pub fn deprecation(&self) -> Option<String> {
         match &self.shape {
-            Shape::BuiltIn { .. } => None,
+            Shape::BuiltIn { .. } => self.traits().deprecation.map(str::to_owned),
             Shape::Custom {
                 definition,
                 version,

@@ -1,0 +1,111 @@
+//! Rules on the status of a Service: where its balancer is reached.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use crate::{
+    kinds::{
+        fields::{each_mut, fill, is_set, list, text},
+        names,
+        path::Path,
+    },
+    status::Problems,
+};
+
+const INGRESS: Path<'_> = Path::At("status.loadBalancer.ingress");
+
+/// An address is served as a virtual one unless its balancer says otherwise.
+pub(super) fn default(service: &mut Value) {
+    let Some(status) = service.get_mut("status") else {
+        return;
+    };
+    fill(status, "loadBalancer", json!({}));
+    let Some(balancer) = status.get_mut("loadBalancer") else {
+        return;
+    };
+    for ingress in each_mut(balancer, "ingress") {
+        if !text(ingress, "ip").is_empty() {
+            fill(ingress, "ipMode", "VIP");
+        }
+    }
+}
+
+pub(super) fn validate(new: &Value, _old: &Value, problems: &mut Problems) {
+    let ingress = list(&new["status"]["loadBalancer"], "ingress");
+    if !ingress.is_empty() && text(&new["spec"], "type") != "LoadBalancer" {
+        let detail = "may only be used when `spec.type` is 'LoadBalancer'";
+        problems.forbidden(INGRESS, detail);
+        return;
+    }
+    for (index, entry) in ingress.iter().enumerate() {
+        validate_one(entry, &INGRESS.index(index), problems);
+    }
+}
+
+fn validate_one(entry: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let (address, name) = (text(entry, "ip"), text(entry, "hostname"));
+    if !address.is_empty() {
+        super::validate::check_address(address, &path.field("ip"), problems);
+    }
+    if is_set(entry, "ipMode") {
+        let mode = text(entry, "ipMode");
+        if address.is_empty() {
+            let detail = "may not be specified when `ip` is not set";
+            problems.forbidden(path.field("ipMode"), detail);
+        } else if !matches!(mode, "VIP" | "Proxy") {
+            problems.not_supported(path.field("ipMode"), mode, &["Proxy", "VIP"]);
+        }
+    }
+    if name.is_empty() {
+        return;
+    }
+    let path = path.field("hostname");
+    for complaint in names::subdomain(name) {
+        problems.invalid(path, name, complaint);
+    }
+    if name.parse::<IpAddr>().is_ok() {
+        problems.invalid(path, name, "must be a DNS name, not an IP address");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::texts;
+
+    fn told(kind: &str, ingress: Value) -> Vec<String> {
+        let service =
+            json!({"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": ingress}}});
+        let mut problems = Problems::new();
+        validate(&service, &service, &mut problems);
+        texts(&problems)
+    }
+
+    #[test]
+    fn only_a_balancer_has_an_ingress() {
+        assert_eq!(told("ClusterIP", json!([{"ip": "1.2.3.4"}])).len(), 1);
+        assert_eq!(told("ClusterIP", json!([])), [""; 0]);
+        assert_eq!(
+            told("LoadBalancer", json!([{"ip": "1.2.3.4", "ipMode": "VIP"}])),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn an_ingress_is_an_address_or_a_name() {
+        let told = told(
+            "LoadBalancer",
+            json!([{"ip": "x", "ipMode": "Z"}, {"ipMode": "VIP"}, {"hostname": "1.2.3.4"}]),
+        );
+        assert_eq!(
+            told,
+            [
+                "status.loadBalancer.ingress[0].ip: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                "status.loadBalancer.ingress[0].ipMode: Unsupported value: \"Z\": supported values: \"Proxy\", \"VIP\"",
+                "status.loadBalancer.ingress[1].ipMode: Forbidden: may not be specified when `ip` is not set",
+                "status.loadBalancer.ingress[2].hostname: Invalid value: \"1.2.3.4\": must be a DNS name, not an IP address",
+            ]
+        );
+    }
+}

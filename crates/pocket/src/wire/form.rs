@@ -1,0 +1,146 @@
+//! Bodies that are not even the form of an object, refused in the reference's words.
+
+use serde_json::Value;
+
+use crate::{
+    rest::{Served, Verb},
+    status::{ApiError, Result},
+};
+
+/// What is said of a body that ends too early.
+pub(super) const ENDED: &str = "unexpected end of JSON input";
+
+/// How much of a body a refusal shows.
+const SHOWN: usize = 30;
+
+/// What is said of a body that is no JSON.
+pub(super) fn parse_error(why: &str) -> String {
+    format!("couldn't get version/kind; json parse error: {why}")
+}
+
+/// 400 for a body that is no object of this kind.
+pub(super) fn unreadable(served: &Served, body: &[u8], why: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why} ({})",
+        served.resource.kind,
+        shown(body)
+    ))
+}
+
+/// 400 for a patch that is no JSON.
+pub(super) fn undecodable(why: &str) -> ApiError {
+    let why = why.rsplit("json parse error: ").next().unwrap_or(why);
+    ApiError::bad_request(format!("error decoding patch: {why}"))
+}
+
+/// Whether the body of a write can be read at all: where it cannot, nothing is said of its options.
+pub(super) fn is_readable(verb: Verb, content_type: &str, custom: bool) -> bool {
+    match verb {
+        Verb::Create | Verb::Update => {
+            custom
+                || matches!(
+                    content_type,
+                    "" | "application/json" | "application/yaml" | super::protobuf::CONTENT_TYPE
+                )
+        }
+        Verb::Patch => {
+            content_type.contains("patch+") && !(custom && content_type.contains("strategic"))
+        }
+        _ => true,
+    }
+}
+
+/// 400 for what no custom resource can be asked; of a built-in one it is 405.
+pub(super) fn misplaced(served: &Served, method: &http::Method, error: ApiError) -> ApiError {
+    match method.as_str() {
+        "PUT" if served.is_custom() => ApiError::bad_request("name must be provided"),
+        _ => error,
+    }
+}
+
+/// Refuses what is no object, and a custom object that does not say what it is.
+pub(super) fn check(served: &Served, body: &[u8], value: &Value) -> Result<()> {
+    let found = match value {
+        Value::Object(fields) => {
+            for field in ["apiVersion", "kind"] {
+                let found = fields.get(field).filter(|value| !value.is_null());
+                if let Some(found) = found.and_then(not_text) {
+                    let why = format!(
+                        "json: cannot unmarshal {found} into Go struct field .{field} of type string"
+                    );
+                    return Err(unreadable(served, body, &parse_error(&why)));
+                }
+            }
+            let names = |field: &str| {
+                let text = fields.get(field).and_then(Value::as_str);
+                text.is_some_and(|text| !text.is_empty())
+            };
+            let missing = ["Kind", "apiVersion"];
+            let missing = missing
+                .into_iter()
+                .find(|field| !names(&field.to_lowercase().replace("apiv", "apiV")));
+            return match missing.filter(|_| served.is_custom()) {
+                Some(field) => Err(unnamed(served, body, field)),
+                None => Ok(()),
+            };
+        }
+        Value::Null if served.is_custom() => return Err(unnamed(served, body, "Kind")),
+        // Nothing is as good as an object without fields.
+        Value::Null => return Ok(()),
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+    };
+    let why = format!(
+        "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    );
+    Err(unreadable(served, body, &parse_error(&why)))
+}
+
+fn not_text(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Number(_) => Some("number"),
+        Value::Bool(_) => Some("bool"),
+        Value::Array(_) => Some("array"),
+        Value::Object(_) => Some("object"),
+        _ => None,
+    }
+}
+
+fn unnamed(served: &Served, body: &[u8], field: &str) -> ApiError {
+    let text = String::from_utf8_lossy(body);
+    unreadable(
+        served,
+        body,
+        &format!("Object '{field}' is missing in '{text}'"),
+    )
+}
+
+/// The beginning of a body: as text if it begins like an object, else as bytes.
+fn shown(body: &[u8]) -> String {
+    let cut = &body[..body.len().min(SHOWN)];
+    let rest = if body.len() > SHOWN { " ..." } else { "" };
+    match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{rest}", String::from_utf8_lossy(cut)),
+        Some(_) => {
+            let bytes: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{bytes}{rest}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_beginning_of_a_body_is_shown() {
+        assert_eq!(shown(b""), "<empty>");
+        assert_eq!(shown(b"{"), "{");
+        assert_eq!(shown(b"[]"), "5b5d");
+        let long = format!("{{{}", "a".repeat(40));
+        assert_eq!(shown(long.as_bytes()), format!("{{{} ...", "a".repeat(29)));
+    }
+}
