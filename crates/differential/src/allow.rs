@@ -6,6 +6,8 @@ use serde::Deserialize;
 use crate::compare::Difference;
 
 const LIST: &str = include_str!("../allowed.toml");
+/// The same for what the scenario files show.
+const SCENARIOS: &str = include_str!("../allowed-scenarios.toml");
 /// The list may not grow beyond this.
 const MOST: usize = 40;
 
@@ -32,7 +34,22 @@ struct List {
 
 /// The entries, if there are not too many and each says what it is about.
 pub fn entries() -> Result<Vec<Entry>> {
-    read(LIST)
+    both().map(|(random, _)| random)
+}
+
+/// The entries about the recordings of scenario files; they count, too.
+pub fn scenario_entries() -> Result<Vec<Entry>> {
+    both().map(|(_, scenarios)| scenarios)
+}
+
+fn both() -> Result<(Vec<Entry>, Vec<Entry>)> {
+    let (random, scenarios) = (read(LIST)?, read(SCENARIOS)?);
+    let all = random.len() + scenarios.len();
+    ensure!(
+        all <= MOST,
+        "{all} entries in the two lists, at most {MOST}"
+    );
+    Ok((random, scenarios))
 }
 
 fn read(text: &str) -> Result<Vec<Entry>> {

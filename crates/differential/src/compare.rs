@@ -162,9 +162,9 @@ fn lists(
     rules.dedup();
     if rules.is_empty() {
         rules.push(if reference.len() == pocket.len() {
-            "order".into()
+            "in another order".into()
         } else {
-            "number".into()
+            "told another number of times".into()
         });
     }
     out.extend(rules.into_iter().map(|rule| Difference {

@@ -5,6 +5,7 @@
 
 mod edit;
 mod mutate;
+mod odd;
 mod patch;
 mod read;
 mod value;
@@ -234,7 +235,7 @@ impl Drawer {
     }
 
     /// The object as the reference last answered it, with what servers choose named by reference.
-    fn base(&self, known: &Known, captures: &Captures) -> Option<Value> {
+    fn base(known: &Known, captures: &Captures) -> Option<Value> {
         let number = *known.seen.last()?;
         let mut value = captures.get(&number)?.clone();
         edit::symbolic(&mut value, number);
@@ -261,6 +262,10 @@ impl Drawer {
             self.lists.push((kind, number));
             self.lists.drain(..self.lists.len().saturating_sub(8));
         }
+        self.learn_object(kind, number, call, code, body);
+    }
+
+    fn learn_object(&mut self, kind: usize, number: usize, call: &Call, code: u16, body: &Value) {
         let Some((namespace, name)) = &call.about.object else {
             return;
         };
@@ -275,7 +280,7 @@ impl Drawer {
             }
             return;
         }
-        let written = matches!(code, 200 | 201 | 202) && !call.path.contains("dryRun=All");
+        let written = matches!(code, 200..=202) && !call.path.contains("dryRun=All");
         if !written || body["metadata"]["uid"].is_null() || body["kind"] != call.about.kind {
             return;
         }

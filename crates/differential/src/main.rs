@@ -10,8 +10,15 @@ use std::{fs, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
-use neap_differential::{allow, draw::World, kinds, run::Run, schema::Types};
-use neap_load::{client::Client, server::Server};
+use neap_differential::{
+    allow,
+    draw::World,
+    kinds,
+    run::Run,
+    schema::Types,
+    summary::{self, Share},
+};
+use neap_load::{client::Client, reference::Plan, server::Server};
 
 /// Sends random requests to a real kube-apiserver and to `neap up`, and tells what differs
 #[derive(Debug, Parser)]
@@ -19,15 +26,18 @@ struct Cli {
     /// The `neap` to hold against the reference
     #[arg(long, value_name = "FILE")]
     neap: PathBuf,
-    /// Host and port of the reference
-    #[arg(long)]
-    reference: String,
-    /// The reference's certificate authority
-    #[arg(long, value_name = "FILE")]
-    reference_ca: PathBuf,
-    /// A token that the reference lets do everything
-    #[arg(long)]
-    reference_token: String,
+    /// The program that becomes the reference
+    #[arg(long, value_name = "FILE", required_unless_present = "reference")]
+    program: Option<PathBuf>,
+    /// Host and port of a reference that is there already
+    #[arg(long, env = "NEAP_REFERENCE_ADDRESS")]
+    reference: Option<String>,
+    /// Its certificate authority
+    #[arg(long, value_name = "FILE", env = "NEAP_REFERENCE_CA")]
+    reference_ca: Option<PathBuf>,
+    /// A token that it lets do everything
+    #[arg(long, env = "NEAP_REFERENCE_TOKEN")]
+    reference_token: Option<String>,
     /// How many seeds
     #[arg(long, default_value_t = 10)]
     seeds: u64,
@@ -43,6 +53,12 @@ struct Cli {
     /// A file for everything that was found, as JSON
     #[arg(long, value_name = "FILE")]
     details: Option<PathBuf>,
+    /// A file for the calls of the last seed, which `--replay` reads
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Sends recorded calls instead of drawing them
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
     /// Put into names, so that a reference can be used again
     #[arg(long, default_value = "")]
     tag: String,
@@ -50,6 +66,10 @@ struct Cli {
     #[arg(long, default_value_t = 60)]
     show: usize,
 }
+
+/// What the reference does by controllers and ours by itself.
+const CONTROLLERS: &str = "namespace-controller,garbage-collector-controller,serviceaccount-controller,\
+    root-ca-certificate-publisher-controller";
 
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq)]
 enum Output {
@@ -70,55 +90,78 @@ async fn main() -> ExitCode {
 }
 
 async fn go(cli: &Cli) -> Result<bool> {
-    let authority = fs::read(&cli.reference_ca).context("reading the reference's authority")?;
-    let reference = Client::to(&cli.reference, &authority, &cli.reference_token)?;
+    let started = match &cli.program {
+        Some(program) => {
+            let mut plan = Plan::new(program);
+            plan.controllers = Some(CONTROLLERS.into());
+            Some(plan.start().await?)
+        }
+        None => None,
+    };
+    let reference = match &started {
+        Some(reference) => reference.client()?,
+        None => known(cli)?,
+    };
     let server = Server::start(&cli.neap, None)?;
     let mut types = Types::read()?;
     let kinds = kinds::table(&mut types)?;
     let world = Arc::new(World { types, kinds });
     let entries = allow::entries()?;
     let mut run = Run::begin(world.clone(), reference, server.client()?, entries.clone()).await?;
-    run.tag = cli.tag.clone();
-    let mut broken = None;
-    for seed in cli.seed..cli.seed + cli.seeds {
-        if let Err(error) = run.seed(seed, cli.requests).await {
-            broken = Some(error);
-            break;
+    run.tag.clone_from(&cli.tag);
+    if let Some(file) = &cli.replay {
+        run.replay(&fs::read_to_string(file).context("reading the recorded calls")?)
+            .await?;
+    } else {
+        for seed in cli.seed..cli.seed + cli.seeds {
+            let done = run.seed(seed, cli.requests).await;
+            if let Some(file) = &cli.record {
+                fs::write(file, run.recorded())?;
+            }
+            done?;
+            let (all, refused) = run.report.totals();
+            let found = run.report.found.len();
+            eprintln!("seed {seed}: {all} requests so far, {refused} refused, {found} signatures");
         }
-        let (all, refused) = run.report.totals();
-        eprintln!(
-            "seed {seed}: {all} requests, {refused} refused, {} signatures",
-            run.report.found.len()
-        );
     }
-    let unused: Vec<_> = (0..entries.len())
-        .filter(|entry| !run.report.allowed.contains_key(entry))
-        .collect();
+    tell(cli, &run, &world, &entries)
+}
+
+/// A reference that somebody else started.
+fn known(cli: &Cli) -> Result<Client> {
+    let named = "an address, an authority and a token name a reference";
+    let authority = fs::read(cli.reference_ca.as_ref().context(named)?)?;
+    let address = cli.reference.as_ref().context(named)?;
+    Client::to(
+        address,
+        &authority,
+        cli.reference_token.as_ref().context(named)?,
+    )
+}
+
+/// Prints what was found; false if it must not be.
+fn tell(cli: &Cli, run: &Run, world: &World, entries: &[allow::Entry]) -> Result<bool> {
     let roots: Vec<_> = world.kinds.iter().map(|kind| kind.root.clone()).collect();
     let all = world.types.properties(&roots);
     let (sent, accepted) = run.touched.counts(&all);
+    let share = Share {
+        all: all.len(),
+        sent,
+        accepted,
+    };
+    let mut report = run.report.json();
+    report["properties"] = serde_json::json!({"all": all.len(), "sent": sent, "accepted": accepted, "missed": run.touched.missed(&all)});
     if let Some(file) = &cli.details {
-        fs::write(file, format!("{:#}", run.report.json()))?;
+        fs::write(file, format!("{report:#}"))?;
     }
     if cli.output == Output::Json {
-        let mut report = run.report.json();
-        report["properties"] = serde_json::json!({"all": all.len(), "sent": sent, "accepted": accepted, "missed": run.touched.missed(&all)});
         println!("{report:#}");
     } else {
-        for (signature, found) in run.report.ranked().into_iter().take(cli.show) {
-            println!(
-                "{}× {} {} · {} · {}",
-                found.count, signature.kind, signature.verb, signature.field, signature.rule
-            );
-            println!("    seed {} call {}", found.first.0, found.first.1);
-        }
-        println!(
-            "properties: {} of which {sent} sent, {accepted} accepted",
-            all.len()
-        );
+        print!("{}", summary::counts(&run.report, share));
+        print!("{}", summary::allowances(&run.report, entries));
+        print!("{}", summary::differences(&run.report, cli.show));
     }
-    if let Some(error) = broken {
-        return Err(error);
-    }
-    Ok(run.report.found.is_empty() && unused.is_empty())
+    let used = (0..entries.len()).all(|entry| run.report.allowed.contains_key(&entry));
+    // A replay shows one difference and need not meet every entry.
+    Ok(run.report.found.is_empty() && (used || cli.replay.is_some()))
 }

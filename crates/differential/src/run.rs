@@ -1,5 +1,8 @@
 //! One call after the other to both servers.
 
+mod replay;
+mod streams;
+
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
@@ -15,7 +18,7 @@ use crate::{
     report::Report,
     schema::Touched,
     side::{Answer, Side},
-    stream::{self, Stream},
+    stream::Stream,
 };
 
 /// How many calls lie between the openings of two watches.
@@ -36,8 +39,8 @@ pub struct Run {
     pub report: Report,
     /// The properties that requests had.
     pub touched: Touched,
-    /// The calls of this seed, for showing one again.
-    pub calls: Vec<Call>,
+    /// The calls of this seed with their numbers, for showing them again.
+    calls: Vec<(usize, Call)>,
     streams: Vec<Stream>,
     /// Names of objects that were removed because their states had parted.
     given_up: HashSet<String>,
@@ -126,6 +129,7 @@ impl Run {
 
     async fn both(&mut self, call: &Call) -> Result<(Answer, Answer)> {
         self.number += 1;
+        self.calls.push((self.number, call.clone()));
         let (theirs, ours) = tokio::join!(self.reference.send(call), self.pocket.send(call));
         let about = || format!("{} {}", call.method, call.path);
         Ok((
@@ -190,7 +194,6 @@ impl Run {
         let code = outcome.reference.code;
         self.report.count(call, code, &outcome.reference.body);
         self.note_properties(call, code);
-        self.calls.push(call.clone());
         let number = self.number;
         let keep = code < 300 && outcome.reference.body.is_object();
         if keep {
@@ -202,7 +205,7 @@ impl Run {
                 .insert(number, outcome.pocket.body.clone());
         }
         drawer.learn(number, call, code, &outcome.reference.body);
-        if step % 200 == 0 {
+        if step.is_multiple_of(200) {
             let needed: HashSet<_> = drawer.needed().into_iter().collect();
             self.reference
                 .captures
@@ -222,124 +225,6 @@ impl Run {
         if (differs || ending) && !call.about.verb.starts_with("list") {
             self.retire(drawer, call, number).await?;
         }
-        Ok(())
-    }
-
-    async fn open(
-        &mut self,
-        kind: usize,
-        namespace: String,
-        path: String,
-        until: usize,
-    ) -> Result<()> {
-        let (reference, pocket) =
-            tokio::join!(self.reference.watch(&path), self.pocket.watch(&path));
-        let (reference, pocket) = (reference?, pocket?);
-        let call = self.watch_call(kind, &path);
-        self.report.count(&call, reference.status, &Value::Null);
-        if reference.status != pocket.status {
-            let rule = format!("{} not {}", reference.status, pocket.status);
-            let none = Value::Null;
-            let difference = Difference {
-                field: "code".into(),
-                rule,
-                reference: none.clone(),
-                pocket: none,
-            };
-            self.report.note(&call, (self.seed, until), difference);
-        }
-        if reference.status == 200 && pocket.status == 200 {
-            let kind = self.world.kinds[kind].clone();
-            self.streams.push(Stream {
-                kind,
-                namespace,
-                path,
-                until,
-                reference,
-                pocket,
-            });
-        }
-        Ok(())
-    }
-
-    fn watch_call(&self, kind: usize, path: &str) -> Call {
-        let mut call = plain("GET", path, Body::None);
-        call.about = About {
-            kind: self.world.kinds[kind].name.clone(),
-            verb: "watch".into(),
-            object: None,
-        };
-        call
-    }
-
-    /// Ends and compares the streams whose time has come.
-    async fn close_streams(&mut self, step: usize) -> Result<()> {
-        let ends = |stream: &mut Stream| stream.until <= step;
-        let ending: Vec<_> = self.streams.extract_if(.., ends).collect();
-        for stream in ending {
-            self.close_stream(stream, step).await?;
-        }
-        Ok(())
-    }
-
-    async fn close_stream(&mut self, mut stream: Stream, step: usize) -> Result<()> {
-        let name = format!("zz-{}-{}", self.seed, self.number);
-        let collection = stream.kind.collection(&stream.namespace);
-        self.setup(&collection, stream::sentinel(&stream.kind, &name))
-            .await?;
-        let (theirs, ours) = tokio::join!(
-            stream::read(&mut stream.reference, &name),
-            stream::read(&mut stream.pocket, &name)
-        );
-        let kind = self
-            .world
-            .kinds
-            .iter()
-            .position(|kind| kind.root == stream.kind.root)
-            .unwrap_or(0);
-        let call = self.watch_call(kind, &stream.path);
-        let (theirs, ours) = match (theirs, ours) {
-            (Ok(theirs), Ok(ours)) => (theirs, ours),
-            (theirs, ours) => {
-                let told = |read: Result<Vec<Value>>| {
-                    read.map_or_else(|e| e.to_string(), |_| "ended".into())
-                };
-                let (reference, pocket) = (told(theirs), told(ours));
-                let rule = format!("{reference} not {pocket}");
-                let difference = Difference {
-                    field: "end".into(),
-                    rule,
-                    reference: reference.into(),
-                    pocket: pocket.into(),
-                };
-                self.report.note(&call, (self.seed, step), difference);
-                return Ok(());
-            }
-        };
-        let number = self.number;
-        let mut masked = Vec::new();
-        for (side, events) in [(&mut self.reference, theirs), (&mut self.pocket, ours)] {
-            side.labels.begin(number);
-            let events = stream::compared(events, &self.given_up);
-            masked.push(
-                events
-                    .iter()
-                    .map(|event| side.labels.mask(event))
-                    .collect::<Vec<_>>(),
-            );
-        }
-        self.report.watches.0 += 1;
-        self.report.watches.1 += masked[0].len();
-        let found = stream::differences(&masked[0], &masked[1]);
-        for difference in self.not_allowed(&call, found) {
-            self.report.note(&call, (self.seed, step), difference);
-        }
-        self.both(&plain(
-            "DELETE",
-            &format!("{collection}/{name}?gracePeriodSeconds=0"),
-            Body::None,
-        ))
-        .await?;
         Ok(())
     }
 

@@ -50,6 +50,29 @@ impl Side {
 
     /// Sends a call with this server's values filled in.
     pub async fn send(&mut self, call: &Call) -> Result<Answer> {
+        let used = self.connection.is_some();
+        match self.send_once(call).await {
+            // A server may close a connection that has been idle just as it is used again.
+            Err(_) if used => self.send_once(call).await,
+            answer => answer,
+        }
+    }
+
+    async fn send_once(&mut self, call: &Call) -> Result<Answer> {
+        let (request, body) = self.request(call)?;
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.client.connect().await?,
+        };
+        let response = connection.exchange(request, body).await?;
+        let closes = response.headers().get(header::CONNECTION);
+        if closes.is_none_or(|word| word != "close") {
+            self.connection = Some(connection);
+        }
+        Ok(read(&response))
+    }
+
+    fn request(&self, call: &Call) -> Result<(http::request::Builder, String)> {
         let path = fill_text(&call.path, &self.captures);
         let body = match &call.body {
             Body::None => String::new(),
@@ -64,19 +87,7 @@ impl Side {
         if !call.content_type.is_empty() {
             request = request.header(header::CONTENT_TYPE, &call.content_type);
         }
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.client.connect().await?,
-        };
-        let response = connection.exchange(request, body).await?;
-        if response
-            .headers()
-            .get(header::CONNECTION)
-            .is_none_or(|c| c != "close")
-        {
-            self.connection = Some(connection);
-        }
-        Ok(read(response))
+        Ok((request, body))
     }
 
     /// How the revision of an object that was written compares with those before it.
@@ -112,7 +123,7 @@ fn encoded(path: &str) -> String {
     utf8_percent_encode(path, &APART).to_string()
 }
 
-fn read(response: http::Response<bytes::Bytes>) -> Answer {
+fn read(response: &http::Response<bytes::Bytes>) -> Answer {
     let headers = response.headers();
     let texts = |name| {
         let all = headers.get_all(name).iter();

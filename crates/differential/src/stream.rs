@@ -58,7 +58,7 @@ pub async fn read(watch: &mut Watch, name: &str) -> Result<Vec<Value>> {
 
 /// The events that are compared: those about objects that were given up are left out, and so are
 /// bookmarks, which come when they come, but for the one that ends the first events.
-pub fn compared(events: Vec<Value>, given_up: &HashSet<String>) -> Vec<Value> {
+pub(crate) fn compared(events: Vec<Value>, given_up: &HashSet<String>) -> Vec<Value> {
     let keeps = |event: &Value| {
         let metadata = &event["object"]["metadata"];
         let ends = metadata["annotations"]["k8s.io/initial-events-end"] == "true";
@@ -82,7 +82,7 @@ pub fn differences(reference: &[Value], pocket: &[Value]) -> Vec<Difference> {
         out.push(Difference {
             field: "events".into(),
             rule: if theirs.len() == ours.len() {
-                "order".into()
+                "in another order".into()
             } else {
                 "number".into()
             },

@@ -226,6 +226,12 @@ async fn beside(plan: &reference::Plan, told_in: &OsStr, command: &[OsString]) -
     let status = Command::new(program)
         .args(arguments)
         .env(told_in, reference.kubeconfig())
+        .env(
+            "NEAP_REFERENCE_ADDRESS",
+            reference.base().trim_start_matches("https://"),
+        )
+        .env("NEAP_REFERENCE_CA", reference.authority_file())
+        .env("NEAP_REFERENCE_TOKEN", reference.admin_token())
         .status()?;
     ensure!(status.success(), "the command failed ({status})");
     Ok(())

@@ -10,6 +10,7 @@ pub mod json;
 pub mod managed;
 pub mod merge;
 pub mod strategic;
+mod words;
 
 use http::StatusCode;
 

@@ -46,9 +46,8 @@ pub use registry::{Registry, Served};
 pub use reply::{Presentation, Reply, ReplyBody, Shown};
 pub use request::{Request, Target, Verb};
 
-use bulk::Bulk;
-
 pub(crate) use admission::QUOTAS;
+pub(crate) use bulk::{Bulk, OwnedTurn};
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::path;
 
@@ -71,7 +70,7 @@ pub struct Machine {
     /// One writer at a time for resources that hand something out.
     turns: Arc<Mutex<Turns>>,
     /// For work on many objects.
-    bulk: Bulk,
+    pub(crate) bulk: Bulk,
     /// Makes tokens for service accounts, and knows them again.
     pub(crate) accounts: Arc<Accounts>,
     /// Knows the holders of all other credentials.

@@ -14,6 +14,7 @@ mod impersonate;
 mod metrics;
 mod negotiate;
 mod openid;
+mod paced;
 pub mod protobuf;
 mod route;
 mod serve;

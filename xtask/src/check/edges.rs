@@ -17,7 +17,7 @@ const KIT: Allowed = These(&["neap-kit"]);
 const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracle"];
 
 /// The binary composes all; `pocket` knows nobody; areas meet in Kubernetes objects, never in code.
-const ARROWS: [Row; 15] = [
+const ARROWS: [Row; 16] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -41,6 +41,7 @@ const ARROWS: [Row; 15] = [
     ),
     ("neap-store", These(&[]), &[]),
     ("neap-kit", These(&[]), IN_PROCESS),
+    ("neap-differential", These(&["neap-load"]), &[]),
     ("neap-load", These(&[]), &[]),
     ("neap-pocket", These(&[]), &["neap-oracle"]),
     ("neap-oracle", These(&[]), &[]),

@@ -31,7 +31,8 @@ fn name_tokens(value: &mut Value, path: &mut String, number: usize) {
         }
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
-                path.push_str(&format!("/{index}"));
+                path.push('/');
+                path.push_str(&index.to_string());
                 name_tokens(item, path, number);
                 path.truncate(length);
             }

@@ -11,16 +11,6 @@ pub(super) type Path = Vec<String>;
 
 /// Left to calls that are about them: the server fills or keeps these.
 const APART: [&str; 4] = ["managedFields", "apiVersion", "kind", "ownerReferences"];
-/// Owned by work that runs at its own pace on a real cluster.
-const ELSEWHERE: [&str; 7] = [
-    "overhead",
-    "serviceAccountName",
-    "serviceAccount",
-    "priorityClassName",
-    "priority",
-    "automountServiceAccountToken",
-    "runtimeClassName",
-];
 
 /// Every place in a value, but for what servers write themselves.
 pub(super) fn places(value: &Value) -> Vec<Path> {
@@ -31,7 +21,7 @@ pub(super) fn places(value: &Value) -> Vec<Path> {
         match value {
             Value::Object(fields) => {
                 for (key, item) in fields {
-                    if APART.contains(&key.as_str()) || ELSEWHERE.contains(&key.as_str()) {
+                    if APART.contains(&key.as_str()) {
                         continue;
                     }
                     path.push(key.clone());
@@ -175,7 +165,6 @@ pub(super) fn by_type(
 
 fn skip(path: &Path, key: &str) -> bool {
     APART.contains(&key) && path.len() < 2
-        || ELSEWHERE.contains(&key)
         || path.is_empty() && key == "status"
         || path.last().is_some_and(|last| last == "metadata")
             && path.len() == 1

@@ -20,7 +20,7 @@ impl Drawer {
         if language < 4 {
             return self.apply(kind, &known, subresource);
         }
-        let base = self.base(&known, captures).unwrap_or_else(|| json!({}));
+        let base = Self::base(&known, captures).unwrap_or_else(|| json!({}));
         let (name, content_type, body) = match language {
             4 | 5 => (
                 "json",
@@ -75,7 +75,7 @@ impl Drawer {
             0 => value["metadata"]["managedFields"] = json!([]),
             1 => {
                 value["metadata"]["resourceVersion"] =
-                    capture(known.seen[0], "/metadata/resourceVersion").into()
+                    capture(known.seen[0], "/metadata/resourceVersion").into();
             }
             2 => value["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000".into(),
             3 => value["metadata"]["name"] = "other".into(),
@@ -115,9 +115,7 @@ impl Drawer {
         for _ in 0..count {
             let path = pick(&mut self.dice, &places).clone();
             let pointer = pointer(&path);
-            let here = at(&mut base, &path)
-                .map(|value| value.take())
-                .unwrap_or_default();
+            let here = at(&mut base, &path).map(Value::take).unwrap_or_default();
             let near = if here.is_string() {
                 json!("changed")
             } else if here.is_number() {
@@ -187,7 +185,7 @@ impl Drawer {
         match self.dice.below(40) {
             0 => {
                 patch["metadata"]["resourceVersion"] =
-                    capture(stale, "/metadata/resourceVersion").into()
+                    capture(stale, "/metadata/resourceVersion").into();
             }
             1 => patch["metadata"]["managedFields"] = json!([]),
             2 => patch["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000".into(),
@@ -239,7 +237,7 @@ impl Drawer {
         match self.dice.below(30) {
             0 => {
                 patch["metadata"]["$deleteFromPrimitiveList/finalizers"] =
-                    json!(["example.com/hold"])
+                    json!(["example.com/hold"]);
             }
             1 => patch["metadata"]["$setElementOrder/finalizers"] = json!(["example.com/hold"]),
             2 => patch["metadata"]["labels"] = json!({"$patch": "replace", "only": "this"}),

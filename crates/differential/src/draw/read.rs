@@ -1,13 +1,11 @@
-//! Calls that read, and calls that no server understands.
-
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+//! Calls that read.
 
 use super::{
     Drawer,
-    value::{bad_text, chance, pick},
+    value::{chance, pick},
     write::verb,
 };
-use crate::call::{Body, Call, Captures, capture};
+use crate::call::{Call, Captures, capture};
 
 const FORMS: [&str; 3] = [
     "application/json;as=Table;g=meta.k8s.io;v=v1,application/json",
@@ -175,20 +173,20 @@ impl Drawer {
             .iter()
             .rev()
             .find(|(of, number)| *of == kind && captures.contains_key(number));
-        if let Some((_, number)) = list.copied() {
-            if chance(&mut self.dice, 2) {
-                let revision = capture(number, "/metadata/resourceVersion");
-                let how = *pick(
-                    &mut self.dice,
-                    &[
-                        "",
-                        "&resourceVersionMatch=Exact",
-                        "&resourceVersionMatch=NotOlderThan",
-                        "&resourceVersionMatch=Exact",
-                    ],
-                );
-                return format!("resourceVersion={revision}{how}");
-            }
+        if let Some((_, number)) = list.copied()
+            && chance(&mut self.dice, 2)
+        {
+            let revision = capture(number, "/metadata/resourceVersion");
+            let how = *pick(
+                &mut self.dice,
+                &[
+                    "",
+                    "&resourceVersionMatch=Exact",
+                    "&resourceVersionMatch=NotOlderThan",
+                    "&resourceVersionMatch=Exact",
+                ],
+            );
+            return format!("resourceVersion={revision}{how}");
         }
         (*pick(
             &mut self.dice,
@@ -205,119 +203,5 @@ impl Drawer {
             ],
         ))
         .to_owned()
-    }
-
-    /// A call that is wrong before it is about an object.
-    pub(super) fn odd(&mut self, kind: usize, captures: &Captures) -> Call {
-        let Some(known) = self.some_object(kind) else {
-            return self.create(kind);
-        };
-        let place = self.place(kind, &known, "");
-        let collection = self.world.kinds[kind].collection(&known.namespace);
-        let custom = self.world.kinds[kind].custom;
-        let mut call = match self.dice.below(14) {
-            0 if !custom => self.call(kind, "odd-method", "POST", place),
-            1 => self.call(kind, "odd-method", "PUT", collection),
-            2 if !custom => self.call(kind, "odd-method", "PATCH", collection),
-            3 => self.call(kind, "odd-subresource", "GET", format!("{place}/nope")),
-            4 => self.call(kind, "odd-path", "GET", format!("{place}/status/more")),
-            5 => {
-                let name = bad_text(&mut self.dice);
-                let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
-                self.call(kind, "odd-name", "GET", format!("{collection}/{name}"))
-            }
-            6 => self.call(kind, "odd-version", "GET", place.replace("/v1/", "/v7/")),
-            7 => self.call(
-                kind,
-                "odd-namespace",
-                "GET",
-                collection.replace("/namespaces/", "/namespaces/nope-"),
-            ),
-            8 => {
-                let mut call = self.call(kind, "odd-body", "POST", collection);
-                call.content_type = "application/json".into();
-                call.body = Body::Text(
-                    (*pick(
-                        &mut self.dice,
-                        &[
-                            "{",
-                            "[]",
-                            "\"a\"",
-                            "null",
-                            "7",
-                            "{\"kind\":7}",
-                            "{\"a\":1}{\"b\":2}",
-                            "",
-                            "{\"metadata\":[]}",
-                            "{\"metadata\":{\"name\":\"a\",\"name\":\"b\"}}",
-                            "a: [",
-                            "{\"apiVersion\":\"v1\"}",
-                        ],
-                    ))
-                    .into(),
-                );
-                return call;
-            }
-            9 => {
-                let mut call = self.call(kind, "odd-patch", "PATCH", place);
-                call.content_type = (*pick(
-                    &mut self.dice,
-                    &[
-                        "application/json",
-                        "application/json-patch+json",
-                        "application/merge-patch+json",
-                        "application/strategic-merge-patch+json",
-                        "application/apply-patch+yaml",
-                        "",
-                        "text/plain",
-                    ],
-                ))
-                .into();
-                call.body = Body::Text(
-                    (*pick(
-                        &mut self.dice,
-                        &[
-                            "{", "[", "[]", "{}", "null", "", "7", "[{}]", "\"a\"", "a: b",
-                        ],
-                    ))
-                    .into(),
-                );
-                call.about.object = Some((known.namespace, known.name));
-                return call;
-            }
-            10 => return self.delete_absent(kind),
-            12 | 13 => {
-                let query = *pick(
-                    &mut self.dice,
-                    &[
-                        "resourceVersion=x",
-                        "sendInitialEvents=true",
-                        "sendInitialEvents=true&resourceVersionMatch=Exact",
-                        "resourceVersionMatch=NotOlderThan",
-                        "labelSelector=a+b",
-                        "fieldSelector=spec.nope%3D1",
-                        "timeoutSeconds=x",
-                    ],
-                );
-                return self.call(
-                    kind,
-                    "odd-watch",
-                    "GET",
-                    format!("{collection}?watch=true&{query}&timeoutSeconds=1"),
-                );
-            }
-            _ => return self.put(kind, captures),
-        };
-        call.content_type = "application/json".into();
-        if call.method != "GET" {
-            call.body = Body::Text("{}".into());
-        }
-        call
-    }
-
-    fn delete_absent(&mut self, kind: usize) -> Call {
-        let namespace = self.namespace(kind);
-        let path = format!("{}/absent", self.world.kinds[kind].collection(&namespace));
-        self.call(kind, "delete-absent", "DELETE", path)
     }
 }

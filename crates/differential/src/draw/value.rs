@@ -56,10 +56,10 @@ pub(super) fn fitting(
         Some(name) if name.ends_with("Time") => return TIMES[dice.below(5)].into(),
         _ => {}
     }
-    if let Some(choices) = schema["enum"].as_array() {
-        if !chance(dice, 8) {
-            return pick(dice, choices).clone();
-        }
+    if let Some(choices) = schema["enum"].as_array()
+        && !chance(dice, 8)
+    {
+        return pick(dice, choices).clone();
     }
     if schema["x-kubernetes-int-or-string"] == true {
         return int_or_string(dice);
@@ -144,7 +144,20 @@ fn object(types: &Types, schema: &Value, dice: &mut Dice, depth: usize) -> Value
 }
 
 fn text(key: &str, dice: &mut Dice) -> String {
-    let pool: &[&str] = match key {
+    let pool = pool(key);
+    if !pool.is_empty() && !chance(dice, 10) {
+        return (*pick(dice, pool)).to_owned();
+    }
+    if chance(dice, 3) {
+        bad_text(dice)
+    } else {
+        (*pick(dice, &GOOD_TEXT)).to_owned()
+    }
+}
+
+/// Texts for fields of this name, good and bad.
+fn pool(key: &str) -> &'static [&'static str] {
+    match key {
         "image" => &["nginx", "busybox:1", " nginx", ""],
         "clusterIP" => &["None", "", "10.0.0.9", "10.0.0.8", "1.2.3.4", "x"],
         "clusterIPs" => &["None", "10.0.0.9", "", "::1"],
@@ -187,7 +200,7 @@ fn text(key: &str, dice: &mut Dice) -> String {
             "kubernetes",
         ],
         "nodeName" => &["node-1", "Node"],
-        "name" if chance(dice, 2) => &["a", "b", "main", "web", "http"],
+        "name" => &["a", "b", "main", "web", "http"],
         "type" => &["Opaque", "ClusterIP", "Ready", "RuntimeDefault", "x"],
         "topologyKey" | "key" | "labelSelector" => &["zone", "example.com/zone", "bad key", ""],
         "trafficDistribution" => &["PreferClose", "PreferSameZone", "PreferSameNode", "Far"],
@@ -199,14 +212,6 @@ fn text(key: &str, dice: &mut Dice) -> String {
         "email" => &["a@example.com", "a", "@"],
         "url" => &["https://a.example.com", "::", "x"],
         _ => &[],
-    };
-    if !pool.is_empty() && !chance(dice, 10) {
-        return (*pick(dice, pool)).to_owned();
-    }
-    if chance(dice, 3) {
-        bad_text(dice)
-    } else {
-        (*pick(dice, &GOOD_TEXT)).to_owned()
     }
 }
 

@@ -182,7 +182,7 @@ impl Drawer {
         let world = self.world.clone();
         let table = &world.kinds[kind];
         let subresource = self.subresource(kind);
-        let mut value = self.base(&known, captures).unwrap_or_else(|| json!({}));
+        let mut value = Self::base(&known, captures).unwrap_or_else(|| json!({}));
         value["apiVersion"] = table.api_version.clone().into();
         let changes = self.changes();
         match subresource {

@@ -385,9 +385,9 @@ mod tests {
     }
 
     #[test]
-    fn rules_wait_for_a_valid_object() {
+    fn rules_wait_for_an_object_they_can_read() {
         let definition = Definition::read(&json!({"spec": {"versions": [{"name": "v1",
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}, "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}},
                 "x-kubernetes-validations": [{"rule": "self.n < 5", "message": "big"}]}}}]}}));
         let check = |object: &Value| {
             let mut problems = Problems::new();
@@ -395,10 +395,19 @@ mod tests {
             problems.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(check(&json!({"n": 9})), ["<nil>: Invalid value: big"]);
+        let small = "n: Invalid value: 0: n in body should be greater than or equal to 1";
+        assert_eq!(check(&json!({"n": 0})), [small]);
         assert_eq!(
-            check(&json!({"n": 0})),
+            check(&json!({"n": 9, "set": ["a", "a"]})),
             [
-                "n: Invalid value: 0: n in body should be greater than or equal to 1",
+                "set[1]: Duplicate value: \"a\"",
+                "<nil>: Invalid value: big"
+            ]
+        );
+        assert_eq!(
+            check(&json!({"n": "x"})),
+            [
+                "n: Invalid value: \"string\": n in body must be of type integer: \"string\"",
                 "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
             ]
         );

@@ -70,13 +70,22 @@ impl Findings {
 
     /// `spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`.
     fn wrong_type(&mut self, at: &Place<'_>, value: &Value, expected: &str) {
-        let found = type_name(value);
+        self.wrong_type_named(at, type_name(value), expected);
+    }
+
+    fn wrong_type_named(&mut self, at: &Place<'_>, found: &str, expected: &str) {
         let detail = format!("{at} in body must be of type {expected}: \"{found}\"");
         self.add(FieldErrorKind::TypeInvalid, at, Some(found.into()), detail);
     }
 
-    fn required(&mut self, at: &Place<'_>, detail: &str) {
-        self.add(FieldErrorKind::Required, at, None, detail.into());
+    fn required(&mut self, at: &Place<'_>) {
+        self.add(FieldErrorKind::Required, at, None, String::new());
+    }
+
+    fn too_many(&mut self, at: &Place<'_>, count: u64, most: u64) {
+        let items = if most == 1 { "item" } else { "items" };
+        let detail = format!("must have at most {most} {items}");
+        self.add(FieldErrorKind::TooMany, at, Some(count.into()), detail);
     }
 }
 
@@ -106,13 +115,11 @@ fn walk(
                     format::check(format, text, at, findings);
                 }
             }
-            Value::Number(number) => {
-                if let Some(format) = &schema.node().format {
-                    scalar::check_format(format, number, at, findings);
-                }
-            }
             _ => {}
         }
+    } else if let (Value::Number(_), Some(limits)) = (new, &schema.node().limits) {
+        // A number of another type is still held to the range.
+        scalar::check(limits, new, at, findings);
     }
     if findings.0.len() > before && old == Some(new) {
         findings.0.truncate(before);
@@ -131,15 +138,25 @@ fn has_type(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Fi
         Type::Quantity => (value.is_string() || value.is_number(), "string"),
         Type::Any => (true, ""),
     };
-    if !fits {
-        findings.wrong_type(at, value, expected);
+    let format = schema.node().format.as_deref();
+    match (value, format) {
+        _ if fits => {}
+        (Value::Number(_), Some(format)) if schema.node().ty == Type::Integer => {
+            findings.wrong_type_named(at, "float64", format);
+        }
+        _ => findings.wrong_type(at, value, expected),
+    }
+    if let Value::Number(number) = value {
+        scalar::check_format(schema.node().ty, format, number, at, findings);
     }
     fits
 }
 
-/// `2.0` is an integer, as it is for the API server.
+/// `2.0` is an integer, as it is for the API server, while a float still tells whole numbers apart.
 fn is_integer(value: &Value) -> bool {
-    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    let float = value.as_f64().filter(|_| value.is_f64());
+    value.is_i64() || float.is_some_and(|n| n.fract() == 0.0 && n.abs() <= EXACT)
 }
 
 fn type_name(value: &Value) -> &'static str {
@@ -186,7 +203,7 @@ fn object(
     let node = schema.node();
     for name in &node.required {
         if !fields.contains_key(&**name) {
-            findings.required(&at.field(name), "");
+            findings.required(&at.field(name));
         }
     }
     if let Some(limits) = &node.limits {
@@ -218,8 +235,7 @@ fn property_count(
 ) {
     let count = fields.len() as u64;
     if let Some(most) = limits.max_properties.filter(|&most| count > most) {
-        let detail = format!("must have at most {most} items");
-        findings.add(FieldErrorKind::TooMany, at, Some(count.into()), detail);
+        findings.too_many(at, count, most);
     }
     if let Some(least) = limits.min_properties.filter(|&least| count < least) {
         let words = format!("should have at least {least} properties");
@@ -236,7 +252,7 @@ fn metadata(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Fi
     }
     for name in &schema.node().required {
         if value.get(&**name).is_none() {
-            findings.required(&at.field(name), "");
+            findings.required(&at.field(name));
         }
     }
 }
@@ -245,9 +261,11 @@ fn embedded(fields: &Map<String, Value>, at: &Place<'_>, findings: &mut Findings
     for name in ["apiVersion", "kind"] {
         match fields.get(name) {
             Some(Value::String(text)) if text.is_empty() => {
-                findings.required(&at.field(name), "");
+                let (at, empty) = (at.field(name), Some("".into()));
+                let detail = "must not be empty".into();
+                findings.add(FieldErrorKind::Invalid, &at, empty, detail);
             }
-            None => findings.required(&at.field(name), ""),
+            None => findings.required(&at.field(name)),
             Some(_) => {}
         }
     }

@@ -74,12 +74,16 @@ pub fn resource_list(group: &str, version: &Version) -> Value {
             rows.push(subresource_row(group, &version.name, resource, subresource));
         }
     }
-    json!({
+    let mut list = json!({
         "kind": "APIResourceList",
-        "apiVersion": "v1",
         "groupVersion": group_version(group, &version.name),
         "resources": rows,
-    })
+    });
+    // The oldest document of all does not say what it is itself.
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    list
 }
 
 fn resource_row(group: &str, version: &str, resource: &Resource) -> Value {

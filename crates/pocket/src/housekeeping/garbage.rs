@@ -320,11 +320,56 @@ fn keep_owners(value: &mut Value, keep: impl Fn(&str) -> bool) {
     let Some(owners) = value["metadata"]["ownerReferences"].as_array_mut() else {
         return;
     };
-    owners.retain(|owner| owner["uid"].as_str().is_some_and(&keep));
-    if owners.is_empty()
-        && let Some(metadata) = value["metadata"].as_object_mut()
-    {
+    let mut gone = Vec::new();
+    owners.retain(|owner| {
+        let kept = owner["uid"].as_str().is_some_and(&keep);
+        if !kept {
+            gone.push(json!({"uid": owner["uid"]}).to_string());
+        }
+        kept
+    });
+    let none = owners.is_empty();
+    if none && let Some(metadata) = value["metadata"].as_object_mut() {
         metadata.remove("ownerReferences");
+    }
+    forget_owners(&mut value["metadata"], &gone, none);
+}
+
+/// Nobody owns a reference that is gone.
+fn forget_owners(metadata: &mut Value, gone: &[String], none: bool) {
+    let entries = metadata.get_mut("managedFields");
+    let Some(entries) = entries.and_then(Value::as_array_mut) else {
+        return;
+    };
+    for entry in entries.iter_mut() {
+        let Some(fields) = entry["fieldsV1"].as_object_mut() else {
+            continue;
+        };
+        let Some(meta) = fields.get_mut("f:metadata").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        if none {
+            meta.remove("f:ownerReferences");
+        } else if let Some(owners) = meta.get_mut("f:ownerReferences") {
+            for key in gone {
+                if let Some(owners) = owners.as_object_mut() {
+                    owners.remove(&format!("k:{key}"));
+                }
+            }
+        }
+        if meta.is_empty() {
+            fields.remove("f:metadata");
+        }
+    }
+    entries.retain(|entry| {
+        entry["fieldsV1"]
+            .as_object()
+            .is_none_or(|fields| !fields.is_empty())
+    });
+    if entries.is_empty()
+        && let Some(metadata) = metadata.as_object_mut()
+    {
+        metadata.remove("managedFields");
     }
 }
 

@@ -163,9 +163,14 @@ pub fn validate_finalizer_domains(object: &Value, problems: &mut Problems) {
 /// What a custom kind is only warned of.
 pub fn finalizer_warnings(object: &Value) -> Vec<String> {
     let warn = |(_, finalizer): (usize, &str)| {
+        let path = if finalizer.contains('.') {
+            " including a path (/)"
+        } else {
+            ""
+        };
         format!(
-            "metadata.finalizers: \"{finalizer}\": prefer a domain-qualified finalizer name including \
-             a path (/) to avoid accidental conflicts with other finalizer writers"
+            "metadata.finalizers: \"{finalizer}\": prefer a domain-qualified finalizer name{path} \
+             to avoid accidental conflicts with other finalizer writers"
         )
     };
     undomained(object).map(warn).collect()

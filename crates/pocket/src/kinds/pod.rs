@@ -32,6 +32,7 @@ pub(super) const RULES: Rules = Rules {
     prepare_create,
     // Tolerations are one value to whoever applies them: what was added is added again.
     prepare_update: |new, _| {
+        drop_groups(new);
         if let Some(spec) = new.get_mut("spec") {
             tolerate_silence(spec);
         }
@@ -97,7 +98,15 @@ fn open_on_host(container: &mut Value) {
     }
 }
 
+/// Scheduling in groups is not switched on; what asks for it is not kept.
+fn drop_groups(pod: &mut Value) {
+    if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("schedulingGroup");
+    }
+}
+
 fn prepare_create(pod: &mut Value, moment: &Moment) {
+    drop_groups(pod);
     let class = qos::class(&pod["spec"]);
     let mut status = json!({"phase": "Pending", "qosClass": class});
     if !list(&pod["spec"], "schedulingGates").is_empty() {

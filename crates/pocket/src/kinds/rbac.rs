@@ -43,7 +43,14 @@ pub(super) const ROLE_BINDING: Rules = Rules {
     validate_update: |new, old, problems| {
         // A binding that could be pointed elsewhere would hand its subjects another role.
         if new["roleRef"] != old["roleRef"] {
-            problems.invalid("roleRef", new["roleRef"].clone(), "cannot change roleRef");
+            let said = |field: &str| new["roleRef"][field].as_str().unwrap_or_default();
+            let shown = format!(
+                "{{\"APIGroup\":{:?},\"Kind\":{:?},\"Name\":{:?}}}",
+                said("apiGroup"),
+                said("kind"),
+                said("name")
+            );
+            problems.invalid_as("roleRef", &shown, "cannot change roleRef");
         }
     },
     ..ROLE

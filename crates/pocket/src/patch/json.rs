@@ -1,12 +1,13 @@
 //! JSON patch (RFC 6902): a list of operations, all or nothing.
 //!
 //! The operations are those of the `json-patch` crate. Added here are the bounds, the API's
-//! refusals, and one habit of the API server that clients rely on: `test` with `null` passes when
-//! the field is absent, which is how "only if there are no finalizers yet" is written.
+//! refusals, and one habit of the API server that clients rely on: a field of a map that is absent
+//! is null. So `test` with `null` passes, which is how "only if there are no finalizers yet" is
+//! written, `replace` adds and `copy` brings null.
 
 use json_patch::{
-    PatchOperation,
-    jsonptr::{Pointer, resolve::Resolve},
+    AddOperation, PatchOperation,
+    jsonptr::{Pointer, assign::Assign, resolve::Resolve},
     patch_unsafe,
 };
 use serde_json::Value;
@@ -22,6 +23,9 @@ pub(super) mod tests;
 
 /// The most operations of one patch.
 pub const MAX_OPERATIONS: usize = 10_000;
+
+/// The members of an operation that are text.
+const NAMES: [&str; 3] = ["op", "path", "from"];
 
 /// The live object after all operations of the patch.
 pub fn apply(live: Value, patch: Value) -> Result<Value> {
@@ -39,12 +43,7 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
 
 fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
     let Value::Array(list) = &patch else {
-        let found = if patch.is_object() {
-            "object"
-        } else {
-            scalar(&patch)
-        };
-        return Err(undecodable(found, "[]handlers.jsonPatchOp"));
+        return Err(undecodable(type_of(&patch), "[]handlers.jsonPatchOp"));
     };
     if list.len() > MAX_OPERATIONS {
         return Err(too_large(&format!(
@@ -53,9 +52,29 @@ fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
         )));
     }
     if let Some(item) = list.iter().find(|item| !item.is_object()) {
-        return Err(undecodable(scalar(item), "handlers.jsonPatchOp"));
+        return Err(undecodable(type_of(item), "handlers.jsonPatchOp"));
     }
-    serde_json::from_value(patch).map_err(|_| unprocessable())
+    for (item, name) in list.iter().flat_map(|item| NAMES.map(|name| (item, name))) {
+        if let Some(other) = item.get(name).filter(|v| !v.is_string() && !v.is_null()) {
+            return Err(ApiError::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal {} into Go struct field jsonPatchOp.{name} of type string",
+                type_of(other)
+            )));
+        }
+    }
+    serde_json::from_value(with_values(patch)).map_err(|_| unprocessable())
+}
+
+/// What brings no value brings null.
+fn with_values(mut patch: Value) -> Value {
+    for operation in patch.as_array_mut().into_iter().flatten() {
+        if let Value::Object(fields) = operation
+            && matches!(fields.get("op").and_then(Value::as_str), Some("add" | "replace" | "test"))
+        {
+            fields.entry("value").or_insert(Value::Null);
+        }
+    }
+    patch
 }
 
 fn undecodable(found: &str, ty: &str) -> ApiError {
@@ -64,13 +83,14 @@ fn undecodable(found: &str, ty: &str) -> ApiError {
     ))
 }
 
-fn scalar(value: &Value) -> &'static str {
+fn type_of(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "string",
         Value::Number(_) => "number",
         Value::Bool(_) => "bool",
         Value::Array(_) => "array",
-        _ => "null",
+        Value::Object(_) => "object",
+        Value::Null => "null",
     }
 }
 
@@ -89,11 +109,17 @@ impl Document {
         match operation {
             PatchOperation::Test(test) => return self.test(&test.path, &test.value),
             PatchOperation::Add(op) => self.deepen(op.path.count() + depth(&op.value))?,
-            PatchOperation::Replace(op) => self.deepen(op.path.count() + depth(&op.value))?,
+            PatchOperation::Replace(op) => {
+                self.deepen(op.path.count() + depth(&op.value))?;
+                self.fill(&op.path);
+            }
             PatchOperation::Move(op) => self.relocate(&op.from, &op.path)?,
             PatchOperation::Copy(op) => {
                 self.relocate(&op.from, &op.path)?;
                 self.count_copy(&op.from)?;
+                if self.is_absent(&op.from) {
+                    return self.add_null(&op.path);
+                }
             }
             PatchOperation::Remove(_) => {}
         }
@@ -105,7 +131,7 @@ impl Document {
         let found = self.value.resolve(path).ok();
         let passes = match found {
             Some(found) => found == expected,
-            None => expected.is_null() && self.has_parent(path),
+            None => expected.is_null() && self.is_absent(path),
         };
         if passes {
             return Ok(());
@@ -113,9 +139,25 @@ impl Document {
         Err(unprocessable())
     }
 
-    fn has_parent(&self, path: &Pointer) -> bool {
-        let parent = path.parent();
-        parent.is_some_and(|parent| matches!(self.value.resolve(parent), Ok(Value::Object(_))))
+    /// Whether the path leads to a field that a map does not have.
+    fn is_absent(&self, path: &Pointer) -> bool {
+        let parent = path.parent().map(|parent| self.value.resolve(parent));
+        matches!(parent, Some(Ok(Value::Object(_)))) && self.value.resolve(path).is_err()
+    }
+
+    fn fill(&mut self, path: &Pointer) {
+        if self.is_absent(path) {
+            let _ = self.value.assign(path, Value::Null);
+        }
+    }
+
+    fn add_null(&mut self, path: &Pointer) -> Result<()> {
+        let operation = PatchOperation::Add(AddOperation {
+            path: path.to_owned(),
+            value: Value::Null,
+        });
+        let one = std::slice::from_ref(&operation);
+        patch_unsafe(&mut self.value, one).map_err(|_| unprocessable())
     }
 
     fn relocate(&mut self, from: &Pointer, to: &Pointer) -> Result<()> {

@@ -9,9 +9,8 @@
 //! - `$deleteFromPrimitiveList/f: [..]`: these leave the list `f`;
 //! - `$setElementOrder/f: [..]`: the order of the list `f` after the merge.
 //!
-//! A malformed patch is a 400 and a list of lists a 422. (The reference server answers 500 to
-//! some malformed patches, such as one without the merge key; the words are kept, the code is
-//! not.) Every list operation is linear in the lists, whatever the client sends.
+//! A patch that cannot be merged is a 500, as on the reference server, and one whose directives
+//! have no form is a 400. Every list operation is linear in the lists, whatever the client sends.
 
 mod directive;
 mod list;
@@ -107,7 +106,7 @@ fn merge_field(
         }
         (Value::Array(old), Value::Array(patch)) => {
             let before = std::mem::take(old);
-            *old = list::merge(schema, &name, before, patch)?;
+            *old = list::merge(schema, before, patch)?;
             Ok(())
         }
         (old, patch) => {

@@ -99,7 +99,6 @@ fn remove_blank(value: &mut Value, pointer: &str) {
     let blank = match fields.get(name) {
         Some(Value::Null) => true,
         Some(Value::String(text)) => text.is_empty(),
-        Some(Value::Array(items)) => items.is_empty(),
         Some(Value::Object(entries)) => entries.is_empty(),
         _ => false,
     };

@@ -180,7 +180,12 @@ impl Machine {
     /// The name is taken; said only once whoever took it cannot lose it any more.
     async fn taken(&self, served: &Served, place: &str, value: &Value) -> Result<Arc<Object>> {
         self.settle_head(served, place).await?;
-        Err(served.already_exists(metadata::text(value, "name")))
+        let mut error = served.already_exists(metadata::text(value, "name"));
+        let head = self.head(served, place).and_then(|head| head.object);
+        if head.is_some_and(|object| metadata::is_deleting(&object.value())) {
+            error.message.insert_str(0, "object is being deleted: ");
+        }
+        Err(error)
     }
 
     /// Lets the kind's rules look at other objects. They see writes that are not committed yet, so

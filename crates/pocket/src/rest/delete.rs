@@ -57,6 +57,7 @@ impl Machine {
         let options = DeleteOptions::of(request)?;
         let target = &request.target;
         let mut warnings = Vec::new();
+        warnings.extend(options.warning(served));
         let mut asked = Some((request, &mut warnings));
         let deleted = self
             .remove_for(
@@ -177,9 +178,7 @@ impl Machine {
             Fate::Goes(last) => {
                 // Whoever has a grace period is seen to end before it is gone.
                 let marked = match served.traits().grace {
-                    Some(_) if !metadata::is_deleting(&old) => {
-                        self.mark(served, place, live, &last).await?
-                    }
+                    Some(_) if last != old => self.mark(served, place, live, &last).await?,
                     _ => Some(live.clone()),
                 };
                 match marked {

@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Request, Served, Verb, metadata,
-    request::{APPLY_YAML, option_error},
-};
+use super::{Request, Served, Verb, metadata, request::option_error};
 use crate::{
     schema::conform::{FieldValidation, unreadable_patch},
     status::{ApiError, Problems, Result},
@@ -130,10 +127,20 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
 /// 400 for a body of a kind that nobody has heard of.
 fn unhandled(served: &Served, kind: &str, api_version: &str) -> ApiError {
     let version = api_version.rsplit('/').next().unwrap_or_default();
-    ApiError::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {}: {}",
-        served.resource.kind,
+    let expected = &served.resource.kind;
+    let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    // A kind that is known is converted, which fails.
+    let why = if crate::schema::of_kind(group, version, kind).is_some() {
+        let package = match served.resource.group.split('.').next() {
+            None | Some("" | "events") => "core",
+            Some(first) => first,
+        };
+        format!("converting ({version}.{kind}) to ({package}.{expected}): unknown conversion")
+    } else {
         unregistered(kind, api_version)
+    };
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {expected}: {why}"
     ))
 }
 
@@ -147,6 +154,9 @@ pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
 /// Namespace and name of the body must agree with the URL.
 pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value) -> Result<()> {
     let target = &request.target;
+    if !served.resource.namespaced && value["metadata"].is_object() {
+        metadata::of(value).remove("namespace");
+    }
     let namespace = metadata::text(value, "namespace");
     if served.resource.namespaced && !namespace.is_empty() && namespace != target.namespace {
         return Err(ApiError::bad_request(
@@ -155,7 +165,7 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
     }
     let name = metadata::text(value, "name");
     if !target.name.is_empty() && name != target.name {
-        if name.is_empty() && request.verb == Verb::Patch && request.content_type != APPLY_YAML {
+        if name.is_empty() && request.verb == Verb::Patch {
             return Err(ApiError::bad_request(format!(
                 "the name of the object ({} based on URL) was undeterminable: name must be provided",
                 target.name

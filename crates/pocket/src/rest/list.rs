@@ -57,6 +57,9 @@ pub(crate) struct Listed {
 
 impl Machine {
     pub(super) async fn list(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        // What cannot be read is said before what may not be asked.
+        request.number("limit")?;
+        Selection::check_form(request)?;
         if request.names("sendInitialEvents") {
             let mut problems = Problems::new();
             problems.forbidden(

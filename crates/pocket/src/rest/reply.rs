@@ -189,7 +189,8 @@ pub(crate) fn include_object(request: &Request) -> Result<Include> {
         Some("None") => Ok(Include::None),
         Some(other) => {
             let mut problems = Problems::new();
-            problems.not_supported("includeObject", other, &["Metadata", "None", "Object"]);
+            let detail = "must be 'Metadata', 'Object', 'None', or empty";
+            problems.invalid("includeObject", other, detail);
             let message = format!("Unable to convert to Table as requested: {problems}");
             Err(ApiError::bad_request(message))
         }

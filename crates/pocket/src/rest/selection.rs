@@ -44,6 +44,17 @@ impl Selection {
         })
     }
 
+    /// Refuses selectors that cannot be read.
+    pub(crate) fn check_form(request: &Request) -> Result<()> {
+        if let Some(text) = request.parameter("labelSelector") {
+            LabelSelector::parse(text)?;
+        }
+        if let Some(text) = request.parameter("fieldSelector") {
+            FieldSelector::parse(text)?;
+        }
+        Ok(())
+    }
+
     /// Whether no selector narrows the collection.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_none() && self.fields.is_none() && self.name.is_none()

@@ -227,7 +227,7 @@ impl<'a> Walker<'a> {
     }
 
     /// What a decoder says of a value of another type. Types that decode themselves do not know
-    /// where they are.
+    /// where they are in what a merge has made.
     fn mismatch(&self, schema: Schema<'_>, value: &Value, ty: &str) -> String {
         let node = schema.node();
         if self.merged && !is_self_decoding(node) {
@@ -244,14 +244,13 @@ impl<'a> Walker<'a> {
             Value::Array(_) => "array".to_owned(),
             Value::Object(_) => "object".to_owned(),
         };
-        let alone = match node.ty {
-            Type::IntOrString => Some("int32"),
-            Type::String if node.format.as_deref() == Some("date-time") => Some("string"),
+        let ty = match node.ty {
+            Type::IntOrString => "int32",
+            Type::String if node.format.as_deref() == Some("date-time") => "string",
             Type::Quantity => return scalar::NOT_A_QUANTITY.to_owned(),
-            _ if self.fields.is_empty() => Some(ty),
-            _ => None,
+            _ => ty,
         };
-        if let Some(ty) = alone {
+        if self.merged || self.fields.is_empty() {
             return format!("json: cannot unmarshal {found} into Go value of type {ty}");
         }
         let (inside, path) = (self.inside, self.fields.join("."));

@@ -96,9 +96,15 @@ impl FieldError {
     }
 }
 
-/// Strings are quoted, null is Go's `null`, everything else is compact JSON.
+/// Strings are quoted, null is Go's `null`, everything else is compact JSON. A selector is shown in
+/// the order of its parts.
 fn shown(value: &Value) -> String {
-    value.to_string()
+    match (value.get("matchLabels"), value.get("matchExpressions")) {
+        (Some(labels), Some(expressions)) => {
+            format!("{{\"matchLabels\":{labels},\"matchExpressions\":{expressions}}}")
+        }
+        _ => value.to_string(),
+    }
 }
 
 impl fmt::Display for FieldError {
@@ -165,6 +171,12 @@ impl Problems {
         detail: impl Into<String>,
     ) {
         self.add(FieldErrorKind::Invalid, path, Some(value.into()), detail);
+    }
+
+    /// As [`Self::invalid`], for a value that is shown in other words than its own.
+    pub fn invalid_as(&mut self, path: impl Into<String>, shown: &str, detail: &str) {
+        let detail = format!("{shown}: {detail}");
+        self.add(FieldErrorKind::Invalid, path, None, detail);
     }
 
     /// As [`Self::invalid`], for a value of the wrong JSON type.

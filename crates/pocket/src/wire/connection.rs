@@ -14,7 +14,7 @@ use rustls::pki_types::CertificateDer;
 use tokio::{net::TcpStream, sync::watch};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::{Service, serve::GRACE};
+use super::{Service, paced::Paced, serve::GRACE};
 use crate::environment::Seldom;
 
 /// How long a client may take for its TLS handshake.
@@ -69,7 +69,7 @@ async fn over_http1(
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS)
         .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(stream), answers)
+        .serve_connection(TokioIo::new(paced(stream, &service)), answers)
         .with_upgrades();
     let shut_down = http1::UpgradeableConnection::graceful_shutdown;
     until_stopped(connection, shut_down, service, stopped).await
@@ -87,9 +87,13 @@ async fn over_http2(
         .max_send_buf_size(STREAM_BUFFER)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(30))
-        .serve_connection(TokioIo::new(stream), answers);
+        .serve_connection(TokioIo::new(paced(stream, &service)), answers);
     let shut_down = http2::Connection::graceful_shutdown;
     until_stopped(connection, shut_down, service, stopped).await
+}
+
+fn paced<S>(stream: S, service: &Service) -> Paced<S> {
+    Paced::new(stream, service.machine().bulk.clone())
 }
 
 /// The service for the client at the other end.

@@ -25,6 +25,8 @@ const RELEASE: (&str, &str, &str) = ("1", "36", "v1.36.3");
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const PLAIN: &str = "application/json";
+/// The index of schemas is JSON that is called text.
+const INDEX: &str = "text/plain; charset=utf-8";
 
 /// Which document, in which form.
 type Key = (Route, bool);
@@ -86,7 +88,11 @@ impl Documents {
         let value = render(route, aggregated, &groups, &served, &self.address)?;
         let answer = Answer {
             document: Document::new(&value),
-            content_type: if aggregated { AGGREGATED } else { PLAIN },
+            content_type: match route {
+                _ if aggregated => AGGREGATED,
+                Route::OpenApiIndex => INDEX,
+                _ => PLAIN,
+            },
         };
         self.with_cache(generation, |cache| {
             cache.groups.get_or_insert(groups);
@@ -121,8 +127,11 @@ impl Answer {
         } else {
             Response::new(Body::full(self.document.body.clone()))
         };
+        let known = response.status() == StatusCode::NOT_MODIFIED;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        if !known {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        }
         headers.insert(VARY, HeaderValue::from_static("Accept"));
         if let Ok(etag) = HeaderValue::from_str(&self.document.etag) {
             headers.insert(ETAG, etag);

@@ -62,6 +62,15 @@ pub(super) fn misplaced(served: &Served, method: &http::Method, error: ApiError)
 pub(super) fn check(served: &Served, body: &[u8], value: &Value) -> Result<()> {
     let found = match value {
         Value::Object(fields) => {
+            for field in ["apiVersion", "kind"] {
+                let found = fields.get(field).filter(|value| !value.is_null());
+                if let Some(found) = found.and_then(not_text) {
+                    let why = format!(
+                        "json: cannot unmarshal {found} into Go struct field .{field} of type string"
+                    );
+                    return Err(unreadable(served, body, &parse_error(&why)));
+                }
+            }
             let names = |field: &str| {
                 let text = fields.get(field).and_then(Value::as_str);
                 text.is_some_and(|text| !text.is_empty())
@@ -87,6 +96,16 @@ pub(super) fn check(served: &Served, body: &[u8], value: &Value) -> Result<()> {
         "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     );
     Err(unreadable(served, body, &parse_error(&why)))
+}
+
+fn not_text(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Number(_) => Some("number"),
+        Value::Bool(_) => Some("bool"),
+        Value::Array(_) => Some("array"),
+        Value::Object(_) => Some("object"),
+        _ => None,
+    }
 }
 
 fn unnamed(served: &Served, body: &[u8], field: &str) -> ApiError {

@@ -76,7 +76,7 @@ pub(super) fn presentation(headers: &HeaderMap, verb: Verb, custom: bool) -> Res
             .is_some()
         };
         if custom || accepted.iter().any(known) {
-            not_acceptable()
+            not_acceptable(stream)
         } else {
             unavailable(matches!(verb, Verb::List | Verb::Watch))
         }
@@ -101,11 +101,16 @@ fn form(range: &Range<'_>) -> Option<Presentation> {
 }
 
 /// 406, naming what is offered.
-pub(super) fn not_acceptable() -> ApiError {
+fn not_acceptable(stream: bool) -> ApiError {
+    let offered = if stream {
+        "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    } else {
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    };
     ApiError::new(
         StatusCode::NOT_ACCEPTABLE,
         "NotAcceptable",
-        "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        format!("only the following media types are accepted: {offered}"),
     )
 }
 

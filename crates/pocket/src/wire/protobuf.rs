@@ -38,7 +38,7 @@ use reader::Reader;
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
 /// What every body starts with.
-const MAGIC: &[u8] = b"k8s\0";
+pub(super) const MAGIC: &[u8] = b"k8s\0";
 
 /// Why bytes are not an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

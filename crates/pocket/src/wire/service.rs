@@ -404,6 +404,10 @@ fn payload(
         protobuf::CONTENT_TYPE if !served.is_custom() || deletes => {
             let expected = (!deletes && target.subresource.is_none())
                 .then_some((served.api_version.as_str(), served.resource.kind.as_str()));
+            if !bytes.starts_with(protobuf::MAGIC) {
+                let why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+                return Err(form::unreadable(served, bytes, why));
+            }
             let value = protobuf::decode(bytes, expected)?;
             return Ok(Some(Payload {
                 value,

@@ -19,7 +19,6 @@ pub(super) struct Ready {
     pub(super) message: Option<Program>,
     /// What is said when there is no message expression, or it fails.
     pub(super) text: Box<str>,
-    pub(super) source: Box<str>,
     pub(super) kind: FieldErrorKind,
     /// What `fieldPath` adds to the place of the rule.
     pub(super) suffix: Box<str>,
@@ -69,7 +68,6 @@ impl Site<'_> {
                 Some(message) if !message.is_empty() => message.into(),
                 _ => format!("failed rule: {}", rule.rule.trim()).into(),
             },
-            source: rule.rule.as_str().into(),
             optional_old: rule.optional_old_self,
             program,
         })

@@ -64,12 +64,12 @@ fn names_scope_and_versions_are_reviewed() {
         (
             "/spec/names/singular",
             json!("Widget"),
-            r#"spec.names.singular: Invalid value: "Widget": must be a DNS label"#,
+            r#"spec.names.singular: Invalid value: "Widget": a DNS-1035 label must consist of"#,
         ),
         (
             "/spec/names/kind",
             json!("Wid get"),
-            r#"spec.names.kind: Invalid value: "Wid get": may have mixed case, but otherwise must be"#,
+            r#"spec.names.kind: Invalid value: "Wid get": may have mixed case, but should otherwise match: a DNS-1035 label"#,
         ),
         (
             "/spec/names/listKind",
@@ -84,7 +84,7 @@ fn names_scope_and_versions_are_reviewed() {
         (
             "/spec/versions/0/name",
             json!("1"),
-            r#"spec.versions[0].name: Invalid value: "1": must be a DNS label"#,
+            r#"spec.versions[0].name: Invalid value: "1": a DNS-1035 label must consist of"#,
         ),
         (
             "/spec/versions/0/storage",
@@ -182,7 +182,7 @@ fn groups_are_domains_and_some_are_protected() {
         (
             "Example.com",
             json!({}),
-            "spec.group: Invalid value: \"Example.com\": must be a DNS subdomain",
+            "spec.group: Invalid value: \"Example.com\": a lowercase RFC 1123 subdomain must consist of",
         ),
         (
             "x.k8s.io",

@@ -87,7 +87,7 @@ fn a_certificate_is_defaulted_pruned_and_judged() {
             "spec.issuerRef.name: Required value",
             "spec.privateKey.algorithm: Unsupported value: \"DSA\": supported values: \"RSA\", \"ECDSA\", \"Ed25519\"",
             "spec.usages[1]: Unsupported value: \"x\": supported values: \"signing\", \"server auth\"",
-            "status.conditions[0].lastTransitionTime: Invalid value: \"yesterday\": status.conditions[0].lastTransitionTime in body must be of type datetime: \"yesterday\"",
+            "status.conditions[0].lastTransitionTime: Invalid value: \"yesterday\": status.conditions[0].lastTransitionTime in body must be of type date-time: \"yesterday\"",
         ]
     );
     let columns = &definition.storage().unwrap().printer_columns;
@@ -155,6 +155,19 @@ fn a_gateway_keeps_its_rules() {
             json!([{"name": "a", "port": 0, "protocol": "TCP"}]),
             vec![
                 "spec.listeners[0].port: Invalid value: 0: spec.listeners[0].port in body should be greater than or equal to 1",
+            ],
+        ),
+        (
+            json!([{"name": "a", "port": "x", "protocol": "TCP"}]),
+            vec![
+                r#"spec.listeners[0].port: Invalid value: "string": spec.listeners[0].port in body must be of type integer: "string""#,
+                "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+            ],
+        ),
+        (
+            json!([{"port": 80, "protocol": "TCP"}]),
+            vec![
+                "spec.listeners[0].name: Required value",
                 "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
             ],
         ),

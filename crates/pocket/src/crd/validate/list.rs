@@ -45,8 +45,7 @@ pub(super) fn check(
 fn length(limits: &Limits, items: &[Value], at: &Place<'_>, findings: &mut Findings) {
     let count = items.len() as u64;
     if let Some(most) = limits.max_items.filter(|&most| count > most) {
-        let detail = format!("must have at most {most} items");
-        findings.add(FieldErrorKind::TooMany, at, Some(count.into()), detail);
+        findings.too_many(at, count, most);
     }
     if let Some(least) = limits.min_items.filter(|&least| count < least) {
         let words = format!("should have at least {least} items");

@@ -3,7 +3,10 @@
 use serde_json::{Number, Value};
 
 use super::{Findings, Place};
-use crate::{schema::Limits, status::FieldErrorKind};
+use crate::{
+    schema::{Limits, Type},
+    status::{FieldError, FieldErrorKind},
+};
 
 pub(super) fn check(limits: &Limits, value: &Value, at: &Place<'_>, findings: &mut Findings) {
     match value {
@@ -41,19 +44,40 @@ fn range(limits: &Limits, n: f64, value: &Value, at: &Place<'_>, findings: &mut 
     }
 }
 
-/// A number must fit the type its format names.
-pub(super) fn check_format(format: &str, number: &Number, at: &Place<'_>, findings: &mut Findings) {
+/// A number must fit the type its format names. The API server says so about the whole object,
+/// and names the place only in the words.
+pub(super) fn check_format(
+    ty: Type,
+    format: Option<&str>,
+    number: &Number,
+    at: &Place<'_>,
+    findings: &mut Findings,
+) {
     let Some(n) = number.as_f64() else { return };
-    let fits = match format {
-        "int32" => n >= f64::from(i32::MIN) && n <= f64::from(i32::MAX),
-        // The first number past the range is a power of two, which a float can hold exactly.
-        "int64" => n >= i64::MIN as f64 && n < i64::MAX as f64 || number.is_i64(),
-        _ => true,
+    let named = match (ty, format) {
+        (Type::Integer, Some("int32")) if !is_within(n, i32::MIN.into(), i32::MAX.into()) => {
+            "integer with format int32"
+        }
+        (Type::Integer, Some("int64")) if !is_long(number, n) => "integer with format int64",
+        (Type::Integer, None) if !is_long(number, n) => "integer (default format)",
+        (Type::Number, Some("float")) if n.abs() > f32::MAX.into() => "number with format float",
+        _ => return,
     };
-    if !fits {
-        let words = format_args!("must be of type {format}: \"{number}\"");
-        findings.in_body(at, &Value::Number(number.clone()), words);
-    }
+    findings.0.push(FieldError {
+        kind: FieldErrorKind::Invalid,
+        path: "<nil>".into(),
+        value: Some("".into()),
+        detail: format!("Checked value must be of type {named} in {at}"),
+    });
+}
+
+fn is_within(n: f64, least: f64, most: f64) -> bool {
+    n.fract() == 0.0 && n >= least && n <= most
+}
+
+/// The first number past the range is a power of two, which a float can hold exactly.
+fn is_long(number: &Number, n: f64) -> bool {
+    number.is_i64() || n < i64::MAX as f64 && is_within(n, i64::MIN as f64, i64::MAX as f64)
 }
 
 /// Decimal steps such as 0.01 have no exact binary form, so the quotient is compared with a
@@ -70,7 +94,8 @@ fn string(limits: &Limits, text: &str, value: &Value, at: &Place<'_>, findings: 
     if let Some(most) = limits.max_length
         && text.chars().count() as u64 > most
     {
-        let detail = format!("may not be more than {most} bytes");
+        let bytes = if most == 1 { "byte" } else { "bytes" };
+        let detail = format!("may not be more than {most} {bytes}");
         findings.add(FieldErrorKind::TooLong, at, None, detail);
     }
     if let Some(least) = limits.min_length

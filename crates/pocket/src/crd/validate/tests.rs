@@ -32,6 +32,7 @@ fn each_limit_speaks_in_the_servers_words() {
         "null": {"type": "string", "nullable": true},
         "int32": {"type": "integer", "format": "int32"},
         "int64": {"type": "integer", "format": "int64"},
+        "float": {"type": "number", "format": "float"},
     }));
     for (field, value, expected) in [
         (
@@ -107,7 +108,7 @@ fn each_limit_speaks_in_the_servers_words() {
         (
             "map",
             json!({"a": "1", "b": "2"}),
-            "spec.map: Too many: 2: must have at most 1 items",
+            "spec.map: Too many: 2: must have at most 1 item",
         ),
         (
             "port",
@@ -117,17 +118,17 @@ fn each_limit_speaks_in_the_servers_words() {
         (
             "when",
             json!("soon"),
-            r#"spec.when: Invalid value: "soon": spec.when in body must be of type datetime: "soon""#,
+            r#"spec.when: Invalid value: "soon": spec.when in body must be of type date-time: "soon""#,
         ),
         (
             "int32",
             json!(3_000_000_000_u32),
-            r#"spec.int32: Invalid value: 3000000000: spec.int32 in body must be of type int32: "3000000000""#,
+            r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.int32"#,
         ),
         (
-            "int64",
-            json!(u64::MAX),
-            r#"spec.int64: Invalid value: 18446744073709551615: spec.int64 in body must be of type int64: "18446744073709551615""#,
+            "float",
+            json!(1e300),
+            r#"<nil>: Invalid value: "": Checked value must be of type number with format float in spec.float"#,
         ),
         (
             "set",
@@ -140,8 +141,55 @@ fn each_limit_speaks_in_the_servers_words() {
         assert_eq!(problems(&schema, &object, None), [expected]);
     }
     let good = json!({"spec": {"size": 2.0, "open": 0.1, "even": 4, "name": "abc", "mode": "a",
-        "flag": true, "list": [1], "map": {"a": "b"}, "port": "http", "set": ["a", "b"], "null": null, "int32": -5, "int64": i64::MAX}});
+        "flag": true, "list": [1], "map": {"a": "b"}, "port": "http", "set": ["a", "b"], "null": null, "int32": -5, "int64": i64::MAX, "float": 0.1}});
     assert_eq!(problems(&schema, &good, None), Vec::<String>::new());
+}
+
+#[test]
+fn a_number_that_is_no_integer_is_refused() {
+    let schema = spec(&json!({
+        "plain": {"type": "integer", "maximum": 1},
+        "int32": {"type": "integer", "format": "int32"},
+        "int64": {"type": "integer", "format": "int64"},
+    }));
+    for (field, value, expected) in [
+        (
+            "plain",
+            json!(1.5),
+            &[
+                r#"spec.plain: Invalid value: "number": spec.plain in body must be of type integer: "number""#,
+                r#"<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.plain"#,
+                "spec.plain: Invalid value: 1.5: spec.plain in body should be less than or equal to 1",
+            ][..],
+        ),
+        (
+            "plain",
+            json!(-9.2e18),
+            &[
+                r#"spec.plain: Invalid value: "number": spec.plain in body must be of type integer: "number""#,
+            ],
+        ),
+        (
+            "int32",
+            json!(1.5),
+            &[
+                r#"spec.int32: Invalid value: "float64": spec.int32 in body must be of type int32: "float64""#,
+                r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.int32"#,
+            ],
+        ),
+        (
+            "int64",
+            json!(u64::MAX),
+            &[
+                r#"spec.int64: Invalid value: "float64": spec.int64 in body must be of type int64: "float64""#,
+                r#"<nil>: Invalid value: "": Checked value must be of type integer with format int64 in spec.int64"#,
+            ],
+        ),
+    ] {
+        let mut object = json!({"spec": {}});
+        object["spec"][field] = value;
+        assert_eq!(problems(&schema, &object, None), expected);
+    }
 }
 
 #[test]
@@ -269,8 +317,8 @@ fn an_embedded_resource_says_what_it_is() {
     assert_eq!(
         problems(&schema, &json!({"template": {"kind": ""}}), None),
         [
-            "template.apiVersion: Required value: must not be empty",
-            "template.kind: Required value: must not be empty"
+            "template.apiVersion: Required value",
+            "template.kind: Invalid value: \"\": must not be empty"
         ]
     );
 }

@@ -48,10 +48,30 @@ pub(super) fn check(owners: &[Value], problems: &mut Problems) {
                 named(first),
                 named(owner)
             );
-            problems.invalid(PATH, owners, detail);
+            problems.invalid_as(PATH, &in_order(owners), &detail);
         }
         controller = Some(owner);
     }
+}
+
+/// Maps are shown by the order of their keys, and these by the order of their fields.
+fn in_order(owners: &[Value]) -> String {
+    const FIELDS: [&str; 6] = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let shown = owners.iter().map(|owner| {
+        let fields = FIELDS.iter().filter_map(|field| {
+            let value = owner.get(*field)?;
+            Some(format!("{field:?}:{value}"))
+        });
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+    });
+    format!("[{}]", shown.collect::<Vec<_>>().join(","))
 }
 
 fn named(owner: &Value) -> String {

@@ -49,19 +49,22 @@ fn qualified_names_have_at_most_one_prefix() {
     for good in ["a", "A_b.c", "example.com/Name", "9/9"] {
         assert_eq!(qualified(good), Complaints::new(), "{good}");
     }
-    for (bad, complaint) in [
-        ("", "name part must be non-empty"),
-        ("/a", "prefix part must be non-empty"),
-        ("a/", "name part must be non-empty"),
-        ("A/a", "prefix part a lowercase RFC 1123 subdomain"),
-        ("a b", "name part must consist of"),
-        ("a/b/c", "a valid label key must consist of"),
+    let form = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+    let empty = "name part must be non-empty".to_owned();
+    for (bad, complaints) in [
+        ("", vec![empty.clone(), format!("name part {form}")]),
+        ("/a", vec!["prefix part must be non-empty".to_owned()]),
+        ("a/", vec![empty, format!("name part {form}")]),
+        ("A/a", vec![format!("prefix part {SUBDOMAIN_FORM}")]),
+        ("a b", vec![format!("name part {form}")]),
+        (
+            "a/b/c",
+            vec![format!(
+                "a valid label key {form} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )],
+        ),
     ] {
-        let complaints = qualified(bad);
-        assert!(
-            complaints[0].starts_with(complaint),
-            "{bad}: {complaints:?}"
-        );
+        assert_eq!(qualified(bad), complaints, "{bad}");
     }
     assert_eq!(
         qualified(&long(64)),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::volumes::check_inside;
+use super::volumes::{check_inside, sound};
 use crate::{
     kinds::{
         fields::{list, text},
@@ -14,10 +14,7 @@ use crate::{
 };
 
 pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let known: HashSet<&str> = list(spec, "volumes")
-        .iter()
-        .map(|v| text(v, "name"))
-        .collect();
+    let known = sound(spec);
     let mounts = path.field("volumeMounts");
     let mut places = HashSet::new();
     for (index, mount) in list(container, "volumeMounts").iter().enumerate() {

@@ -33,6 +33,18 @@ pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
 }
 
+/// The names of the volumes that are in order: others cannot be mounted.
+pub(super) fn sound(spec: &Value) -> HashSet<&str> {
+    let is_sound = |volume: &&Value| {
+        let mut problems = Problems::new();
+        check_one_source(volume, &Path::Root, &mut problems);
+        check_source(volume, &Path::Root, &mut problems);
+        problems.is_empty() && names::label(text(volume, "name")).is_empty()
+    };
+    let volumes = list(spec, "volumes").iter().filter(is_sound);
+    volumes.map(|volume| text(volume, "name")).collect()
+}
+
 fn check_one_source(volume: &Value, path: &Path<'_>, problems: &mut Problems) {
     let Some(map) = volume.as_object() else {
         return;
@@ -51,6 +63,16 @@ fn check_source(volume: &Value, path: &Path<'_>, problems: &mut Problems) {
         if is_set(volume, source) {
             check_object(&volume[source], name, &path.field(source), problems);
         }
+    }
+    let template = &volume["ephemeral"]["volumeClaimTemplate"];
+    if is_set(&volume["ephemeral"], "volumeClaimTemplate")
+        && template["spec"]["resources"]["requests"]["storage"].is_null()
+    {
+        let place = path.field("ephemeral");
+        let place = place.field("volumeClaimTemplate");
+        let place = place.field("spec");
+        let place = place.field("resources");
+        problems.required(place.key("storage"), "");
     }
     if is_set(volume, "hostPath") {
         let place = path.field("hostPath");
@@ -146,5 +168,36 @@ pub(super) fn check_inside(place: &str, path: &Path<'_>, problems: &mut Problems
 fn check_no_backsteps(place: &str, path: &Path<'_>, problems: &mut Problems) {
     if place.split('/').any(|part| part == "..") {
         problems.invalid(path, place, "must not contain '..'");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::testing::texts;
+
+    #[test]
+    fn a_claim_of_ones_own_says_how_much() {
+        let claim = |requests: Value| {
+            json!({"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": requests}},
+            }}}]})
+        };
+        let told = |spec: &Value| {
+            let mut problems = Problems::new();
+            check(spec, &Path::At("spec"), &mut problems);
+            texts(&problems)
+        };
+        assert_eq!(told(&claim(json!({"storage": "1Gi"}))), [""; 0]);
+        let none = claim(json!({}));
+        assert_eq!(
+            told(&none),
+            [
+                "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources[storage]: Required value"
+            ]
+        );
+        assert!(sound(&none).is_empty());
     }
 }

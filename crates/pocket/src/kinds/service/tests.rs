@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::kinds::{
     Settings,
-    testing::{Others, created, defaulted, told, told_of_update},
+    testing::{Others, created, told, told_of_update},
 };
 
 #[expect(
@@ -25,7 +25,7 @@ fn web(more: Value) -> Value {
     for (key, value) in more.as_object().unwrap() {
         spec[key] = value.clone();
     }
-    defaulted(&RULES, &service("web", spec))
+    created(&RULES, &service("web", spec))
 }
 
 fn admitted(sent: &Value, others: &Others) -> Result<Value, ApiError> {
@@ -206,7 +206,7 @@ fn a_service_alone_is_judged() {
             "spec.ports[0].targetPort: Invalid value: \"80\": must contain at least one letter (a-z)",
         ),
         (
-            json!({"clusterIP": "10.0.0"}),
+            json!({"clusterIP": "10.0.0", "clusterIPs": ["10.0.0"]}),
             "spec.clusterIPs[0]: Invalid value: \"10.0.0\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
         ),
         (
@@ -222,10 +222,6 @@ fn a_service_alone_is_judged() {
             "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 86401: must be greater than 0 and less than 86400",
         ),
         (
-            json!({"sessionAffinityConfig": {}}),
-            "spec.sessionAffinityConfig: Forbidden: must not be set when session affinity is None",
-        ),
-        (
             json!({"externalTrafficPolicy": "Local"}),
             "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services",
         ),
@@ -236,6 +232,9 @@ fn a_service_alone_is_judged() {
         told(&RULES, &web(json!({"sessionAffinity": "ClientIP"}))),
         [""; 0]
     );
+    let unused = web(json!({"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 1}}}));
+    assert_eq!(told(&RULES, &unused), [""; 0]);
+    assert!(unused["spec"].get("sessionAffinityConfig").is_none());
     assert_eq!(
         told(&RULES, &web(json!({"clusterIP": "None", "ports": []}))),
         [""; 0]

@@ -1,14 +1,17 @@
 //! What a configuration must be before it can be merged: of declared fields, of the declared
 //! structure, and with items that can be told apart.
 
-use std::{collections::HashSet, fmt};
+use std::{collections::HashSet, fmt, ops::ControlFlow};
 
 use serde_json::Value;
 
 use crate::{
-    patch::managed::{
-        Element,
-        shape::{self, Shape},
+    patch::{
+        managed::{
+            Element,
+            shape::{self, Shape},
+        },
+        words,
     },
     schema::{Schema, Type},
 };
@@ -51,24 +54,28 @@ impl Check {
         if let Some(schema) = schema
             && let Some(expected) = mismatch(schema.node().ty, value)
         {
-            let found = in_go(value);
-            self.problem(format!(
-                "expected {expected}, got &value.valueUnstructured{{Value:{found}}}"
-            ));
+            let found = found(schema.node().ty, value);
+            self.problem(format!("expected {expected}, got {found}"));
             return;
         }
         match value {
             Value::Object(fields) => {
-                for (name, value) in fields {
-                    self.field(schema, name, value);
-                }
+                // The reference looks no further in an object once it met what it does not know.
+                let _ = fields
+                    .iter()
+                    .try_for_each(|(name, value)| self.field(schema, name, value));
             }
             Value::Array(list) => self.list(schema, value, list),
             _ => {}
         }
     }
 
-    fn field(&mut self, schema: Option<Schema<'_>>, name: &str, value: &Value) {
+    fn field(
+        &mut self,
+        schema: Option<Schema<'_>>,
+        name: &str,
+        value: &Value,
+    ) -> ControlFlow<()> {
         let (below, _) = shape::part(schema, name);
         let declared = below.is_some()
             || schema.is_none_or(takes_anything)
@@ -80,6 +87,11 @@ impl Check {
             self.problem("field not declared in schema".into());
         }
         self.path.pop();
+        if declared {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     }
 
     fn list(&mut self, schema: Option<Schema<'_>>, value: &Value, list: &[Value]) {
@@ -93,7 +105,7 @@ impl Check {
                     Ok(element) => element,
                     Err(why) => {
                         self.problem(format!("element {at}: {why}"));
-                        continue;
+                        return;
                     }
                 },
             };
@@ -132,24 +144,23 @@ fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
     (!fits && !value.is_null()).then_some(expected)
 }
 
-/// A value in the syntax of the reference's language.
-fn in_go(value: &Value) -> String {
+/// What was found in place of `ty`, which each type shows in its own way.
+fn found(ty: Type, value: &Value) -> String {
+    match ty {
+        Type::Integer | Type::Number => go_type(value).to_owned(),
+        Type::Object | Type::Array | Type::Boolean => format!("&{{{}}}", words::plain(value)),
+        _ => format!("&value.valueUnstructured{{Value:{}}}", words::syntax(value)),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
     match value {
-        Value::Null => "interface {}(nil)".to_owned(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(in_go).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(fields) => {
-            let fields = fields
-                .iter()
-                .map(|(key, value)| format!("{key:?}:{}", in_go(value)));
-            format!(
-                "map[string]interface {{}}{{{}}}",
-                fields.collect::<Vec<_>>().join(", ")
-            )
-        }
-        other => other.to_string(),
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Where no schema says anything, the structure is deduced: maps have parts, lists are one value.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use super::Element;
@@ -79,14 +81,14 @@ pub(crate) fn element_or_index(
 }
 
 /// Why an item of a list cannot be told apart from the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unkeyed {
     /// Items of a keyed list are objects.
-    #[error("an item of a list with keys must be a map")]
+    #[error("associative list with keys may not have non-map elements")]
     NotAnObject,
     /// Not one of the keys is there, and none has a default.
-    #[error("an item of a list with keys omits all key fields and they have no default")]
-    NoKey,
+    #[error("associative list with keys has an element that omits all key fields [{0}] (and doesn't have default values for any key fields)")]
+    NoKey(String),
     /// A set has no null.
     #[error("an item of a set must not be null")]
     Null,
@@ -105,18 +107,29 @@ fn keyed(
         })
         .collect();
     if present.is_empty() {
-        return Err(Unkeyed::NoKey);
+        let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
+        return Err(Unkeyed::NoKey(keys.join(" ")));
     }
     present.sort_unstable_by_key(|(name, _)| *name);
     Ok(Element::key(present.into_iter()))
 }
 
-static TCP: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::from("TCP"));
+static TCP: LazyLock<Value> = LazyLock::new(|| Value::from("TCP"));
+static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::from(""));
+static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
 
-/// The default of a key. Published built-in schemas leave defaults out; the only one that takes
-/// part in a key is the protocol of a port.
+/// The default of a key. Published built-in schemas leave defaults out: the protocol of a port has
+/// one, and what is required is never absent, only zero.
 fn default_of<'s>(items: Option<Schema<'s>>, key: &str) -> Option<&'s Value> {
     let property = items?.property(key)?;
-    let declared = property.node().default.as_ref();
-    declared.or_else(|| (property.is_builtin() && key == "protocol").then_some(&*TCP))
+    let node = property.node();
+    if node.default.is_some() || !property.is_builtin() {
+        return node.default.as_ref();
+    }
+    match node.ty {
+        _ if key == "protocol" => Some(&TCP),
+        Type::String => Some(&EMPTY),
+        Type::Integer => Some(&ZERO),
+        _ => None,
+    }
 }

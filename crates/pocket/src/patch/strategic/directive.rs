@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::super::words;
 use super::Fields;
 use crate::status::{ApiError, Result};
 
@@ -11,6 +12,7 @@ const PATCH: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
 const DELETE: &str = "$deleteFromPrimitiveList";
 const ORDER: &str = "$setElementOrder";
+const BAD_RETAIN: &str = "invalid patch format of retainKeys";
 
 /// What `$patch` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +32,22 @@ impl Mark {
             Some(_) => {
                 return Err(ApiError::failure(format!(
                     "unknown patch type: {} in map: {}",
-                    shown(&patch[PATCH]),
+                    word(&patch[PATCH]),
                     shown_map(patch)
                 )));
             }
         };
         patch.remove(PATCH);
         Ok(mark)
+    }
+}
+
+/// What was given in place of a word, as the reference shows it.
+fn word(given: &Value) -> String {
+    match given {
+        Value::Number(number) => format!("%!s(int64={number})"),
+        Value::Bool(flag) => format!("%!s(bool={flag})"),
+        other => shown(other),
     }
 }
 
@@ -64,11 +75,12 @@ impl Directives {
             if name == RETAIN {
                 found.retain = Some(retained(value)?);
             } else if let Some(field) = name.strip_prefix(DELETE) {
-                let bad = "invalid patch format of primitive list";
-                found.delete.push(about_list(field, value, bad)?);
+                // What names no list or brings none deletes nothing.
+                if let (Some(field), Value::Array(items)) = (field.strip_prefix('/'), value) {
+                    found.delete.push((field.to_owned(), items));
+                }
             } else if let Some(field) = name.strip_prefix(ORDER) {
-                let bad = "invalid patch format of setElementOrder list";
-                found.order.push(about_list(field, value, bad)?);
+                found.order.push(ordered(field, value)?);
             }
         }
         Ok(found)
@@ -80,49 +92,58 @@ fn is_directive(key: &str) -> bool {
 }
 
 fn retained(value: Value) -> Result<HashSet<String>> {
-    let keys: Option<HashSet<String>> = match value {
-        Value::Array(keys) => keys
-            .into_iter()
-            .map(|key| match key {
-                Value::String(key) => Some(key),
-                _ => None,
-            })
-            .collect(),
-        _ => None,
+    let Value::Array(keys) = value else {
+        return Err(ApiError::bad_request(BAD_RETAIN));
     };
-    keys.ok_or_else(|| ApiError::failure("invalid patch format of retainKeys"))
+    let names = keys.into_iter().filter_map(|key| match key {
+        Value::String(key) => Some(key),
+        _ => None,
+    });
+    Ok(names.collect())
 }
 
-fn about_list(field: &str, value: Value, bad: &str) -> Result<(String, Vec<Value>)> {
+fn ordered(field: &str, value: Value) -> Result<(String, Vec<Value>)> {
     match (field.strip_prefix('/'), value) {
         (Some(field), Value::Array(items)) if !field.is_empty() => Ok((field.to_owned(), items)),
-        _ => Err(ApiError::failure(bad)),
+        (Some(field), value) if !field.is_empty() => Err(not_a_list(&value)),
+        _ => Err(ApiError::bad_request(
+            "invalid patch format of setElementOrder list",
+        )),
     }
+}
+
+pub(super) fn not_a_list(value: &Value) -> ApiError {
+    let found = match value {
+        Value::Null => "nil",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    ApiError::failure(format!(
+        "expected a []interface {{}}, but received a {found}"
+    ))
 }
 
 /// Drops the keys of `live` that are not kept. Every field the patch sets must be kept, or the
 /// patch contradicts itself.
 pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) -> Result<()> {
     let mut set = patch.iter().filter(|(_, value)| !value.is_null());
-    if let Some((key, _)) = set.find(|(key, _)| !kept.contains(*key)) {
-        return Err(ApiError::failure(format!(
-            "invalid patch format of retainKeys: {key:?} is set but not in the list"
-        )));
+    if set.any(|(key, _)| !kept.contains(key)) {
+        return Err(ApiError::bad_request(BAD_RETAIN));
     }
     live.retain(|key, _| kept.contains(key));
     Ok(())
 }
 
-/// The value that a patch means where nothing is live: no directives, no nulls in maps, no
-/// elements that were to be deleted. None if the value itself was to be deleted.
+/// The value that a patch means where nothing is live: no directives, no nulls in maps, and
+/// nothing that is marked by a `$patch`, whatever it asks for. None if the value itself is marked.
 pub(super) fn plain(patch: Value) -> Result<Option<Value>> {
     match patch {
-        Value::Object(mut map) => {
-            if Mark::take(&mut map)? == Mark::Delete {
-                return Ok(None);
-            }
-            Ok(Some(Value::Object(plain_map(map)?)))
-        }
+        Value::Object(map) if map.contains_key(PATCH) => Ok(None),
+        Value::Object(map) => Ok(Some(Value::Object(plain_map(map)?))),
         Value::Array(items) => Ok(Some(Value::Array(plain_list(items)?))),
         scalar => Ok(Some(scalar)),
     }
@@ -140,55 +161,22 @@ pub(super) fn plain_map(mut map: Fields) -> Result<Fields> {
     Ok(fields)
 }
 
-/// As [`plain`], for a list: an element marked `replace` or `delete` is a marker and no
-/// element.
+/// As [`plain`], for a list.
 pub(super) fn plain_list(items: Vec<Value>) -> Result<Vec<Value>> {
-    let mut list = Vec::with_capacity(items.len());
-    for item in items {
-        match item {
-            Value::Object(mut map) if map.contains_key(PATCH) => {
-                if Mark::take(&mut map)? == Mark::Merge {
-                    list.push(Value::Object(plain_map(map)?));
-                }
-            }
-            other => list.extend(plain(other)?),
-        }
-    }
-    Ok(list)
+    let plain = items.into_iter().filter_map(|item| plain(item).transpose());
+    plain.collect()
 }
 
 /// A value in an error message, cut so that a hostile patch does not fill the answer.
 pub(super) fn shown(value: &Value) -> String {
     const MOST: usize = 512;
-    let mut text = in_go(value);
+    let mut text = words::plain(value);
     if text.len() > MOST {
         let end = (0..=MOST).rev().find(|&i| text.is_char_boundary(i));
         text.truncate(end.unwrap_or_default());
         text.push_str("...");
     }
     text
-}
-
-/// A value as the reference prints it: `map[image:nginx ports:[80 81]]`.
-fn in_go(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(in_go).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by_key(|(key, _)| *key);
-            let fields: Vec<String> = fields
-                .iter()
-                .map(|(key, value)| format!("{key}:{}", in_go(value)))
-                .collect();
-            format!("map[{}]", fields.join(" "))
-        }
-        other => other.to_string(),
-    }
 }
 
 pub(super) fn shown_map(map: &Fields) -> String {

@@ -6,11 +6,10 @@ use serde_json::Value;
 
 use super::{
     Fields, ListRule,
-    directive::{Mark, plain_list, plain_map, shown_map},
+    directive::{Mark, plain_list, plain_map, shown, shown_map},
     list_rule, merge_map, order,
 };
 use crate::{
-    patch::unprocessable,
     schema::Schema,
     status::{ApiError, Result},
 };
@@ -18,41 +17,34 @@ use crate::{
 /// The live list with the patch's list merged into it.
 pub(super) fn merge(
     schema: Option<Schema<'_>>,
-    name: &str,
     live: Vec<Value>,
     patch: Vec<Value>,
 ) -> Result<Vec<Value>> {
     match list_rule(schema) {
         ListRule::Replace => plain_list(patch),
         ListRule::Set => {
-            check_elements(name, &live, &patch, false)?;
+            check_elements(&live, &patch, false)?;
             Ok(merge_set(live, &patch))
         }
         ListRule::Keyed(key) => {
-            check_elements(name, &live, &patch, true)?;
+            check_elements(&live, &patch, true)?;
             merge_keyed(schema.and_then(Schema::items), key, live, patch)
         }
     }
 }
 
 /// Elements of a merged list are all maps or all scalars.
-fn check_elements(name: &str, live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
-    for item in live.iter().chain(patch) {
-        if item.is_array() {
-            return Err(unprocessable());
-        }
-        if item.is_object() != maps {
-            let (expected, found) = if maps {
-                ("maps", "a scalar")
-            } else {
-                ("scalars", "a map")
-            };
-            return Err(ApiError::failure(format!(
-                "list element types are not identical: {name} is a list of {expected} and has {found}"
-            )));
-        }
+fn check_elements(live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
+    let fits = |item: &Value| item.is_object() == maps && !item.is_array();
+    if live.iter().chain(patch).all(fits) {
+        return Ok(());
     }
-    Ok(())
+    let (live, patch) = (Value::from(live), Value::from(patch));
+    Err(ApiError::failure(format!(
+        "list element types are not identical: [{} {}]",
+        shown(&live),
+        shown(&patch)
+    )))
 }
 
 /// What the patch names comes in the patch's order; the rest stays where it was.
@@ -140,7 +132,11 @@ impl Elements {
                     found.deleted.insert(id);
                 }
                 (Mark::Merge, Some(id)) => found.merged.push((id, map)),
-                (Mark::Merge | Mark::Delete, None) => return Err(no_merge_key(&map, key)),
+                (Mark::Merge, None) => return Err(no_merge_key(&map, key)),
+                (Mark::Delete, None) => {
+                    map.insert("$patch".into(), "delete".into());
+                    return Err(no_merge_key(&map, key));
+                }
             }
         }
         Ok(found)

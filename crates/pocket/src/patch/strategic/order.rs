@@ -8,7 +8,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{Fields, ListRule, directive::shown, list, list_rule};
+use super::{
+    Fields, ListRule,
+    directive::{not_a_list, shown},
+    list, list_rule,
+};
 use crate::{
     schema::Schema,
     status::{ApiError, Result},
@@ -122,20 +126,20 @@ pub(super) fn merge_ordered(
             live.remove(name);
             return Ok(());
         }
-        Some(_) => return Err(not_a_list(name)),
+        Some(other) => return Err(not_a_list(&other)),
     };
     let wanted = wanted(key, order)?;
     check(key, patch.as_deref().unwrap_or_default(), order)?;
     let had = match live.remove(name) {
         None => None,
         Some(Value::Array(items)) => Some(items),
-        Some(_) => return Err(not_a_list(name)),
+        Some(other) => return Err(not_a_list(&other)),
     };
     let before = Positions::of(had.as_deref().unwrap_or_default(), key);
     let merged = match (had, patch) {
         (None, None) => return Ok(()),
         (Some(live), None) => live,
-        (live, Some(patch)) => list::merge(schema, name, live.unwrap_or_default(), patch)?,
+        (live, Some(patch)) => list::merge(schema, live.unwrap_or_default(), patch)?,
     };
     live.insert(
         name.to_owned(),
@@ -176,10 +180,4 @@ fn check(key: Option<&str>, patch: &[Value], order: &[Value]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn not_a_list(name: &str) -> ApiError {
-    ApiError::failure(format!(
-        "invalid patch format of setElementOrder list: {name} is not a list"
-    ))
 }

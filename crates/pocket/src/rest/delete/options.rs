@@ -69,11 +69,28 @@ impl DeleteOptions {
         })
     }
 
+    /// What is told to who deletes a job and does not say what becomes of its pods.
+    pub(super) fn warning(&self, served: &Served) -> Option<String> {
+        let unsaid = self.propagation.is_none() && served.resource.group == "batch";
+        (unsaid && served.traits().orphan_by_default).then(|| {
+            "child pods are preserved by default when jobs are deleted; set \
+             propagationPolicy=Background to remove them or set propagationPolicy=Orphan to \
+             suppress this warning"
+                .to_owned()
+        })
+    }
+
     /// Refuses a delete of another object, or of another state of it, than was meant.
     pub(super) fn check(&self, served: &Served, live: &Value, revision: u64) -> Result<()> {
         let name = metadata::text(live, "name");
         let uid = metadata::text(live, "uid");
         if let Some(meant) = self.uid.as_deref().filter(|meant| *meant != uid) {
+            if served.is_namespace() {
+                let why = format!(
+                    "Precondition failed: UID in precondition: {meant}, UID in object meta: {uid}"
+                );
+                return Err(refused(served, name, &why));
+            }
             let why = format!(
                 "the UID in the precondition ({meant}) does not match the UID in record ({uid}). \
                  The object might have been deleted and then recreated"
@@ -82,6 +99,13 @@ impl DeleteOptions {
         }
         let revision = revision.to_string();
         if let Some(meant) = self.revision.as_deref().filter(|meant| *meant != revision) {
+            if served.is_namespace() {
+                let why = format!(
+                    "Precondition failed: ResourceVersion in precondition: {meant}, \
+                     ResourceVersion in object meta: {revision}"
+                );
+                return Err(refused(served, name, &why));
+            }
             let why = format!(
                 "the ResourceVersion in the precondition ({meant}) does not match the \
                  ResourceVersion in record ({revision}). The object might have been modified"
@@ -132,6 +156,12 @@ impl DeleteOptions {
             metadata::of(value).insert("finalizers".into(), json!(finalizers));
         }
     }
+}
+
+/// 409 in the name of the resource, and not of its kind as for most others.
+fn refused(served: &Served, name: &str, why: &str) -> ApiError {
+    let resource = &served.resource;
+    ApiError::conflict(&resource.group, &resource.plural, name, why)
 }
 
 fn dry_run(body: &Value) -> Result<bool> {

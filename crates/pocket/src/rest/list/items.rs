@@ -22,8 +22,8 @@ use crate::{
     table::{Include, Printer},
 };
 
-/// Items are gathered into chunks of about this size.
-const CHUNK: usize = 32 << 10;
+/// Items are gathered into chunks of about this size, which fit into one record of TLS.
+const CHUNK: usize = 15 << 10;
 
 /// How items are written.
 enum Form {
@@ -98,7 +98,7 @@ impl Items {
             if items.ended {
                 return None;
             }
-            let mut chunk = BytesMut::with_capacity(CHUNK + CHUNK / 4);
+            let mut chunk = BytesMut::with_capacity(CHUNK + 1024);
             {
                 let bulk = items.bulk.clone();
                 let _turn = bulk.turn(usize::MAX).await;

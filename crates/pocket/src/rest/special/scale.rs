@@ -14,6 +14,7 @@ use crate::{
         reply::finish,
         update::{Part, Proposal},
     },
+    schema::{self, conform},
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -25,7 +26,13 @@ impl Machine {
             let object = self.read(request, served).await?;
             return show_scale(request, served, &paths, &object);
         }
-        let payload = request.payload()?;
+        let mut payload = request.payload()?;
+        if request.verb == Verb::Update
+            && !served.is_custom()
+            && let Some(schema) = schema::of_kind("autoscaling", "v1", "Scale")
+        {
+            conform::conform(schema, &mut payload.value, "Scale", "autoscaling/v1")?;
+        }
         let change = |old: &Value| {
             let current = scale::read(&served.converted(old.clone()), &paths);
             let wanted = match (request.verb, request.content_type.as_str()) {

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use base64::{
-    DecodeError, Engine,
+    Engine,
     alphabet::STANDARD,
     engine::{GeneralPurpose, GeneralPurposeConfig},
 };
@@ -101,7 +101,8 @@ fn is_micro_time(schema: Schema<'_>) -> bool {
     std::ptr::eq(schema.set, builtin()) && *MICRO == Some(schema.id())
 }
 
-/// Line breaks inside are skipped and the last bits may be anything, as the reference has it.
+/// Line breaks inside are skipped and the last bits may be anything, as the reference has it; what
+/// is kept has neither.
 fn bytes(text: &mut String) -> Result<(), Problem> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &STANDARD,
@@ -111,17 +112,32 @@ fn bytes(text: &mut String) -> Result<(), Problem> {
         text.retain(|c| c != '\r' && c != '\n');
     }
     match LENIENT.decode(text.as_bytes()) {
-        Ok(_) => Ok(()),
-        Err(why) => {
-            let at = match why {
-                DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-                // Where the last whole group ends.
-                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => {
-                    text.len() - text.len() % 4
-                }
-            };
+        Ok(decoded) => {
+            // Only the last group can have been written in more than one way.
+            if text.ends_with('=') {
+                text.clear();
+                LENIENT.encode_string(&decoded, text);
+            }
+            Ok(())
+        }
+        Err(_) => {
+            let at = illegal_at(text.as_bytes());
             let text = format!("illegal base64 data at input byte {at}");
             Err(Problem::Content(text))
         }
+    }
+}
+
+/// Where the reference gives up: at the first byte that cannot be where it is, or at the begin of
+/// a last group that is not whole.
+fn illegal_at(text: &[u8]) -> usize {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let digits = text.iter().take_while(|byte| is_digit(byte)).count();
+    match (digits % 4, &text[digits..]) {
+        (begun, []) => digits - begun,
+        (2, [b'=']) => text.len(),
+        (2, [b'=', b'=', ..]) => digits + 2,
+        (3, [b'=', ..]) => digits + 1,
+        _ => digits,
     }
 }

@@ -24,65 +24,70 @@ fn refusal(kind: &str, value: &Value) -> String {
 
 #[test]
 fn a_mismatch_names_the_kind_the_field_and_the_types() {
-    let prefix = r#"Deployment in version "v1" cannot be handled as a Deployment: "#;
     for (body, expected) in [
         (
             json!({"spec": {"replicas": "3"}}),
-            "json: cannot unmarshal string into Go struct field Deployment.spec.replicas of type int32",
+            "string into Go struct field DeploymentSpec.spec.replicas of type int32",
         ),
         (
             json!({"spec": {"replicas": 1.5}}),
-            "json: cannot unmarshal number 1.5 into Go struct field Deployment.spec.replicas of type int32",
+            "number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
         ),
-        (json!({"spec": {"replicas": 1.0}}), "number 1.0 into"),
+        (
+            json!({"spec": {"replicas": 1.0}}),
+            "number 1.0 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
         (
             json!({"spec": {"replicas": 2_147_483_648_i64}}),
-            "number 2147483648 into",
+            "number 2147483648 into Go struct field DeploymentSpec.spec.replicas of type int32",
         ),
         (
             json!({"spec": {"paused": "true"}}),
-            "string into Go struct field Deployment.spec.paused of type bool",
+            "string into Go struct field DeploymentSpec.spec.paused of type bool",
         ),
         (
             json!({"spec": []}),
-            "array into Go struct field Deployment.spec of type struct",
+            "array into Go struct field Deployment.spec of type v1.DeploymentSpec",
         ),
         (
             json!({"metadata": {"labels": {"a": 1}}}),
-            "number into Go struct field Deployment.metadata.labels.a of type string",
+            "number into Go struct field ObjectMeta.metadata.labels of type string",
         ),
         (
             json!({"metadata": {"labels": ["a"]}}),
-            "of type map[string]string",
+            "array into Go struct field ObjectMeta.metadata.labels of type map[string]string",
         ),
         (
             json!({"metadata": {"finalizers": {}}}),
-            "object into Go struct field Deployment.metadata.finalizers of type []string",
+            "object into Go struct field ObjectMeta.metadata.finalizers of type []string",
         ),
         (
             json!({"spec": {"template": {"spec": {"containers": [{"name": "a"}, {"name": 5}]}}}}),
-            "Deployment.spec.template.spec.containers[1].name of type string",
+            "number into Go struct field Container.spec.template.spec.containers.name of type string",
         ),
         (
             json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": true}}}}),
-            "maxSurge of type int32 or string",
+            "bool into Go struct field RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
         ),
         (
             json!({"metadata": {"generation": 9_223_372_036_854_775_808_u64}}),
-            "of type int64",
+            "number 9223372036854775808 into Go struct field ObjectMeta.metadata.generation of type int64",
         ),
         (
             json!({"metadata": {"name": 1}, "spec": {"replicas": 1}}),
-            "Deployment.metadata.name of type string",
+            "number into Go struct field ObjectMeta.metadata.name of type string",
         ),
         (
             json!([]),
-            "cannot unmarshal array into Go value of type Deployment",
+            "array into Go value of type Deployment",
         ),
     ] {
-        let message = refusal("apps.v1.Deployment", &body);
-        assert!(message.starts_with(prefix), "{message}");
-        assert!(message.contains(expected), "{body}: {message}");
+        assert_eq!(
+            refusal("apps.v1.Deployment", &body),
+            format!(
+                r#"Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal {expected}"#
+            )
+        );
     }
 }
 
@@ -102,8 +107,9 @@ fn unknown_fields_are_dropped_and_reported_with_their_paths() {
         ]
     );
     let expected = json!({
-        "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}},
+        "spec": {"strategy": {}, "template": {"metadata": {}, "spec": {"containers": [{"name": "a", "resources": {}}]}}},
         "metadata": {"labels": {"free": "form"}},
+        "status": {},
     });
     assert_eq!(value, expected);
 }
@@ -115,7 +121,8 @@ fn unknown_fields_are_reported_up_to_a_bound() {
         .collect::<Map<_, _>>()
         .into();
     let (value, unknown) = run("core.v1.Pod", &body).unwrap();
-    assert_eq!((value, unknown.len()), (json!({}), MAX_UNKNOWN));
+    let empty = json!({"metadata": {}, "spec": {"containers": null}, "status": {}});
+    assert_eq!((value, unknown.len()), (empty, MAX_UNKNOWN));
 }
 
 #[test]
@@ -127,7 +134,7 @@ fn absent_is_one_thing() {
     });
     let expected = json!({
         "metadata": {},
-        "spec": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [], "securityContext": {}},
+        "spec": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": null, "securityContext": {}},
         "status": {},
     });
     assert_eq!(conformed("core.v1.Pod", &body), expected);
@@ -137,29 +144,34 @@ fn absent_is_one_thing() {
 fn null_in_a_map_or_a_list_is_the_zero_of_the_type() {
     assert_eq!(
         conformed("core.v1.ConfigMap", &json!({"data": {"a": null}})),
-        json!({"data": {"a": ""}})
+        json!({"metadata": {}, "data": {"a": ""}})
     );
     assert_eq!(
         conformed(
             "core.v1.Pod",
             &json!({"spec": {"containers": [null, {"args": [null]}]}})
         ),
-        json!({"spec": {"containers": [{}, {"args": [""]}]}})
+        json!({"metadata": {}, "status": {}, "spec": {"containers": [
+            {"name": "", "resources": {}},
+            {"name": "", "args": [""], "resources": {}},
+        ]}})
     );
 }
 
 #[test]
 fn quantities_become_canonical_strings() {
-    let limits = |limits: Value| json!({"spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}});
+    let limits = |limits: Value| {
+        json!({"metadata": {}, "status": {}, "spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}})
+    };
     let body = limits(json!({"cpu": 1, "memory": "1024Mi", "x": 0.5, "y": " 1000m ", "z": null}));
     let expected = limits(json!({"cpu": "1", "memory": "1Gi", "x": "500m", "y": "1", "z": "0"}));
     assert_eq!(conformed("core.v1.Pod", &body), expected);
-    let message = refusal("core.v1.Pod", &limits(json!({"cpu": "1 core"})));
-    assert!(
-        message.contains("spec.containers[0].resources.limits.cpu: quantities must match"),
-        "{message}"
-    );
-    assert!(refusal("core.v1.Pod", &limits(json!({"cpu": true}))).contains("resource.Quantity"));
+    for bad in [json!("1 core"), json!(true)] {
+        assert_eq!(
+            refusal("core.v1.Pod", &limits(json!({"cpu": bad}))),
+            r#"Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"#
+        );
+    }
 }
 
 #[test]
@@ -176,59 +188,122 @@ fn times_are_read_and_kept_in_utc() {
         );
         assert_eq!(value["metadata"]["creationTimestamp"], kept, "{written}");
     }
-    for bad in [
-        "",
-        "now",
-        "2020-01-02",
-        "2020-01-02 03:04:05Z",
-        "2020-01-02T03:04:05",
-        "2020-13-02T03:04:05Z",
-        "2020-01-02T03:04Z",
-        "2020-01-02T03:04:60Z",
-        "2020-01-02T03:04:05.Z",
-        "2020-01-02T03:04:05Z[UTC]",
-        "2020-01-02T03:04:05+0200",
+    for (bad, expected) in [
+        (
+            "",
+            r#" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "2006""#,
+        ),
+        (
+            "now",
+            r#" as "2006-01-02T15:04:05Z07:00": cannot parse "now" as "2006""#,
+        ),
+        (
+            "2020-01-02",
+            r#" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T""#,
+        ),
+        (
+            "2020-01-02 03:04:05Z",
+            r#" as "2006-01-02T15:04:05Z07:00": cannot parse " 03:04:05Z" as "T""#,
+        ),
+        (
+            "2020-01-02T03:04:05",
+            r#" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "Z07:00""#,
+        ),
+        (
+            "2020-13-02T03:04:05Z",
+            r#": month out of range"#,
+        ),
+        (
+            "2020-01-02T03:04Z",
+            r#" as "2006-01-02T15:04:05Z07:00": cannot parse "Z" as ":""#,
+        ),
+        (
+            "2020-01-02T03:04:60Z",
+            r#": second out of range"#,
+        ),
+        (
+            "2020-01-02T03:04:05.Z",
+            r#" as "2006-01-02T15:04:05Z07:00": cannot parse ".Z" as "Z07:00""#,
+        ),
+        (
+            "2020-01-02T03:04:05Z[UTC]",
+            r#": extra text: "[UTC]""#,
+        ),
+        (
+            "2020-01-02T03:04:05+0200",
+            r#" as "2006-01-02T15:04:05Z07:00": cannot parse "+0200" as "Z07:00""#,
+        ),
+        (
+            "2020-1-2T03:04:05Z",
+            r#" as "2006-01-02T15:04:05Z07:00": cannot parse "1-2T03:04:05Z" as "01""#,
+        ),
     ] {
-        let message = refusal(
-            "core.v1.Pod",
-            &json!({"metadata": {"creationTimestamp": bad}}),
-        );
-        assert!(
-            message.contains("metadata.creationTimestamp: parsing time"),
-            "{bad}: {message}"
+        assert_eq!(
+            refusal(
+                "core.v1.Pod",
+                &json!({"metadata": {"creationTimestamp": bad}}),
+            ),
+            format!(
+                r#"Pod in version "v1" cannot be handled as a Pod: parsing time "{bad}"{expected}"#
+            )
         );
     }
 }
 
 #[test]
 fn micro_times_keep_their_microseconds() {
-    let lease = |time: &str| json!({"spec": {"renewTime": time}});
+    let lease = |time: &str| json!({"metadata": {}, "spec": {"renewTime": time}});
     for (written, kept) in [
         ("2020-01-02T03:04:05.123456Z", "2020-01-02T03:04:05.123456Z"),
-        ("2020-01-02T03:04:05Z", "2020-01-02T03:04:05.000000Z"),
-        ("2020-01-02T03:04:05.5+01:00", "2020-01-02T02:04:05.500000Z"),
+        (
+            "2020-01-02T03:04:05.500000+01:00",
+            "2020-01-02T02:04:05.500000Z",
+        ),
     ] {
         assert_eq!(
             conformed("coordination.v1.Lease", &lease(written)),
             lease(kept)
         );
     }
+    for (bad, expected) in [
+        (
+            "2020-01-02T03:04:05Z",
+            r#"cannot parse "Z" as ".000000""#,
+        ),
+        (
+            "2020-01-02T03:04:05.5+01:00",
+            r#"cannot parse ".5+01:00" as ".000000""#,
+        ),
+        (
+            "2020-01-02T03:04:05.1234567Z",
+            r#"cannot parse "7Z" as "Z07:00""#,
+        ),
+        ("", r#"cannot parse "" as "2006""#),
+    ] {
+        assert_eq!(
+            refusal("coordination.v1.Lease", &lease(bad)),
+            format!(
+                r#"Lease in version "v1" cannot be handled as a Lease: parsing time "{bad}" as "2006-01-02T15:04:05.000000Z07:00": {expected}"#
+            )
+        );
+    }
 }
 
 #[test]
 fn bytes_must_be_base64() {
-    let secret = |text: &str| json!({"data": {"k": text}});
+    let secret = |text: &str| json!({"metadata": {}, "data": {"k": text}});
     assert_eq!(conformed("core.v1.Secret", &secret("aGk=")), secret("aGk="));
     assert_eq!(
         conformed("core.v1.Secret", &secret("aG\nk=\r\n")),
         secret("aGk=")
     );
-    assert_eq!(conformed("core.v1.Secret", &secret("aGl=")), secret("aGl="));
-    for bad in ["!!", "aGk", "a", "aGk=x", "aG=k"] {
-        let message = refusal("core.v1.Secret", &secret(bad));
-        assert!(
-            message.contains("data.k: illegal base64 data at input byte"),
-            "{bad}: {message}"
+    assert_eq!(conformed("core.v1.Secret", &secret("aGl=")), secret("aGk="));
+    for (bad, at) in [("!!", 0), ("aGk", 0), ("a", 0), ("aGk=x", 4), ("aG=k", 2)] {
+        assert_eq!(
+            refusal("core.v1.Secret", &secret(bad)),
+            format!(
+                r#"Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte {at}"#
+            )
         );
     }
 }
@@ -237,16 +312,22 @@ fn bytes_must_be_base64() {
 fn numbers_at_the_edge_of_their_range_fit() {
     for n in [i64::from(i32::MIN), i64::from(i32::MAX)] {
         let body = json!({"spec": {"replicas": n, "strategy": {"rollingUpdate": {"maxSurge": n}}}});
-        assert_eq!(conformed("apps.v1.Deployment", &body), body);
+        assert_eq!(
+            conformed("apps.v1.Deployment", &body)["spec"],
+            json!({"replicas": n, "strategy": {"rollingUpdate": {"maxSurge": n}},
+                "template": {"metadata": {}, "spec": {"containers": null}}})
+        );
     }
-    let body =
-        json!({"metadata": {"generation": i64::MIN, "deletionGracePeriodSeconds": i64::MAX}});
-    assert_eq!(conformed("apps.v1.Deployment", &body), body);
+    let metadata = json!({"generation": i64::MIN, "deletionGracePeriodSeconds": i64::MAX});
+    assert_eq!(
+        conformed("apps.v1.Deployment", &json!({"metadata": metadata}))["metadata"],
+        metadata
+    );
 }
 
 #[test]
 fn what_is_free_form_is_kept_as_it_is() {
-    let body = json!({"data": {"anything": [null, {}, 1.0]}, "revision": 1});
+    let body = json!({"metadata": {}, "data": {"anything": [null, {}, 1.0]}, "revision": 1});
     assert_eq!(conformed("apps.v1.ControllerRevision", &body), body);
     let crd = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
     let schema = builtin().named(crd).unwrap();
@@ -312,20 +393,20 @@ fn what_a_patch_made_is_refused_as_invalid() {
         .judge_patch(&bogus, &[])
         .unwrap_err();
     for (error, expected) in [
-        (mismatch, "Deployment.spec.replicas of type int32"),
+        (
+            mismatch,
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
         (
             strict,
             "strict decoding error: unknown field \"spec.bogus\"",
         ),
     ] {
         assert_eq!((error.code.as_u16(), error.reason), (422, "Invalid"));
-        assert!(
-            error
-                .message
-                .starts_with(" \"\" is invalid: patch: Invalid value: "),
-            "{error}"
+        assert_eq!(
+            error.message,
+            format!(" \"\" is invalid: patch: Invalid value: {expected}")
         );
-        assert!(error.message.ends_with(expected), "{error}");
     }
     assert_eq!(
         FieldValidation::Warn

@@ -88,7 +88,12 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement> {
 fn values<'a>(lexer: &mut Lexer<'a>) -> Result<Vec<&'a str>> {
     match lexer.next() {
         Token::Symbol("(") => {}
-        other => return Err(expected(other, "'('")),
+        other => {
+            let found = other.text();
+            return Err(ApiError::bad_request(format!(
+                "unable to parse requirement: found '{found}' expected: '('"
+            )));
+        }
     }
     let mut values = Vec::new();
     if lexer.peek() == Token::Symbol(")") {

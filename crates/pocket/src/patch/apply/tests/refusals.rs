@@ -87,17 +87,44 @@ fn a_configuration_that_does_not_fit_is_refused_with_its_paths() {
         ),
         (
             deployment(&json!({"replicas": "3"})),
-            ".spec.replicas: expected numeric (int or float), got \"3\"",
+            ".spec.replicas: expected numeric (int or float), got string",
         ),
-        (deployment(&json!([])), ".spec: expected map, got []"),
         (
-            containers(json!([{"image": "x"}])),
-            ".spec.template.spec.containers: element 0: an item of a list with keys omits all \
-             key fields and they have no default",
+            deployment(&json!({"replicas": {"a": 1}})),
+            ".spec.replicas: expected numeric (int or float), got map[string]interface {}",
+        ),
+        (deployment(&json!([])), ".spec: expected map, got &{[]}"),
+        (
+            pod(&json!(["x", 1])),
+            ".spec.template.spec: expected map, got &{[x 1]}",
+        ),
+        (
+            containers(json!({"a": 1})),
+            ".spec.template.spec.containers: expected list, got &{map[a:1]}",
+        ),
+        (
+            containers(json!(["x"])),
+            ".spec.template.spec.containers: element 0: associative list with keys may not have non-map elements",
+        ),
+        (
+            containers(json!([{"name": "a", "image": 5}])),
+            ".spec.template.spec.containers[name=\"a\"].image: expected string, got &value.valueUnstructured{Value:5}",
+        ),
+        (
+            containers(json!([{"name": "a", "image": {}}])),
+            ".spec.template.spec.containers[name=\"a\"].image: expected string, got &value.valueUnstructured{Value:map[string]interface {}{}}",
+        ),
+        (
+            containers(json!([{"image": "x"}, {"image": "y"}])),
+            ".spec.template.spec.containers: duplicate entries for key [name=\"\"]",
         ),
         (
             deployment(&json!({"a": 1, "b": 1})),
-            "errors:\n  .spec.a: field not declared in schema\n  .spec.b: field not declared in schema",
+            ".spec.a: field not declared in schema",
+        ),
+        (
+            deployment(&json!({"paused": "y", "replicas": "x"})),
+            "errors:\n  .spec.paused: expected boolean, got &{y}\n  .spec.replicas: expected numeric (int or float), got string",
         ),
     ] {
         let mut story = Story::of(deployment_schema());

@@ -1,0 +1,71 @@
+//! Compares recordings of scenario files; run through `cargo xtask differential`.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool speaks"
+)]
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::Parser;
+use neap_differential::{allow, recordings};
+
+/// Compares what two servers answered to the same scenario files
+#[derive(Debug, Parser)]
+struct Cli {
+    /// The folder with the real server's recordings
+    #[arg(long, value_name = "DIR")]
+    reference: PathBuf,
+    /// The folder with ours
+    #[arg(long, value_name = "DIR")]
+    pocket: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match go(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("✗ {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// False if something differs that is not allowed, or an allowance is not needed any more.
+fn go(cli: &Cli) -> Result<bool> {
+    let entries = allow::scenario_entries()?;
+    let found = recordings::compare_folders(&cli.reference, &cli.pocket)?;
+    let mut used = vec![0_usize; entries.len()];
+    let mut open = 0;
+    for told in &found.told {
+        if let Some(entry) = allow::allowing(&entries, &told.kind, &told.difference) {
+            used[entry] += 1;
+            continue;
+        }
+        open += 1;
+        let difference = &told.difference;
+        println!(
+            "{} {}: {}: {}",
+            told.place, told.kind, difference.field, difference.rule
+        );
+    }
+    let allowed = found.told.len() - open;
+    println!(
+        "{} scenario files, {} answers and events compared, {open} differences, {allowed} allowed by {} entries",
+        found.files,
+        found.compared,
+        entries.len()
+    );
+    let mut stale = false;
+    for (entry, _) in entries.iter().zip(&used).filter(|(_, used)| **used == 0) {
+        println!(
+            "no longer differs: {} {}: {}",
+            entry.kind, entry.field, entry.rule
+        );
+        stale = true;
+    }
+    Ok(open == 0 && !stale)
+}

@@ -1,0 +1,330 @@
+//! What two servers answered to the same scenario files, held against each other.
+//!
+//! The files name what they expect; here everything else is compared, too. Each file was recorded
+//! once per server: the steps are the same, so the answers pair up by their place.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::{
+    compare::{self, Difference},
+    mask::Labels,
+    side::Answer,
+};
+
+/// A difference, and where it shows.
+#[derive(Debug)]
+pub struct Told {
+    /// The scenario and the line of the step.
+    pub place: String,
+    /// The resource asked for, or the kind a stream showed.
+    pub kind: String,
+    /// What differs.
+    pub difference: Difference,
+}
+
+/// What was compared.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    /// Files of which both have a recording.
+    pub files: usize,
+    /// Answers and events compared.
+    pub compared: usize,
+    /// What differs.
+    pub told: Vec<Told>,
+}
+
+/// Compares two folders of recordings; a file that only one of them has is passed over, because
+/// some scenarios are about one server alone.
+pub fn compare_folders(reference: &Path, pocket: &Path) -> Result<Comparison> {
+    let mut found = Comparison::default();
+    for name in names(reference)? {
+        let other = pocket.join(&name);
+        if !other.exists() {
+            continue;
+        }
+        found.files += 1;
+        let theirs = Recording::read(&reference.join(&name))?;
+        let ours = Recording::read(&other)?;
+        theirs.compare(&ours, &mut found);
+    }
+    Ok(found)
+}
+
+fn names(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
+    let mut names: Vec<PathBuf> = entries
+        .map(|entry| Ok(PathBuf::from(entry?.file_name())))
+        .collect::<Result<_>>()?;
+    names.sort();
+    Ok(names)
+}
+
+/// What a server chooses and then mentions in prose.
+const CHOSEN: [(&str, &str); 4] = [
+    (
+        r#""targetPort":(6443|[1-6][0-9]{4})\b"#,
+        r#""targetPort":"<port>""#,
+    ),
+    (r"current: [0-9]+", "current: <revision>"),
+    (r"10\.(0|96)\.[0-9]+\.[0-9]+", "<address>"),
+    (r"Invalid value: 3[0-2][0-9]{3}:", "Invalid value: <port>:"),
+];
+
+/// Names that the server made up, and what they are called.
+fn generated(text: &str) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let entry: Value = serde_json::from_str(line)?;
+        for place in ["body", "object"] {
+            let metadata = &entry[place]["metadata"];
+            if let (Some(name), Some(base)) =
+                (metadata["name"].as_str(), metadata["generateName"].as_str())
+            {
+                found.push((name.to_owned(), format!("{base}<generated>")));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// One file of one server.
+struct Recording {
+    scenario: String,
+    /// What was said at each line of the scenario file.
+    steps: BTreeMap<u64, Vec<Value>>,
+}
+
+impl Recording {
+    fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path)?;
+        let mut lines = text.lines();
+        let head: Value = serde_json::from_str(lines.next().context("an empty recording")?)?;
+        let said = |field: &str| head[field].as_str().unwrap_or_default();
+        let patterns =
+            CHOSEN.map(|(pattern, label)| Regex::new(pattern).map(|found| (found, label)));
+        let patterns: Vec<_> = patterns.into_iter().collect::<Result<_, _>>()?;
+        let mut steps: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
+        let mut line = 0;
+        let generated = generated(&text)?;
+        for text in lines {
+            let mut text = text.to_owned();
+            for (name, label) in &generated {
+                text = text.replace(name, label);
+            }
+            for (pattern, label) in &patterns {
+                text = pattern.replace_all(&text, *label).into_owned();
+            }
+            // The namespace has the word in its name, so it goes first.
+            let text = text
+                .replace(said("namespace"), "$ns")
+                .replace(said("id"), "$id");
+            let entry: Value = serde_json::from_str(&text)?;
+            match entry["line"].as_u64() {
+                Some(at) => line = at,
+                None => steps.entry(line).or_default().push(entry),
+            }
+        }
+        Ok(Self {
+            scenario: said("scenario").to_owned(),
+            steps,
+        })
+    }
+
+    fn compare(&self, pocket: &Self, found: &mut Comparison) {
+        let mut labels = [Labels::default(), Labels::default()];
+        for (line, theirs) in &self.steps {
+            let ours = pocket.steps.get(line).map_or(&[][..], Vec::as_slice);
+            let place = format!("{}.md:{line}", self.scenario);
+            if theirs.len() != ours.len() {
+                let count = |entries: &[Value]| json!(entries.len());
+                found.told.push(Told {
+                    place: place.clone(),
+                    kind: kind(&theirs[0]),
+                    difference: Difference {
+                        field: "events".into(),
+                        rule: format!("{} not {}", theirs.len(), ours.len()),
+                        reference: count(theirs),
+                        pocket: count(ours),
+                    },
+                });
+            }
+            for (theirs, ours) in theirs.iter().zip(ours) {
+                found.compared += 1;
+                for labels in &mut labels {
+                    labels.begin(found.compared);
+                }
+                let [their_labels, our_labels] = &mut labels;
+                let differences = differences(
+                    &masked(theirs, ours, their_labels),
+                    &masked(ours, theirs, our_labels),
+                );
+                found
+                    .told
+                    .extend(differences.into_iter().map(|difference| Told {
+                        place: place.clone(),
+                        kind: kind(theirs),
+                        difference,
+                    }));
+            }
+        }
+    }
+}
+
+/// The plural of the path, or the kind of an event's object.
+fn kind(entry: &Value) -> String {
+    let Some(asked) = entry["asked"].as_str() else {
+        return entry["object"]["kind"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+    };
+    let path = asked.split(' ').nth(1).unwrap_or_default();
+    let path = path.split('?').next().unwrap_or_default();
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    let rest = match parts.as_slice() {
+        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+        other => other,
+    };
+    let plural = match rest {
+        ["namespaces", _, plural, ..] if !["status", "finalize"].contains(plural) => plural,
+        [plural, ..] => plural,
+        [] => parts.first().unwrap_or(&""),
+    };
+    (*plural).to_owned()
+}
+
+fn differences(reference: &Value, pocket: &Value) -> Vec<Difference> {
+    if reference.get("asked").is_some() {
+        return compare::differences(&answer(reference), &answer(pocket));
+    }
+    let mut out = Vec::new();
+    compare::values("", reference, pocket, &mut out);
+    out
+}
+
+fn answer(entry: &Value) -> Answer {
+    let header = |name: &str| -> Vec<String> {
+        let values = entry["headers"][name].as_array();
+        values
+            .into_iter()
+            .flatten()
+            .filter_map(|value| value.as_str().map(str::to_owned))
+            .collect()
+    };
+    // Warnings are a set: the reference finds some of them by walking maps in any order.
+    let mut warnings = header("warning");
+    warnings.sort();
+    Answer {
+        code: entry["status"].as_u64().unwrap_or_default() as u16,
+        content_type: header("content-type").join(", "),
+        warnings,
+        body: entry["body"].clone(),
+    }
+}
+
+/// The entry in the form in which entries are compared.
+fn masked(entry: &Value, other: &Value, labels: &mut Labels) -> Value {
+    let mut entry = entry.clone();
+    let body = &mut entry["body"];
+    if body.get("openapi").is_some() || body.get("paths").is_some() {
+        *body = json!("<openapi>");
+    }
+    if body.get("gitVersion").is_some() {
+        *body = json!({"gitVersion": body["gitVersion"], "major": body["major"], "minor": body["minor"]});
+    }
+    if body["kind"]
+        .as_str()
+        .is_some_and(|kind| kind.starts_with("API"))
+    {
+        keep_served(body, &other["body"]);
+    } else if is_shared(&entry["asked"]) {
+        let body = &mut entry["body"];
+        *body = json!({"kind": body["kind"], "apiVersion": body["apiVersion"]});
+    }
+    for place in ["body", "object"] {
+        leave_to_controllers(&mut entry[place]);
+    }
+    if entry["object"].is_object() || entry["body"].is_object() {
+        return labels.mask(&entry);
+    }
+    entry
+}
+
+/// Leaves out what controllers of the reference write in their own name, and what they write a
+/// moment after a definition was created and ours at once: the status and its revision.
+fn leave_to_controllers(value: &mut Value) {
+    if let Some(items) = value.get_mut("items").and_then(Value::as_array_mut) {
+        items.retain(|item| item["metadata"]["name"] != "kube-root-ca.crt");
+    }
+    if let Some(entries) = value
+        .pointer_mut("/metadata/managedFields")
+        .and_then(Value::as_array_mut)
+    {
+        entries.retain(|entry| entry["manager"] != "kube-controller-manager");
+    }
+    if value["kind"] != "CustomResourceDefinition" {
+        return;
+    }
+    value["status"] = Value::Null;
+    value["metadata"]["resourceVersion"] = json!("<set>");
+    if let Some(entries) = value["metadata"]["managedFields"].as_array_mut() {
+        entries.retain(|entry| entry["subresource"] != "status");
+    }
+}
+
+/// Whether the objects of other scenarios are in the answer, too.
+fn is_shared(asked: &Value) -> bool {
+    let path = asked
+        .as_str()
+        .and_then(|asked| asked.strip_prefix("GET /api"));
+    path.is_some_and(|path| {
+        let path = path.split('?').next().unwrap_or_default();
+        !path.contains("$ns") && !path.contains("$id") && path.ends_with("/configmaps")
+    })
+}
+
+/// Leaves out what the other server does not have, because we do not serve every group, and what
+/// each chooses: addresses and hashes.
+fn keep_served(value: &mut Value, other: &Value) {
+    const NAMES: [&str; 6] = [
+        "/name",
+        "/metadata/name",
+        "/version",
+        "/resource",
+        "/subresource",
+        "/groupVersion",
+    ];
+    match value {
+        Value::Array(items) => {
+            let same = |item: &Value, other: &Value| {
+                NAMES
+                    .iter()
+                    .all(|name| item.pointer(name) == other.pointer(name))
+            };
+            let others = other.as_array().map_or(&[][..], Vec::as_slice);
+            items.retain(|item| !item.is_object() || others.iter().any(|other| same(item, other)));
+            for item in items {
+                if let Some(other) = others.iter().find(|other| same(item, other)) {
+                    keep_served(item, other);
+                }
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match name.as_str() {
+                    "storageVersionHash" | "serverAddress" => *field = json!("<set>"),
+                    _ => keep_served(field, &other[name]),
+                }
+            }
+        }
+        _ => {}
+    }
+}
