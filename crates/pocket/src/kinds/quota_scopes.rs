@@ -1,6 +1,6 @@
 //! What a quota may bound, and which scopes fit what it bounds.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     fields::{entries, list, text},
@@ -8,7 +8,7 @@ use super::{
     path::Path,
     resources::{check_amount, quantity},
 };
-use crate::status::Problems;
+use crate::status::{FieldErrorKind, Problems};
 
 const SPEC: Path<'_> = Path::At("spec");
 
@@ -112,7 +112,8 @@ fn check_selector(spec: &Value, problems: &mut Problems) {
     let known = || scopes.iter().filter(|scope| is_known(scope));
     if known().any(|scope| !fits_all(scope, spec)) {
         let detail = "unsupported scope applied to resource";
-        problems.invalid(&path, shown(expressions), detail);
+        let kind = FieldErrorKind::Invalid;
+        problems.written(kind, &path, &shown(expressions), detail);
     }
     if contradict(&scopes) {
         problems.invalid(&path, Value::Null, "conflicting scopes");
@@ -120,9 +121,13 @@ fn check_selector(spec: &Value, problems: &mut Problems) {
 }
 
 /// A selector under the names that its fields have inside the real server, which a client is shown.
-fn shown(expressions: &[Value]) -> Value {
-    let expression = |e: &Value| json!({"ScopeName": e["scopeName"], "Operator": e["operator"], "Values": e["values"]});
-    json!({"MatchExpressions": expressions.iter().map(expression).collect::<Vec<_>>()})
+fn shown(expressions: &[Value]) -> String {
+    let expression = |e: &Value| {
+        let (scope, operator, values) = (&e["scopeName"], &e["operator"], &e["values"]);
+        format!(r#"{{"ScopeName":{scope},"Operator":{operator},"Values":{values}}}"#)
+    };
+    let all: Vec<String> = expressions.iter().map(expression).collect();
+    format!(r#"{{"MatchExpressions":[{}]}}"#, all.join(","))
 }
 
 fn check_expression(expression: &Value, path: &Path<'_>, problems: &mut Problems) {
@@ -199,6 +204,8 @@ fn fits(scope: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn told(spec: Value) -> Vec<String> {
