@@ -45,6 +45,7 @@ mod pod_disruption_budget;
 pub mod pod_spec;
 mod priority_class;
 mod protection;
+mod quota_scopes;
 mod rbac;
 mod replica_set;
 mod replication_controller;
@@ -79,7 +80,7 @@ pub use life::{
     furniture, namespace_remains, own_service,
 };
 pub use names::path_problem;
-pub use pod_actions::{Budget, bind, eviction_budget};
+pub use pod_actions::{Budget, bind, check_binding, eviction_budget};
 pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};
 pub use table::{Alias, alias, rules};

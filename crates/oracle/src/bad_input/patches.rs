@@ -35,11 +35,9 @@ pub fn hostile() -> Vec<Attempt> {
         (JSON_PATCH, &doubling),
         (APPLY, "a: ["),
     ];
-    let mut attempts = vec![
-        patch(JSON_PATCH, &many, &[413]),
-        // The API has no better code for what cannot be merged.
-        patch(STRATEGIC, &directives, &[500]),
-    ];
+    // A real server has no better code for a directive it does not know.
+    let unknown = patch(STRATEGIC, &directives, &[500]);
+    let mut attempts = vec![patch(JSON_PATCH, &many, &[413]), unknown];
     for (content_type, body) in patches {
         attempts.push(patch(content_type, body, &[400, 413, 422]));
     }

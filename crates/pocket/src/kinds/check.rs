@@ -16,6 +16,25 @@ use super::{
 };
 use crate::{schema::Schema, status::Problems};
 
+/// Fields that kinds judge whole, because what is said of them has details or a place of its own
+/// that no schema tells. Each name means the same wherever it is.
+pub(super) const JUDGED_BY_KINDS: [&str; 14] = [
+    "affinity",
+    "dnsConfig",
+    "dnsPolicy",
+    "hostAliases",
+    "imagePullPolicy",
+    "matchExpressions",
+    "readinessGates",
+    "restartPolicy",
+    "schedulingGates",
+    "securityContext",
+    "taints",
+    "terminationMessagePolicy",
+    "tolerations",
+    "topologySpreadConstraints",
+];
+
 /// Rules on the object alone; on create and on update.
 pub fn validate_object(
     rules: &Rules,

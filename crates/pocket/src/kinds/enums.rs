@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::path::Path;
+use super::{check::JUDGED_BY_KINDS, path::Path};
 use crate::{schema::Schema, status::Problems};
 
 /// Reports each value that its field does not list.
@@ -33,7 +33,8 @@ fn walk(value: &Value, schema: Schema<'_>, path: &Path<'_>, problems: &mut Probl
             }
         }
         Value::Object(map) => {
-            for (key, value) in map {
+            let judged = |key: &str| !JUDGED_BY_KINDS.contains(&key);
+            for (key, value) in map.iter().filter(|(key, _)| judged(key)) {
                 if let Some(field) = schema.property(key) {
                     walk(value, field, &path.field(key), problems);
                 } else if let Some(field) = schema.additional() {
@@ -76,12 +77,12 @@ mod tests {
     #[test]
     fn a_value_off_the_list_is_unsupported() {
         let pod = json!({"spec": {
-            "restartPolicy": "Sometimes",
+            "preemptionPolicy": "Sometimes",
             "containers": [{"ports": [{"protocol": "TCP"}, {"protocol": "tcp"}]}],
         }});
         let told = problems(&pod);
         assert!(told.contains(
-            r#"spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure""#
+            r#"spec.preemptionPolicy: Unsupported value: "Sometimes": supported values: "Never", "PreemptLowerPriority""#
         ), "{told}");
         let port = r#"spec.containers[0].ports[1].protocol: Unsupported value: "tcp": supported values: "SCTP", "TCP", "UDP""#;
         assert!(told.contains(port), "{told}");

@@ -1,6 +1,8 @@
-//! HorizontalPodAutoscaler (autoscaling/v2). It is stored; no controller here acts on it.
+//! HorizontalPodAutoscaler, stored as autoscaling/v2. No controller here acts on it.
 
+pub(super) mod convert;
 mod metrics;
+mod notes;
 
 use serde_json::{Value, json};
 
@@ -10,6 +12,7 @@ use super::{
     fields::{fill, filled, is_set, list, number, part, set, text},
     names,
     path::Path,
+    resources::check_amount,
 };
 use crate::status::Problems;
 
@@ -38,6 +41,7 @@ pub(super) const RULES: Rules = Rules {
 };
 
 fn default(object: &mut Value) {
+    convert::forget_notes(object);
     let Some(spec) = filled(object, "spec") else {
         return;
     };
@@ -75,22 +79,26 @@ fn validate(object: &Value, problems: &mut Problems) {
     let spec = &object["spec"];
     at_least(1, spec, &SPEC, "minReplicas", problems);
     let most = number(spec, "maxReplicas");
-    if most < 1 {
-        problems.invalid(SPEC.field("maxReplicas"), most, "must be greater than 0");
+    match most {
+        0 => problems.required(SPEC.field("maxReplicas"), "must be set and greater than 0"),
+        _ => at_least(1, spec, &SPEC, "maxReplicas", problems),
     }
     if most < number(spec, "minReplicas") {
         let detail = "must be greater than or equal to `minReplicas`";
         problems.invalid(SPEC.field("maxReplicas"), most, detail);
     }
+    let target = &spec["scaleTargetRef"];
     let path = SPEC.field("scaleTargetRef");
     for key in ["kind", "name"] {
-        let value = text(&spec["scaleTargetRef"], key);
+        let value = text(target, key);
         obeys(names::path_segment, value, &path.field(key), problems);
     }
+    check_target_version(target, &path, problems);
     let path = SPEC.field("metrics");
     for (i, metric) in list(spec, "metrics").iter().enumerate() {
         metrics::validate(metric, &path.index(i), problems);
     }
+    scaled_to_zero(spec, problems);
     let path = SPEC.field("behavior");
     for direction in ["scaleUp", "scaleDown"] {
         let rules = &spec["behavior"][direction];
@@ -100,9 +108,34 @@ fn validate(object: &Value, problems: &mut Problems) {
     }
 }
 
+/// Nobody can tell by the use of pods, where there are none, that some are needed.
+fn scaled_to_zero(spec: &Value, problems: &mut Problems) {
+    let tells = |metric: &Value| matches!(text(metric, "type"), "Object" | "External");
+    let is_zero = spec["minReplicas"] == 0;
+    if is_zero && !list(spec, "metrics").iter().any(tells) {
+        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
+        problems.forbidden(SPEC.field("metrics"), detail);
+    }
+}
+
+/// Only what is of the core group can be scaled without a group, and of that only one kind.
+fn check_target_version(target: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let version = text(target, "apiVersion");
+    let detail = match version.split('/').collect::<Vec<_>>().as_slice() {
+        [group, _] if !group.is_empty() => return,
+        [] | [_] | [_, _] if text(target, "kind") == "ReplicationController" => return,
+        [] | [_] | [_, _] => "apiVersion must specify API group".to_owned(),
+        _ => format!("unexpected GroupVersion string: {version}"),
+    };
+    problems.invalid(path.field("apiVersion"), version, detail);
+}
+
 fn validate_scaling(rules: &Value, path: &Path<'_>, problems: &mut Problems) {
     let key = "stabilizationWindowSeconds";
-    non_negative(rules, path, &[key], problems);
+    if number(rules, key) < 0 {
+        let detail = "must be greater than or equal to zero";
+        problems.invalid(path.field(key), number(rules, key), detail);
+    }
     at_most(LONGEST_WINDOW, rules, path, key, problems);
     one_of(
         &["Disabled", "Max", "Min"],
@@ -111,6 +144,7 @@ fn validate_scaling(rules: &Value, path: &Path<'_>, problems: &mut Problems) {
         "selectPolicy",
         problems,
     );
+    let tolerance = path.field("tolerance");
     let path = path.field("policies");
     if list(rules, "policies").is_empty() && text(rules, "selectPolicy") != "Disabled" {
         problems.required(path, "must specify at least one Policy");
@@ -121,6 +155,9 @@ fn validate_scaling(rules: &Value, path: &Path<'_>, problems: &mut Problems) {
         above_zero(policy, &path, "value", problems);
         above_zero(policy, &path, "periodSeconds", problems);
         at_most(LONGEST_PERIOD, policy, &path, "periodSeconds", problems);
+    }
+    if is_set(rules, "tolerance") {
+        check_amount(&rules["tolerance"], &tolerance, problems);
     }
 }
 

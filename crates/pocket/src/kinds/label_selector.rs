@@ -90,8 +90,6 @@ fn validate_expression(expression: &Value, path: &Path<'_>, problems: &mut Probl
                 problems.forbidden(path.field("values"), TAKES_NO_VALUES);
             }
         }
-        // The schema reported an operator that is missing.
-        "" => {}
         other => problems.invalid(
             path.field("operator"),
             other,
@@ -99,9 +97,7 @@ fn validate_expression(expression: &Value, path: &Path<'_>, problems: &mut Probl
         ),
     }
     let key = text(expression, "key");
-    if !key.is_empty() {
-        obeys(qualified, key, &path.field("key"), problems);
-    }
+    obeys(qualified, key, &path.field("key"), problems);
     let values_path = path.field("values");
     for (i, value) in values.iter().enumerate() {
         let value = value.as_str().unwrap_or_default();

@@ -8,6 +8,7 @@ use super::{
     Rules, Traits,
     fields::{each_mut, entries, filled, is_set, list, set, text},
     path::Path,
+    quota_scopes,
     resources::{check_amounts, quantity},
 };
 use crate::status::Problems;
@@ -31,7 +32,8 @@ pub(super) const RESOURCE_QUOTA: Rules = Rules {
     },
     prepare_create: |quota, _| set(quota, "status", json!({})),
     validate: |quota, problems| {
-        check_amounts(&quota["spec"], "hard", &Path::At("spec"), problems);
+        quota_scopes::check_hard(&quota["spec"], problems);
+        quota_scopes::check_scopes(&quota["spec"], problems);
     },
     validate_update: |new, old, problems| {
         if list(&new["spec"], "scopes") != list(&old["spec"], "scopes") {
@@ -192,11 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_has_amounts_and_fixed_scopes() {
-        let bad = json!({"spec": {"hard": {"pods": "many"}}});
-        assert!(
-            told(&RESOURCE_QUOTA, &bad)[0].starts_with("spec.hard[pods]: Invalid value: \"many\"")
-        );
+    fn the_scopes_of_a_quota_are_fixed() {
         let of = |scope: &str| json!({"spec": {"scopes": [scope]}});
         let told = told_of_update(&RESOURCE_QUOTA, &of("BestEffort"), &of("Terminating"));
         assert_eq!(

@@ -12,6 +12,7 @@ pub const LABEL_LENGTH: usize = 63;
 pub const SUBDOMAIN_LENGTH: usize = 253;
 
 const LABEL_FORM: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const SEARCH_PATH_FORM: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 const SUBDOMAIN_FORM: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_1035_FORM: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED_FORM: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -70,6 +71,19 @@ pub fn label(name: &str) -> Complaints {
 pub fn subdomain(name: &str) -> Complaints {
     let formed = name.split('.').all(is_label);
     judge(name, SUBDOMAIN_LENGTH, formed, SUBDOMAIN_FORM)
+}
+
+/// A domain that names are looked for in: a subdomain that may have underscores.
+pub fn search_path(name: &str) -> Complaints {
+    let alone = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let part = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part);
+        part.starts_with(alone)
+            && part.ends_with(alone)
+            && part.chars().all(|c| alone(c) || matches!(c, '-' | '_'))
+    };
+    let formed = name.split('.').all(part);
+    judge(name, SUBDOMAIN_LENGTH, formed, SEARCH_PATH_FORM)
 }
 
 /// DNS label of RFC 1035: starts with a letter.

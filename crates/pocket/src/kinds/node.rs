@@ -9,11 +9,13 @@ use serde_json::{Value, json};
 
 use super::{
     Moment, Rules, Traits,
+    field_rules::obeys,
     fields::{append, fill, filled, list, text},
     names,
     path::Path,
+    pod_spec::EFFECTS,
 };
-use crate::status::Problems;
+use crate::status::{FieldErrorKind, Problems};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
@@ -82,18 +84,27 @@ fn validate(node: &Value, problems: &mut Problems) {
     for (index, taint) in list(&node["spec"], "taints").iter().enumerate() {
         let path = all.index(index);
         let (key, value) = (text(taint, "key"), text(taint, "value"));
-        if !key.is_empty() {
-            for complaint in names::qualified(key) {
-                problems.invalid(path.field("key"), key, complaint);
-            }
+        obeys(names::qualified, key, &path.field("key"), problems);
+        obeys(names::label_value, value, &path.field("value"), problems);
+        let effect = text(taint, "effect");
+        if effect.is_empty() {
+            problems.required(path.field("effect"), "");
+        } else if !EFFECTS.contains(&effect) {
+            problems.not_supported(path.field("effect"), effect, &EFFECTS);
         }
-        for complaint in names::label_value(value) {
-            problems.invalid(path.field("value"), value, complaint);
-        }
-        if !seen.insert((key, text(taint, "effect"))) {
-            problems.duplicate(path, taint.clone());
+        if !seen.insert((key, effect)) {
+            let detail = "taints must be unique by key and effect pair";
+            let kind = FieldErrorKind::Duplicate;
+            problems.written(kind, &path, &shown(taint), detail);
         }
     }
+}
+
+/// A taint under the names that its fields have inside the real server, which a client is shown.
+fn shown(taint: &Value) -> String {
+    let [key, value, effect] = ["key", "value", "effect"].map(|field| json!(text(taint, field)));
+    let added = &taint["timeAdded"];
+    format!(r#"{{"Key":{key},"Value":{value},"Effect":{effect},"TimeAdded":{added}}}"#)
 }
 
 fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {
@@ -132,10 +143,11 @@ mod tests {
     #[test]
     fn taints_are_well_formed_and_unique() {
         let taint = json!({"key": "a", "effect": "NoSchedule"});
-        let node = json!({"spec": {"taints": [taint, taint, {"key": "a b", "value": "-"}]}});
+        let bad = json!({"key": "a b", "value": "-", "effect": "NoExecute"});
+        let node = json!({"spec": {"taints": [taint, taint, bad]}});
         let told = told(&RULES, &node);
         assert!(
-            told[0].starts_with("metadata.taints[1]: Duplicate value"),
+            told[0].ends_with(r#"taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoSchedule","TimeAdded":null}: taints must be unique by key and effect pair"#),
             "{told:?}"
         );
         assert!(

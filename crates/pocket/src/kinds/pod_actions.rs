@@ -3,17 +3,37 @@
 use serde_json::{Value, json};
 
 use super::{Cluster, Moment};
-use crate::{environment::rfc3339, selector::LabelSelector, status::ApiError};
+use crate::{
+    environment::rfc3339,
+    selector::LabelSelector,
+    status::{ApiError, Problems},
+};
+
+/// Refuses a binding that is about another pod than `name`, or names no node.
+pub fn check_binding(binding: &Value, name: &str) -> Result<(), ApiError> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if text(&binding["metadata"]["name"]) != name {
+        let why = "name in URL does not match name in Binding object";
+        return Err(ApiError::bad_request(why));
+    }
+    let mut problems = Problems::new();
+    let kind = text(&binding["target"]["kind"]);
+    if !matches!(kind.as_str(), "" | "Node") {
+        problems.not_supported("target.kind", kind, &["Node", "<empty>"]);
+    }
+    if text(&binding["target"]["name"]).is_empty() {
+        problems.required("target.name", "");
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::failure(problems.to_string()))
+}
 
 /// The pod bound to the node that `binding` names, or why it cannot be.
 pub fn bind(pod: &Value, binding: &Value, moment: &Moment) -> Result<Value, String> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    let node = binding["target"]["name"]
-        .as_str()
-        .filter(|node| !node.is_empty());
-    let Some(node) = node else {
-        return Err("binding.target.name is required".into());
-    };
+    let node = binding["target"]["name"].as_str().unwrap_or_default();
     if let Some(bound) = pod["spec"]["nodeName"]
         .as_str()
         .filter(|node| !node.is_empty())

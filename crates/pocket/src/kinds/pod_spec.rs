@@ -1,23 +1,28 @@
 //! The pod spec and the pod template: defaults and rules shared by pods and all workload kinds.
 //!
 //! Enumerations and plainly required fields are judged from the schema by the kind-independent
-//! walkers; here are the rules a schema cannot say.
+//! walkers, but for those that have words or a place of their own; here are the rules a schema cannot
+//! say.
 
 mod containers;
 mod defaults;
 mod env;
 mod mounts;
+mod network;
 mod placement;
 mod ports;
 mod probes;
+mod security;
 mod volumes;
 
 use serde_json::Value;
 
 pub(super) use defaults::default_volume_source;
 pub use defaults::{default_pod_spec, default_pod_template};
+pub(super) use placement::EFFECTS;
 
 use super::{
+    field_rules::one_of,
     fields::{is_set, list, number, text},
     metadata::validate_template_metadata,
     names::{self, Complaints},
@@ -42,53 +47,40 @@ pub fn validate_pod_spec(spec: &Value, path: &str, problems: &mut Problems) {
     let path = &Path::At(path);
     volumes::check(spec, path, problems);
     containers::check(spec, path, problems);
-    placement::check(spec, path, problems);
-    check_times(spec, path, problems);
-    if is_set(spec, "os") {
-        let name = text(&spec["os"], "name");
-        if name.is_empty() {
-            // The schema says that it is missing.
-        } else if !matches!(name, "linux" | "windows") {
-            problems.not_supported(path.field("os"), name, &["linux", "windows"]);
-        }
+    let restarts = ["Always", "OnFailure", "Never"];
+    one_of(&restarts, spec, path, "restartPolicy", problems);
+    network::check_dns_policy(spec, path, problems);
+    placement::check_node_selector(spec, path, problems);
+    security::check_pod(spec, path, problems);
+    placement::check_affinity(spec, path, problems);
+    network::check_dns(spec, path, problems);
+    placement::check_spreading(spec, path, problems);
+    check_names(spec, &["serviceAccountName", "nodeName"], path, problems);
+    check_deadline(spec, path, problems);
+    check_names(spec, &["hostname", "subdomain"], path, problems);
+    placement::check_tolerations(spec, path, problems);
+    network::check_host_aliases(spec, path, problems);
+    let classes = ["priorityClassName", "runtimeClassName"];
+    check_names(spec, &classes, path, problems);
+    check_os(spec, path, problems);
+}
+
+fn check_os(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let name = text(&spec["os"], "name");
+    // That it is missing says the schema.
+    if !name.is_empty() && !matches!(name, "linux" | "windows") {
+        problems.not_supported(path.field("os"), name, &["linux", "windows"]);
     }
-    if spec["hostNetwork"] == true {
-        let sysctls = path.field("securityContext");
-        let sysctls = sysctls.field("sysctls");
-        for (index, sysctl) in list(&spec["securityContext"], "sysctls").iter().enumerate() {
-            let name = text(sysctl, "name");
-            if name.starts_with("net.") {
-                let place = sysctls.index(index);
-                let detail = "may not be specified when 'hostNetwork' is true";
-                problems.invalid(place.field("name"), name, detail);
-            }
-        }
-    }
-    for (field, rule) in [
-        (
-            "serviceAccountName",
-            names::subdomain as fn(&str) -> Complaints,
-        ),
-        ("nodeName", names::subdomain),
-        ("priorityClassName", names::subdomain),
-        ("runtimeClassName", names::subdomain),
-        ("hostname", names::label),
-        ("subdomain", names::label),
-    ] {
+}
+
+/// Rules on fields that name something and may be absent.
+fn check_names(spec: &Value, fields: &[&str], path: &Path<'_>, problems: &mut Problems) {
+    for field in fields {
+        let rule = match *field {
+            "hostname" | "subdomain" => names::label,
+            _ => names::subdomain,
+        };
         check_text(spec, field, rule, path, problems);
-    }
-    let nameservers = list(&spec["dnsConfig"], "nameservers");
-    if nameservers.len() > 3 {
-        let dns = path.field("dnsConfig");
-        problems.invalid(
-            dns.field("nameservers"),
-            nameservers,
-            "must not have more than 3 nameservers",
-        );
-    }
-    if text(spec, "dnsPolicy") == "None" && nameservers.is_empty() {
-        let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-        problems.required(path.field("dnsConfig"), detail);
     }
 }
 
@@ -109,8 +101,7 @@ fn check_text(
     }
 }
 
-fn check_times(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
-    check_not_negative(spec, "terminationGracePeriodSeconds", path, problems);
+fn check_deadline(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let deadline = number(spec, "activeDeadlineSeconds");
     let most = i64::from(i32::MAX);
     if is_set(spec, "activeDeadlineSeconds") && !(1..=most).contains(&deadline) {

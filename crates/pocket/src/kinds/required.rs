@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::{fields::is_empty, path::Path};
+use super::{check::JUDGED_BY_KINDS, fields::is_empty, path::Path};
 use crate::{
     schema::{Schema, Type},
     status::Problems,
@@ -35,7 +35,10 @@ fn walk(value: &Value, schema: Schema<'_>, path: &Path<'_>, problems: &mut Probl
         }
         Value::Object(map) => {
             let top = matches!(path, Path::Root);
-            let judged = |key: &str| !(top && (key == "metadata" || key == "status"));
+            let judged = |key: &str| {
+                let apart = top && (key == "metadata" || key == "status");
+                !apart && !JUDGED_BY_KINDS.contains(&key)
+            };
             for name in schema.node().required.iter().filter(|name| judged(name)) {
                 if is_missing(value, name, schema) {
                     problems.required(path.field(name), "");

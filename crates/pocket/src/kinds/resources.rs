@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-use super::{
-    fields::{entries, text},
-    names,
-    path::Path,
-};
+use super::{fields::entries, names, path::Path};
 use crate::{
     quantity::{Error, Quantity},
     status::Problems,
@@ -50,46 +46,121 @@ pub(super) fn check_amounts(holder: &Value, key: &str, path: &Path<'_>, problems
 /// Rules on `resources` of a container.
 pub(super) fn check_requirements(resources: &Value, path: &Path<'_>, problems: &mut Problems) {
     for side in ["limits", "requests"] {
-        check_amounts(resources, side, path, problems);
+        let path = path.field(side);
         for (name, value) in entries(resources, side) {
-            check_container_resource(name, value, &path.field(side), problems);
+            let path = path.key(name);
+            check_container_resource(name, &path, problems);
+            check_amount(value, &path, problems);
+            check_pieces(name, value, &path, problems);
+        }
+        if side == "requests" {
+            check_within_limits(resources, &path, problems);
         }
     }
-    check_within_limits(resources, path, problems);
+    let named = |name: &str| {
+        let sides = ["limits", "requests"].into_iter();
+        sides
+            .flat_map(|side| entries(resources, side))
+            .any(|(key, _)| key.starts_with(name))
+    };
+    if named(HUGE) && !named("cpu") && !named("memory") {
+        problems.forbidden(path, "HugePages require cpu or memory");
+    }
 }
 
-fn check_container_resource(name: &str, value: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let standard = matches!(name, "cpu" | "memory" | "ephemeral-storage");
-    let huge = name.starts_with("hugepages-");
-    if !name.contains('/') {
-        if !standard && !huge {
-            problems.invalid(
-                path.key(name),
-                name,
-                "must be a standard resource for containers",
-            );
-        }
-    } else if quantity(value).is_some_and(|amount| !amount.is_whole()) {
-        problems.invalid(path.key(name), value.clone(), "must be an integer");
+const HUGE: &str = "hugepages-";
+
+/// Names without a domain that mean something, if not to a container.
+const STANDARD: [&str; 10] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "storage",
+    "pods",
+    "services",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "replicationcontrollers",
+];
+
+fn check_container_resource(name: &str, path: &Path<'_>, problems: &mut Problems) {
+    let complaints = names::qualified(name);
+    let is_name = complaints.is_empty();
+    for complaint in complaints {
+        problems.invalid(path, name, complaint);
     }
+    if name.contains('/') {
+        if name.starts_with("requests.") {
+            let detail = "doesn't follow extended resource name standard";
+            problems.invalid(path, name, detail);
+        }
+        return;
+    }
+    if is_name && !STANDARD.contains(&name) && !name.starts_with(HUGE) {
+        let detail = "must be a standard resource type or fully qualified";
+        problems.invalid(path, name, detail);
+    }
+    if !matches!(name, "cpu" | "memory" | "ephemeral-storage") && !name.starts_with(HUGE) {
+        let detail = "must be a standard resource for containers";
+        problems.invalid(path, name, detail);
+    }
+}
+
+/// Some resources come in pieces that are not divided.
+fn check_pieces(name: &str, value: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let Some(amount) = quantity(value) else {
+        return;
+    };
+    if name.contains('/') && !amount.is_whole() {
+        problems.invalid(path, value.clone(), "must be an integer");
+    }
+    let page = name.strip_prefix(HUGE).and_then(|size| size.parse().ok());
+    let page = page.map_or(0, Quantity::value);
+    if page > 0 && (amount.value() % page != 0 || amount.is_negative()) {
+        let detail = format!(
+            "{} is not positive integer multiple of {name}",
+            plain(value)
+        );
+        problems.invalid(path, value.clone(), detail);
+    }
+}
+
+/// Of what nobody can be promised more than there is, exactly what is asked for is given.
+fn is_exact(name: &str) -> bool {
+    name.starts_with(HUGE) || (name.contains('/') && !name.contains("kubernetes.io/"))
 }
 
 fn check_within_limits(resources: &Value, path: &Path<'_>, problems: &mut Problems) {
     let limits = &resources["limits"];
     for (name, request) in entries(resources, "requests") {
-        let (Some(asked), Some(limit)) = (quantity(request), limits.get(name).and_then(quantity))
-        else {
+        let Some(asked) = quantity(request) else {
             continue;
         };
-        if asked > limit {
-            let most = match text(limits, name) {
-                "" => limits[name].to_string(),
-                text => text.to_owned(),
-            };
+        let Some(limit) = limits.get(name).and_then(quantity) else {
+            if is_exact(name) && limits.get(name).is_none() {
+                let detail = "Limit must be set for non overcommitable resources";
+                let limits = path.to_string().replace("requests", "limits");
+                problems.required(limits, detail);
+            }
+            continue;
+        };
+        let most = plain(&limits[name]);
+        if is_exact(name) && asked != limit {
+            let detail = format!("must be equal to {name} limit of {most}");
+            problems.invalid(path, request.clone(), detail);
+        } else if asked > limit {
             let detail = format!("must be less than or equal to {name} limit of {most}");
-            problems.invalid(path.field("requests"), request.clone(), detail);
+            problems.invalid(path, request.clone(), detail);
         }
     }
+}
+
+/// A text without its quotes.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -134,12 +205,32 @@ mod tests {
             ),
             (json!({"limits": {"cpu": "one"}}), "quantities must match"),
             (
-                json!({"limits": {"speed": "1"}}),
+                json!({"limits": {"storage": "1"}}),
                 "must be a standard resource for containers",
             ),
             (
                 json!({"limits": {"example.com/gpu": "500m"}}),
                 "must be an integer",
+            ),
+            (
+                json!({"limits": {"requests.example.com/gpu": "1"}}),
+                "doesn't follow extended resource name standard",
+            ),
+            (
+                json!({"requests": {"example.com/gpu": "1"}}),
+                "resources.limits: Required value: Limit must be set for non overcommitable resources",
+            ),
+            (
+                json!({"limits": {"example.com/gpu": "2"}, "requests": {"example.com/gpu": "1"}}),
+                "resources.requests: Invalid value: \"1\": must be equal to example.com/gpu limit of 2",
+            ),
+            (
+                json!({"limits": {"hugepages-2Mi": "2Mi"}}),
+                "resources: Forbidden: HugePages require cpu or memory",
+            ),
+            (
+                json!({"limits": {"hugepages-2Mi": "3Mi", "cpu": "1"}}),
+                "3Mi is not positive integer multiple of hugepages-2Mi",
             ),
         ] {
             let told = told(&resources);

@@ -1,5 +1,5 @@
-//! Kinds that are answered and never stored: who somebody is, and what they may do. Of these only
-//! `create` is served; `rest/special/reviews.rs` finds the answers.
+//! Kinds that are answered and never stored: who somebody is, what they may do, and which node a
+//! pod gets. Of these only `create` is served; `rest/special/reviews.rs` finds the answers.
 
 use serde_json::Value;
 
@@ -32,7 +32,8 @@ const fn row(group: &'static str, plural: &'static str, validate: Validate) -> K
 
 type Validate = fn(&Value, &mut Problems);
 
-static KINDS: [Kind; 6] = [
+static KINDS: [Kind; 7] = [
+    row("", "bindings", |_, _| {}),
     row(AUTHENTICATION, "selfsubjectreviews", |_, _| {}),
     row(AUTHENTICATION, "tokenreviews", |_, _| {}),
     row(AUTHORIZATION, "localsubjectaccessreviews", local),
@@ -53,8 +54,8 @@ pub(super) fn is_answered(group: &str, plural: &str) -> bool {
 }
 
 fn any(review: &Value, problems: &mut Problems) {
-    subject(review, problems);
     question(review, problems);
+    subject(review, problems);
     nameless(review, &["managedFields"], problems);
 }
 
@@ -64,8 +65,8 @@ fn own(review: &Value, problems: &mut Problems) {
 }
 
 fn local(review: &Value, problems: &mut Problems) {
-    subject(review, problems);
     question(review, problems);
+    subject(review, problems);
     nameless(review, &["managedFields", "namespace"], problems);
     let spec = &review["spec"];
     let namespace = text(&spec["resourceAttributes"], "namespace");

@@ -2,14 +2,17 @@
 
 use serde_json::Value;
 
-use super::{DEFINITION_RULES, Kind, Rules, core_kinds, event, reviews, workloads};
+use super::{
+    DEFINITION_RULES, Kind, Rules, core_kinds, event, horizontal_pod_autoscaler, reviews, workloads,
+};
 
 /// The rules of a built-in kind, by how it is stored.
 pub fn rules(group: &str, version: &str, plural: &str) -> Option<Rules> {
     if (group, plural) == ("apiextensions.k8s.io", "customresourcedefinitions") {
         return Some(DEFINITION_RULES);
     }
-    let group = alias(group, plural).map_or(group, |alias| alias.group);
+    let (group, version) = alias(group, version, plural)
+        .map_or((group, version), |alias| (alias.group, alias.version));
     let is = |kind: &&Kind| kind.group == group && kind.version == version && kind.plural == plural;
     let found = core_kinds()
         .iter()
@@ -35,12 +38,22 @@ pub struct Alias {
 }
 
 /// Under what a kind is stored, if not under its own name.
-pub fn alias(group: &str, plural: &str) -> Option<Alias> {
-    ((group, plural) == ("events.k8s.io", "events")).then_some(Alias {
-        group: "",
-        version: "v1",
-        show: event::convert::to_events,
-        store: event::convert::to_core,
-        rules: event::RULES,
-    })
+pub fn alias(group: &str, version: &str, plural: &str) -> Option<Alias> {
+    match (group, version, plural) {
+        ("events.k8s.io", "v1", "events") => Some(Alias {
+            group: "",
+            version: "v1",
+            show: event::convert::to_events,
+            store: event::convert::to_core,
+            rules: event::RULES,
+        }),
+        ("autoscaling", "v1", "horizontalpodautoscalers") => Some(Alias {
+            group: "autoscaling",
+            version: "v2",
+            show: horizontal_pod_autoscaler::convert::to_v1,
+            store: horizontal_pod_autoscaler::convert::to_v2,
+            rules: Rules::SHAPE_ONLY,
+        }),
+        _ => None,
+    }
 }

@@ -102,10 +102,34 @@ impl Machine {
         object: &mut Value,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
+        self.change_action(matter, object, warnings).await?;
+        self.agree_to_action(matter, object, warnings).await
+    }
+
+    /// The first half of [`Self::admit_action`], for what is judged after it may have been changed.
+    pub(crate) async fn change_action(
+        &self,
+        matter: &Matter<'_>,
+        object: &mut Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
         if !self.is_asked_about(matter.request, matter.served) {
             return Ok(());
         }
         self.ask_to_change(matter, object, None, warnings).await?;
+        Ok(())
+    }
+
+    /// The second half of [`Self::admit_action`].
+    pub(crate) async fn agree_to_action(
+        &self,
+        matter: &Matter<'_>,
+        object: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
+        if !self.is_asked_about(matter.request, matter.served) {
+            return Ok(());
+        }
         self.ask_to_agree(matter, Some(object), None, warnings)
             .await
     }

@@ -65,16 +65,25 @@ impl Machine {
         let booked = self.booked(request, served, part)?;
         let stamp = booked.stamp();
         let blank = served.blank_fields();
-        if old.is_some() || blank.is_empty() {
+        if !served.is_alias() && (old.is_some() || blank.is_empty()) {
             managed::track_update(served.storage_schema(), old, new, &stamp);
             return Ok(());
         }
         // What an object has before anybody says anything is owned by nobody.
         let mut said = new.clone();
-        for pointer in blank {
-            remove_blank(&mut said, pointer);
+        if old.is_none() {
+            for pointer in blank {
+                remove_blank(&mut said, pointer);
+            }
         }
-        managed::track_update(served.storage_schema(), None, &mut said, &stamp);
+        if served.is_alias() {
+            // Fields are owned under the names of the version they were written in.
+            served.from_storage(&mut said);
+            let old = old.map(|old| served.converted(old.clone()));
+            managed::track_update(served.schema(), old.as_ref(), &mut said, &stamp);
+        } else {
+            managed::track_update(served.storage_schema(), old, &mut said, &stamp);
+        }
         managed::put_managed_fields(new, said["metadata"]["managedFields"].take());
         Ok(())
     }

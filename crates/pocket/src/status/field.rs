@@ -179,6 +179,17 @@ impl Problems {
         self.add(FieldErrorKind::Invalid, path, None, detail);
     }
 
+    /// A problem with a value that is written out already, its fields in an order of their own.
+    pub fn written(
+        &mut self,
+        kind: FieldErrorKind,
+        path: impl Into<String>,
+        value: &str,
+        detail: &str,
+    ) {
+        self.add(kind, path, None, format!("{value}: {detail}"));
+    }
+
     /// As [`Self::invalid`], for a value of the wrong JSON type.
     pub fn type_invalid(
         &mut self,

@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 
 use http::{Method, Request as HttpRequest};
-use percent_encoding::percent_decode_str;
 
-use super::{Service, impersonate::Impersonation};
+use super::{Service, impersonate::Impersonation, route::meant};
 use crate::{
     access::{Access, Attributes, What, Who},
     rest::User,
@@ -22,7 +21,7 @@ impl Service {
         if impersonation.is_none() && caller.who().is_master() {
             return Ok(caller);
         }
-        let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
+        let path = meant(request.uri().path());
         let asked = Asked::read(request.method(), &path, request.uri().query());
         let access = &self.machine().access;
         let user = match impersonation {

@@ -1,5 +1,7 @@
 //! From method and path to what is asked.
 
+use std::borrow::Cow;
+
 use http::Method;
 use percent_encoding::percent_decode_str;
 
@@ -43,8 +45,15 @@ pub(super) enum Route {
     Unknown,
 }
 
-/// What `path` is for.
+/// A path as it is meant. Who decides and who answers read this and nothing else: an escaped slash
+/// must not be part of a name to one and the end of it to the other.
+pub(super) fn meant(path: &str) -> Cow<'_, str> {
+    percent_decode_str(path).decode_utf8_lossy()
+}
+
+/// What a path is for, as the request has it.
 pub(super) fn route(path: &str) -> Route {
+    let path = &*meant(path);
     let path = path.strip_prefix('/').unwrap_or(path);
     let path = path.strip_suffix('/').unwrap_or(path);
     // A name that is missing in the middle must not make the rest mean something else.
@@ -56,11 +65,7 @@ pub(super) fn route(path: &str) -> Route {
             _ => Route::Unknown,
         };
     }
-    let parts: Vec<String> = path
-        .split('/')
-        .map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned())
-        .collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
@@ -180,6 +185,20 @@ mod tests {
     fn escaped_names_are_read() {
         let target = resource("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode");
         assert_eq!(target.name, "system:node");
+    }
+
+    #[test]
+    fn an_escaped_slash_is_a_slash() {
+        assert_eq!(
+            route("/api/v1/namespaces/a%2Fsecrets%2fb"),
+            route("/api/v1/namespaces/a/secrets/b")
+        );
+        assert_eq!(
+            route("/api/v1/namespaces/a%2F%2Fb"),
+            Route::Nowhere(String::new())
+        );
+        // What is escaped twice is escaped still.
+        assert_eq!(resource("/api/v1/namespaces/a%252Fb").name, "a%2Fb");
     }
 
     #[test]

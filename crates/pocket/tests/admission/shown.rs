@@ -125,6 +125,82 @@ async fn subresources_are_asked_about_under_their_name() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_never_stored_is_asked_about_too() {
+    let case = case().await;
+    case.mutating("m", &everything()).await;
+    let authorization = |plural: &str| format!("/apis/authorization.k8s.io/v1/{plural}");
+    let authentication = |plural: &str| format!("/apis/authentication.k8s.io/v1/{plural}");
+    let pods = json!({"verb": "get", "resource": "pods"});
+    let about = json!({"spec": {"user": "u", "resourceAttributes": pods}});
+    for (path, body, told) in [
+        (
+            authorization("subjectaccessreviews"),
+            about.clone(),
+            "SubjectAccessReview subjectaccessreviews ",
+        ),
+        (
+            authorization("selfsubjectaccessreviews"),
+            about,
+            "SelfSubjectAccessReview selfsubjectaccessreviews ",
+        ),
+        (
+            authorization("selfsubjectrulesreviews"),
+            json!({"spec": {"namespace": "default"}}),
+            "SelfSubjectRulesReview selfsubjectrulesreviews ",
+        ),
+        (
+            authentication("tokenreviews"),
+            json!({"spec": {"token": "t"}}),
+            "TokenReview tokenreviews ",
+        ),
+        (
+            authentication("selfsubjectreviews"),
+            json!({}),
+            "SelfSubjectReview selfsubjectreviews ",
+        ),
+        (
+            "/api/v1/namespaces/default/serviceaccounts/default/token".into(),
+            json!({}),
+            "TokenRequest serviceaccounts token",
+        ),
+    ] {
+        let before = case.town.asked().len();
+        assert_eq!(case.send("POST", &path, &body).await.code, 201, "{path}");
+        let asked = case.town.asked();
+        assert_eq!(asked.len(), before + 1, "{path}");
+        let request = &asked[before].1;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (kind, resource) = (
+            text(&request["kind"]["kind"]),
+            text(&request["resource"]["resource"]),
+        );
+        assert_eq!(
+            format!("{kind} {resource} {}", text(&request["subResource"])),
+            told
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_makes_no_sense_is_refused_before_validating_webhooks_are_asked() {
+    let case = case().await;
+    case.validating("v", &everything()).await;
+    for (path, code) in [
+        ("/apis/authorization.k8s.io/v1/subjectaccessreviews", 422),
+        ("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", 400),
+        ("/apis/authentication.k8s.io/v1/tokenreviews", 400),
+        (
+            "/api/v1/namespaces/default/serviceaccounts/nobody/token",
+            404,
+        ),
+    ] {
+        let body = json!({"spec": {}});
+        assert_eq!(case.send("POST", path, &body).await.code, code, "{path}");
+    }
+    assert_eq!(case.town.asked().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn configurations_of_webhooks_and_the_servers_own_writes_are_not_asked_about() {
     let case = case().await;
     case.validating("v", &everything()).await;

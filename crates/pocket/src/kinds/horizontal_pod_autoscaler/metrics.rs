@@ -3,81 +3,121 @@
 use serde_json::Value;
 
 use super::super::{
-    field_rules::one_of,
+    field_rules::obeys,
     fields::{is_set, text},
-    label_selector,
+    label_selector, names,
     path::Path,
+    resources::quantity,
 };
 use crate::status::Problems;
 
-/// The types of metrics, the field that holds the source of each, and the targets it takes.
-const SOURCES: [(&str, &str, &[&str]); 5] = [
-    (
-        "ContainerResource",
-        "containerResource",
-        &["averageUtilization", "averageValue"],
-    ),
-    ("External", "external", &["value", "averageValue"]),
-    ("Object", "object", &["value", "averageValue"]),
-    ("Pods", "pods", &["averageValue"]),
-    (
-        "Resource",
-        "resource",
-        &["averageUtilization", "averageValue"],
-    ),
+/// The types of metrics and the field that holds the source of each.
+const SOURCES: [(&str, &str); 5] = [
+    ("ContainerResource", "containerResource"),
+    ("External", "external"),
+    ("Object", "object"),
+    ("Pods", "pods"),
+    ("Resource", "resource"),
 ];
 
-const TARGETS: [&str; 3] = ["AverageValue", "Utilization", "Value"];
+/// The order in which sources are looked at; of several, only the first is.
+const LOOKED_AT: [&str; 5] = [
+    "object",
+    "external",
+    "pods",
+    "resource",
+    "containerResource",
+];
+
+const TARGETS: [&str; 3] = ["Utilization", "Value", "AverageValue"];
 
 pub(super) fn validate(metric: &Value, path: &Path<'_>, problems: &mut Problems) {
+    if let Some(source) = LOOKED_AT.iter().find(|source| is_set(metric, source)) {
+        validate_source(source, &metric[*source], &path.field(source), problems);
+    }
     let kind = text(metric, "type");
-    let Some(&(_, field, targets)) = SOURCES.iter().find(|(name, _, _)| *name == kind) else {
-        let kinds = SOURCES.map(|(name, _, _)| name);
-        return one_of(&kinds, metric, path, "type", problems);
+    let Some(&(_, field)) = SOURCES.iter().find(|(name, _)| *name == kind) else {
+        let kinds = SOURCES.map(|(name, _)| name);
+        return problems.not_supported(path.field("type"), kind, &kinds);
     };
     if !is_set(metric, field) {
         let detail = "must populate information for the given metric source";
         problems.required(path.field(field), detail);
     }
-    for (_, other, _) in SOURCES {
+    for other in LOOKED_AT {
         if other != field && is_set(metric, other) {
             let detail = "must populate the given metric source only";
             problems.forbidden(path.field(other), detail);
         }
     }
-    let source = &metric[field];
-    if source.is_object() {
-        let path = path.field(field);
-        let selector = &source["metric"]["selector"];
-        if selector.is_object() {
-            let path = path.field("metric");
-            label_selector::validate(selector, &path.field("selector"), problems);
-        }
-        validate_target(&source["target"], targets, &path.field("target"), problems);
+}
+
+fn validate_source(field: &str, source: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let described = path.field("describedObject");
+    for key in ["kind", "name"] {
+        let value = text(&source["describedObject"], key);
+        obeys(names::path_segment, value, &described.field(key), problems);
+    }
+    let metric = path.field("metric");
+    let name = text(&source["metric"], "name");
+    obeys(names::path_segment, name, &metric.field("name"), problems);
+    let selector = &source["metric"]["selector"];
+    if selector.is_object() {
+        label_selector::validate(selector, &metric.field("selector"), problems);
+    }
+    let path = path.field("target");
+    let target = &source["target"];
+    validate_target(target, &path, problems);
+    let is = |key: &str| is_set(target, key);
+    match (field, is("averageValue")) {
+        ("resource" | "containerResource", average) => match (is("averageUtilization"), average) {
+            (false, false) => problems.required(
+                path.field("averageUtilization"),
+                "must set either a target raw value or a target utilization",
+            ),
+            (true, true) => problems.forbidden(
+                path.field("averageValue"),
+                "may not set both a target raw value and a target utilization",
+            ),
+            _ => {}
+        },
+        ("pods", false) => problems.required(
+            path.field("averageValue"),
+            "must specify a positive target averageValue",
+        ),
+        ("object", false) if !is("value") => problems.required(
+            path.field("averageValue"),
+            "must set either a target value or averageValue",
+        ),
+        ("external", false) if !is("value") => problems.required(
+            path.field("averageValue"),
+            "must set either a target value for metric or a per-pod target",
+        ),
+        ("external", true) if is("value") => problems.forbidden(
+            path.field("value"),
+            "may not set both a target value for metric and a per-pod target",
+        ),
+        _ => {}
     }
 }
 
-fn validate_target(target: &Value, takes: &[&str], path: &Path<'_>, problems: &mut Problems) {
-    one_of(&TARGETS, target, path, "type", problems);
+fn validate_target(target: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let kind = text(target, "type");
+    if !TARGETS.contains(&kind) {
+        let detail = "must be either Utilization, Value, or AverageValue";
+        problems.invalid(path.field("type"), kind, detail);
+    }
+    for key in ["value", "averageValue"] {
+        let positive =
+            quantity(&target[key]).is_none_or(|amount| !amount.is_negative() && !amount.is_zero());
+        if is_set(target, key) && !positive {
+            problems.invalid(path.field(key), target[key].clone(), "must be positive");
+        }
+    }
     if let Some(utilization) = target["averageUtilization"].as_i64()
         && utilization < 1
     {
         let path = path.field("averageUtilization");
         problems.invalid(path, utilization, "must be greater than 0");
-    }
-    let given = takes.iter().filter(|key| is_set(target, key)).count();
-    if given == 0 {
-        let (first, last) = (takes[0], takes[takes.len() - 1]);
-        if takes.len() == 1 {
-            let detail = "must specify a positive target averageValue";
-            problems.required(path.field(first), detail);
-        } else {
-            let detail = format!("must set either a target {first} or a target {last}");
-            problems.required(path.field(first), detail);
-        }
-    } else if given > 1 {
-        let (first, last) = (takes[0], takes[1]);
-        let detail = format!("may not set both a target {first} and a target {last}");
-        problems.forbidden(path.field(last), detail);
     }
 }

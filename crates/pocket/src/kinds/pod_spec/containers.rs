@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{env, mounts, ports, probes};
+use super::{env, mounts, ports, probes, security};
 use crate::{
     kinds::{
+        field_rules::one_of,
         fields::{is_set, list, text},
         names,
         path::Path,
@@ -18,12 +19,11 @@ use crate::{
 /// Rules on all containers of a pod spec.
 pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let mut names = HashSet::new();
-    for field in ["initContainers", "containers", "ephemeralContainers"] {
+    for field in ["containers", "initContainers", "ephemeralContainers"] {
         let path = path.field(field);
         for (index, container) in list(spec, field).iter().enumerate() {
             let path = path.index(index);
-            check_one(container, &path, problems);
-            mounts::check(container, spec, &path, problems);
+            check_one(container, spec, &path, problems);
             let name = text(container, "name");
             if !name.is_empty() && !names.insert(name) {
                 problems.duplicate(path.field("name"), name);
@@ -36,7 +36,7 @@ pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     ports::check_host_ports(spec, path, problems);
 }
 
-fn check_one(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+fn check_one(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let name = text(container, "name");
     if !name.is_empty() {
         for complaint in names::label(name) {
@@ -44,11 +44,20 @@ fn check_one(container: &Value, path: &Path<'_>, problems: &mut Problems) {
         }
     }
     check_image(container, path, problems);
+    let policies = ["File", "FallbackToLogsOnError"];
+    let field = "terminationMessagePolicy";
+    one_of(&policies, container, path, field, problems);
     ports::check(container, path, problems);
     env::check(container, path, problems);
-    probes::check(container, path, problems);
+    mounts::check(container, spec, path, problems);
+    let policies = ["Always", "IfNotPresent", "Never"];
+    one_of(&policies, container, path, "imagePullPolicy", problems);
     let resources = path.field("resources");
     check_requirements(&container["resources"], &resources, problems);
+    security::check_container(container, path, problems);
+    let policies = ["Always", "Never", "OnFailure"];
+    one_of(&policies, container, path, "restartPolicy", problems);
+    probes::check(container, spec, path, problems);
 }
 
 fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {

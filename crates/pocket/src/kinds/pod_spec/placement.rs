@@ -1,10 +1,14 @@
 //! Rules on where a pod may run: node selector, tolerations, affinity weights and spreading.
 
+mod affinity;
+mod spreading;
+
 use serde_json::Value;
 
 use crate::{
     kinds::{
-        fields::{is_set, list, number, text},
+        field_rules::obeys,
+        fields::{is_set, list, text},
         metadata::check_label_map,
         names,
         path::Path,
@@ -12,19 +16,24 @@ use crate::{
     status::Problems,
 };
 
-pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+/// What a taint does, and a toleration holds against.
+pub(in crate::kinds) const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+/// Rules on the labels of the nodes that a pod may run on.
+pub(super) fn check_node_selector(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let selector = path.field("nodeSelector").to_string();
     check_label_map(spec, "nodeSelector", &selector, problems);
-    check_tolerations(spec, path, problems);
-    check_weights(&spec["affinity"], &path.field("affinity"), problems);
-    let spread = path.field("topologySpreadConstraints");
-    for (index, rule) in list(spec, "topologySpreadConstraints").iter().enumerate() {
-        let skew = number(rule, "maxSkew");
-        if skew <= 0 {
-            let path = spread.index(index);
-            problems.invalid(path.field("maxSkew"), skew, "must be greater than zero");
-        }
-    }
+}
+
+/// Rules on whom a pod wants to be with.
+pub(super) fn check_affinity(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    affinity::check(&spec["affinity"], &path.field("affinity"), problems);
+}
+
+/// Rules on what a pod waits for, and on how it and its like are spread.
+pub(super) fn check_spreading(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    spreading::check_gates(spec, path, problems);
+    spreading::check(spec, path, problems);
 }
 
 /// Rules on the tolerations of a pod spec.
@@ -47,29 +56,30 @@ fn check_toleration(toleration: &Value, path: &Path<'_>, problems: &mut Problems
             problems.invalid(path.field("key"), key, complaint);
         }
     }
-    let value = text(toleration, "value");
-    if operator == "Exists" && !value.is_empty() {
-        let detail = "value must be empty when `operator` is 'Exists'";
-        problems.invalid(path.field("operator"), value, detail);
-    }
     let effect = text(toleration, "effect");
     if is_set(toleration, "tolerationSeconds") && effect != "NoExecute" {
         let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
         problems.invalid(path.field("effect"), effect, detail);
     }
+    check_operator(toleration, &path.field("operator"), problems);
+    if !effect.is_empty() && !EFFECTS.contains(&effect) {
+        problems.not_supported(path.field("effect"), effect, &EFFECTS);
+    }
 }
 
-fn check_weights(affinity: &Value, path: &Path<'_>, problems: &mut Problems) {
-    const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-    for side in ["nodeAffinity", "podAffinity", "podAntiAffinity"] {
-        let path = path.field(side);
-        let path = path.field(PREFERRED);
-        for (index, term) in list(&affinity[side], PREFERRED).iter().enumerate() {
-            let weight = number(term, "weight");
-            if !(1..=100).contains(&weight) {
-                let path = path.index(index);
-                problems.invalid(path.field("weight"), weight, "must be in the range 1-100");
-            }
+/// What is compared, and how. That numbers may be compared is not on yet, but is listed.
+fn check_operator(toleration: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let value = text(toleration, "value");
+    match text(toleration, "operator") {
+        "Equal" | "" => obeys(names::label_value, value, path, problems),
+        "Exists" if !value.is_empty() => {
+            let detail = "value must be empty when `operator` is 'Exists'";
+            problems.invalid(path, value, detail);
         }
+        "Exists" => {}
+        other @ ("Lt" | "Gt") => {
+            problems.not_supported(path, other, &["Equal", "Exists", "Lt", "Gt"]);
+        }
+        other => problems.not_supported(path, other, &["Equal", "Exists"]),
     }
 }

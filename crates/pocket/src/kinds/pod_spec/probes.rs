@@ -15,18 +15,31 @@ use crate::{
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
 /// Rules on the probes and the lifecycle of one container.
-pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let lifecycle = path.field("lifecycle");
+    for moment in ["postStart", "preStop"] {
+        let handler = &container["lifecycle"][moment];
+        if !handler.is_null() {
+            let path = lifecycle.field(moment);
+            check_handler(handler, &path, problems);
+            check_sleep(&handler["sleep"], spec, &path.field("sleep"), problems);
+        }
+    }
     for field in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if is_set(container, field) {
             check_probe(field, &container[field], &path.field(field), problems);
         }
     }
-    let lifecycle = path.field("lifecycle");
-    for moment in ["postStart", "preStop"] {
-        let handler = &container["lifecycle"][moment];
-        if !handler.is_null() {
-            check_handler(handler, &lifecycle.field(moment), problems);
-        }
+}
+
+/// Who sleeps longer than the pod has left is killed in its sleep.
+fn check_sleep(sleep: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let seconds = number(sleep, "seconds");
+    let most = number(spec, "terminationGracePeriodSeconds");
+    if sleep.is_object() && !(0..=most).contains(&seconds) {
+        let detail =
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({most})");
+        problems.invalid(path, seconds, detail);
     }
 }
 
@@ -41,14 +54,19 @@ fn check_probe(kind: &str, probe: &Value, path: &Path<'_>, problems: &mut Proble
     ] {
         check_not_negative(probe, field, path, problems);
     }
+    check_grace(kind, probe, path, problems);
     let successes = number(probe, "successThreshold");
-    if kind != "readinessProbe" && successes > 1 {
+    let fixed = kind != "readinessProbe" && is_set(probe, "successThreshold");
+    if fixed && successes != 1 {
         problems.invalid(path.field("successThreshold"), successes, "must be 1");
     }
-    let grace = path.field("terminationGracePeriodSeconds");
+}
+
+fn check_grace(kind: &str, probe: &Value, path: &Path<'_>, problems: &mut Problems) {
     if !is_set(probe, "terminationGracePeriodSeconds") {
         return;
     }
+    let grace = path.field("terminationGracePeriodSeconds");
     let seconds = number(probe, "terminationGracePeriodSeconds");
     if kind == "readinessProbe" {
         problems.invalid(grace, seconds, "must not be set for readinessProbes");

@@ -34,7 +34,7 @@ fn served(facts: &Builtin) -> Option<Served> {
     let role = Role::of(group, &facts.resource.plural);
     let rules = kinds::rules(group, version, &facts.resource.plural)?;
     let api_version = discovery::group_version(group, version);
-    let alias = kinds::alias(group, &facts.resource.plural);
+    let alias = kinds::alias(group, version, &facts.resource.plural);
     let (stored_group, stored_version) = alias
         .as_ref()
         .map_or((group, version), |alias| (alias.group, alias.version));

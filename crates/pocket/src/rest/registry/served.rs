@@ -116,6 +116,11 @@ impl Served {
         matches!(self.shape, Shape::Custom { .. })
     }
 
+    /// Whether objects are stored under another name or in another form.
+    pub fn is_alias(&self) -> bool {
+        matches!(self.shape, Shape::BuiltIn { alias: Some(_), .. })
+    }
+
     /// Whether objects are stored in this version.
     pub fn is_storage(&self) -> bool {
         self.api_version == self.resource.storage && !self.is_review()

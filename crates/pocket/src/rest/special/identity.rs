@@ -6,10 +6,12 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    admission::{KindName, Operation},
     environment::rfc3339,
     identity::{Bound, Grant, Holder, Reference, check_name, check_uid},
     rest::{
         Machine, Reply, Request, Served,
+        admission::Matter,
         incoming::{Origin, shape},
         metadata, path,
         registry::{Resource, Shape, missing},
@@ -34,10 +36,6 @@ impl Machine {
     #[expect(clippy::unused_async, reason = "as the other reviews")]
     pub(super) async fn review_token(&self, _: &Request, mut review: Value) -> Result<Value> {
         let token = review["spec"]["token"].as_str().unwrap_or_default();
-        if token.is_empty() {
-            let why = "token is required for TokenReview in authentication";
-            return Err(ApiError::bad_request(why));
-        }
         let mut audiences = texts(&review["spec"]["audiences"]);
         if audiences.is_empty() {
             audiences = self.accounts.audiences().to_vec();
@@ -86,8 +84,17 @@ impl Machine {
             .or_insert(json!(Grant::USUAL));
         self.book(request, &served, Part::Other("token"), None, &mut asked)?;
         self.check_namespace(request, accounts).await?;
+        let kind = KindName {
+            group: &served.resource.group,
+            version: &served.version,
+            kind: &served.resource.kind,
+        };
+        let matter = Matter::action(request, accounts, Operation::Create, kind);
+        self.change_action(&matter, &mut asked, &mut warnings)
+            .await?;
         let account = self.read(request, accounts).await?;
         let mut grant = Grant::read(&asked, self.accounts.audiences())?;
+        self.agree_to_action(&matter, &asked, &mut warnings).await?;
         self.bind_token(request, &asked["spec"]["boundObjectRef"], &mut grant)
             .await?;
         let account = Reference {
@@ -169,6 +176,16 @@ impl Machine {
             uid: uid.unwrap_or_default(),
         })
     }
+}
+
+/// Refuses a question about no token.
+pub(super) fn check_token(review: &Value) -> Result<()> {
+    let token = review["spec"]["token"].as_str().unwrap_or_default();
+    if token.is_empty() {
+        let why = "token is required for TokenReview in authentication";
+        return Err(ApiError::bad_request(why));
+    }
+    Ok(())
 }
 
 /// Requests for tokens as a resource of their own, so that they are read and booked as others are.

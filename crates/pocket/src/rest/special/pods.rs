@@ -10,11 +10,12 @@ use crate::{
     admission::{KindName, Operation},
     kinds,
     rest::{
-        Machine, Reply, ReplyBody, Request, Served,
+        Machine, Reply, ReplyBody, Request, Served, Target,
         admission::Matter,
         broken,
         create::Booking,
         delete::DeleteOptions,
+        metadata,
         registry::missing,
         update::{BINDING, Proposal},
     },
@@ -40,10 +41,45 @@ const EVICTION_KIND: KindName<'static> = KindName {
 impl Machine {
     /// Assigns a pod to a node; a second binding is a conflict.
     pub(super) async fn bind(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        let shown = Matter::action(request, served, Operation::Create, BINDING_KIND);
+        self.bind_as(shown, request, served).await
+    }
+
+    /// As [`Self::bind`], with the pod's name in the binding alone.
+    pub(super) async fn bind_named(
+        &self,
+        request: &Request,
+        served: &Arc<Served>,
+    ) -> Result<Reply> {
+        let shown = Matter::action(request, served, Operation::Create, BINDING_KIND);
+        let mut target = Target {
+            plural: "pods".into(),
+            ..request.target.clone()
+        };
+        let pods = self.registry.find(&target)?;
+        target.name = metadata::text(&request.payload()?.value, "name").to_owned();
+        if target.name.is_empty() {
+            return Err(ApiError::bad_request("Name parameter required."));
+        }
+        let named = Request {
+            target,
+            ..request.clone()
+        };
+        self.bind_as(shown, &named, &pods).await
+    }
+
+    async fn bind_as(
+        &self,
+        shown: Matter<'_>,
+        request: &Request,
+        served: &Arc<Served>,
+    ) -> Result<Reply> {
         let mut binding = request.payload()?.value;
         let mut warnings = Vec::new();
-        let shown = Matter::action(request, served, Operation::Create, BINDING_KIND);
-        self.admit_action(&shown, &mut binding, &mut warnings)
+        self.change_action(&shown, &mut binding, &mut warnings)
+            .await?;
+        kinds::check_binding(&binding, &request.target.name)?;
+        self.agree_to_action(&shown, &binding, &mut warnings)
             .await?;
         let moment = self.moment();
         let resource = &served.resource;

@@ -9,8 +9,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
+    admission::{KindName, Operation},
     rest::{
         Machine, Reply, Request, Served,
+        admission::Matter,
         incoming::{Origin, shape},
         metadata,
         registry::missing,
@@ -20,6 +22,8 @@ use crate::{
     status::{ApiError, Problems, Result},
 };
 
+use super::{access, identity};
+
 impl Machine {
     /// Answers a question.
     pub(in crate::rest) async fn answer(
@@ -27,6 +31,9 @@ impl Machine {
         request: &Request,
         served: &Arc<Served>,
     ) -> Result<Reply> {
+        if &*served.resource.plural == "bindings" {
+            return self.bind_named(request, served).await;
+        }
         let mut warnings = Vec::new();
         let payload = request.payload()?;
         let mut review = shape(request, served, payload, Origin::Body, &mut warnings)?;
@@ -36,7 +43,17 @@ impl Machine {
             metadata.insert("namespace".into(), json!(request.target.namespace));
         }
         self.book(request, served, Part::Main, None, &mut review)?;
+        let kind = KindName {
+            group: &served.resource.group,
+            version: &served.version,
+            kind: &served.resource.kind,
+        };
+        let matter = Matter::action(request, served, Operation::Create, kind);
+        self.change_action(&matter, &mut review, &mut warnings)
+            .await?;
         check(served, &review)?;
+        self.agree_to_action(&matter, &review, &mut warnings)
+            .await?;
         let answered = self.answered(request, served, review).await?;
         let reply = finish(request, StatusCode::CREATED, answered.to_string().into())?;
         Ok(reply.with_warnings(warnings))
@@ -47,7 +64,7 @@ impl Machine {
             "selfsubjectreviews" => self.review_self(request, review).await,
             "tokenreviews" => self.review_token(request, review).await,
             "selfsubjectaccessreviews" => Ok(self.review_own_access(request, review)),
-            "selfsubjectrulesreviews" => self.review_rules(request, &review),
+            "selfsubjectrulesreviews" => Ok(self.review_rules(request, &review)),
             "subjectaccessreviews" | "localsubjectaccessreviews" => Ok(self.review_access(review)),
             _ => Err(missing()),
         }
@@ -56,6 +73,11 @@ impl Machine {
 
 /// Refuses a question that cannot be answered. The refusal names no kind: none is stored.
 fn check(served: &Served, review: &Value) -> Result<()> {
+    match &*served.resource.plural {
+        "tokenreviews" => identity::check_token(review)?,
+        "selfsubjectrulesreviews" => access::check_namespace(review)?,
+        _ => {}
+    }
     let mut problems = Problems::new();
     (served.rules().validate)(review, &mut problems);
     if problems.is_empty() {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::wire::route::{Route, route};
 
 fn asked(method: &str, uri: &str) -> String {
     let (path, query) = uri
@@ -132,4 +133,57 @@ fn a_selector_that_is_overruled_names_nothing() {
     let twice = "/api/v1/secrets?fieldSelector=metadata.name%3Dmine&fieldSelector=";
     let message = asked("GET", twice);
     assert!(message.starts_with("secrets is forbidden"), "{message}");
+}
+
+/// Nothing may be allowed as one thing and answered as another.
+#[test]
+fn what_is_judged_is_what_is_answered() {
+    let paths = [
+        "/api/v1/namespaces/d/pods/x/status",
+        "/api/v1/namespaces/d/pods/x/status/",
+        "/api/v1/namespaces/d%2Fsecrets%2Fx/pods",
+        "/api/v1/namespaces/d/pods%2Fx%2Fstatus",
+        "/api/v1/namespaces/d/pods/x%2F",
+        "/api/v1/namespaces%2Fd/secrets",
+        "/api/v1/namespaces/d%2Ffinalize",
+        "/api%2Fv1/secrets/x",
+        "/apis%2Fapps/v1/deployments",
+        "/apis/apps%2Fv1%2Fnamespaces/d/deployments/x/scale",
+        "/api/v1/namespaces/d%252Fsecrets/pods",
+        "/api/v1//namespaces/d/pods",
+        "/api/v1/namespaces//pods/x",
+        "/api/v1/namespaces/%2Fpods/x",
+        "//api/v1/secrets",
+        "/api/v1/secrets//x",
+    ];
+    let mut answered = 0;
+    for path in paths {
+        let Route::Resource(target) = route(path) else {
+            continue;
+        };
+        answered += 1;
+        let meant = meant(path);
+        let asked = Asked::read(&Method::GET, &meant, None);
+        let What::Resource {
+            group,
+            resource,
+            subresource,
+            name,
+            namespace,
+        } = asked.what
+        else {
+            panic!("{path} is judged as no resource");
+        };
+        let below = target.subresource.as_deref().unwrap_or_default();
+        let judged = (group, resource, name, subresource);
+        let (of, plural, named) = (&*target.group, &*target.plural, &*target.name);
+        assert_eq!(judged, (of, plural, named, below), "{path}");
+        // Of a namespace, its own name counts.
+        let home = match plural {
+            "namespaces" => &target.name,
+            _ => &target.namespace,
+        };
+        assert_eq!(namespace, home, "{path}");
+    }
+    assert_eq!(answered, 11);
 }

@@ -39,7 +39,7 @@ fn a_budget_has_one_side() {
 }
 
 fn autoscaler(spec: Value) -> Value {
-    let mut all = json!({"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}});
+    let mut all = json!({"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}});
     merge(&mut all, spec);
     json!({"metadata": {"name": "x"}, "spec": all})
 }
@@ -88,8 +88,18 @@ fn autoscalers_refuse_what_makes_no_sense() {
             ),
         ),
         (
-            json!({"minReplicas": 0}),
-            Some("spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"),
+            json!({"minReplicas": -1}),
+            Some("spec.minReplicas: Invalid value: -1: must be greater than or equal to 1"),
+        ),
+        (
+            json!({"scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "v1"}}),
+            Some(
+                "spec.scaleTargetRef.apiVersion: Invalid value: \"v1\": apiVersion must specify API group",
+            ),
+        ),
+        (
+            json!({"scaleTargetRef": {"kind": "ReplicationController", "name": "d", "apiVersion": "v1"}}),
+            None,
         ),
         (
             metric(json!({"type": "Pods"})),
@@ -102,7 +112,7 @@ fn autoscalers_refuse_what_makes_no_sense() {
                 json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}),
             ),
             Some(
-                "spec.metrics[0].resource.target.averageUtilization: Required value: must set either a target averageUtilization or a target averageValue",
+                "spec.metrics[0].resource.target.averageUtilization: Required value: must set either a target raw value or a target utilization",
             ),
         ),
         (
@@ -112,7 +122,7 @@ fn autoscalers_refuse_what_makes_no_sense() {
             Some("spec.metrics[0].resource: Forbidden: must populate the given metric source only"),
         ),
         (
-            json!({"scaleTargetRef": {"kind": "Deployment", "name": "a/b"}}),
+            json!({"scaleTargetRef": {"kind": "Deployment", "name": "a/b", "apiVersion": "apps/v1"}}),
             Some("spec.scaleTargetRef.name: Invalid value: \"a/b\": may not contain '/'"),
         ),
         (
@@ -123,10 +133,10 @@ fn autoscalers_refuse_what_makes_no_sense() {
         ),
         (
             metric(
-                json!({"type": "Object", "object": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1", "averageValue": "1"}}}),
+                json!({"type": "External", "external": {"metric": {"name": "m"}, "target": {"type": "Value", "value": "1", "averageValue": "1"}}}),
             ),
             Some(
-                "spec.metrics[0].object.target.averageValue: Forbidden: may not set both a target value and a target averageValue",
+                "spec.metrics[0].external.target.value: Forbidden: may not set both a target value for metric and a per-pod target",
             ),
         ),
         (

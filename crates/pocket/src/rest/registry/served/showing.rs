@@ -29,8 +29,16 @@ impl Served {
 
     /// Adds an item of a list: built-in lists leave out what the list says for all of them.
     pub fn put_item(&self, object: &Object, out: &mut BytesMut) {
-        if self.is_custom() || !self.shows_stored_bytes() {
+        if self.is_custom() {
             out.put_slice(&self.shown(object));
+            return;
+        }
+        if self.is_alias() {
+            let mut value = self.value(object);
+            if let Some(fields) = value.as_object_mut() {
+                fields.retain(|field, _| field != "kind" && field != "apiVersion");
+            }
+            out.put_slice(value.to_string().as_bytes());
             return;
         }
         out.put_u8(b'{');

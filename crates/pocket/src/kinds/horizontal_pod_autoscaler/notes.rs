@@ -1,0 +1,333 @@
+//! What v1 of an autoscaler carries in annotations: metrics in flat form, behaviour and conditions,
+//! as JSON text. The order of fields is part of the text, since clients compare it.
+
+use serde_json::{Map, Value, json};
+
+use super::super::fields::{list, text};
+
+/// A field of the flat form, and where it is in the stored one.
+struct Field {
+    flat: &'static str,
+    stored: &'static str,
+    /// Written as zero when there is none.
+    always: bool,
+}
+
+const fn field(flat: &'static str, stored: &'static str) -> Field {
+    Field {
+        flat,
+        stored,
+        always: false,
+    }
+}
+
+const fn always(flat: &'static str, stored: &'static str) -> Field {
+    Field {
+        flat,
+        stored,
+        always: true,
+    }
+}
+
+/// The sources of metrics with their fields: first what is wanted, then what is seen.
+type Sources = [(&'static str, &'static [Field]); 5];
+
+const NAME: Field = field("name", "/name");
+const METRIC: Field = field("metricName", "/metric/name");
+const SELECTOR: Field = field("selector", "/metric/selector");
+const METRIC_SELECTOR: Field = field("metricSelector", "/metric/selector");
+const OBJECT: Field = field("target", "/describedObject");
+const CONTAINER: Field = field("container", "/container");
+
+const WANTED: Sources = [
+    (
+        "object",
+        &[
+            OBJECT,
+            METRIC,
+            always("targetValue", "/target/value"),
+            SELECTOR,
+            field("averageValue", "/target/averageValue"),
+        ],
+    ),
+    (
+        "pods",
+        &[
+            METRIC,
+            always("targetAverageValue", "/target/averageValue"),
+            SELECTOR,
+        ],
+    ),
+    (
+        "resource",
+        &[
+            NAME,
+            field("targetAverageUtilization", "/target/averageUtilization"),
+            field("targetAverageValue", "/target/averageValue"),
+        ],
+    ),
+    (
+        "containerResource",
+        &[
+            NAME,
+            field("targetAverageUtilization", "/target/averageUtilization"),
+            field("targetAverageValue", "/target/averageValue"),
+            CONTAINER,
+        ],
+    ),
+    (
+        "external",
+        &[
+            METRIC,
+            METRIC_SELECTOR,
+            field("targetValue", "/target/value"),
+            field("targetAverageValue", "/target/averageValue"),
+        ],
+    ),
+];
+
+const SEEN: Sources = [
+    (
+        "object",
+        &[
+            OBJECT,
+            METRIC,
+            always("currentValue", "/current/value"),
+            SELECTOR,
+            field("averageValue", "/current/averageValue"),
+        ],
+    ),
+    (
+        "pods",
+        &[
+            METRIC,
+            always("currentAverageValue", "/current/averageValue"),
+            SELECTOR,
+        ],
+    ),
+    (
+        "resource",
+        &[
+            NAME,
+            field("currentAverageUtilization", "/current/averageUtilization"),
+            always("currentAverageValue", "/current/averageValue"),
+        ],
+    ),
+    (
+        "containerResource",
+        &[
+            NAME,
+            field("currentAverageUtilization", "/current/averageUtilization"),
+            always("currentAverageValue", "/current/averageValue"),
+            CONTAINER,
+        ],
+    ),
+    (
+        "external",
+        &[
+            METRIC,
+            METRIC_SELECTOR,
+            always("currentValue", "/current/value"),
+            field("currentAverageValue", "/current/averageValue"),
+        ],
+    ),
+];
+
+/// Metrics that are wanted.
+pub(super) fn metrics(metrics: &[&Value]) -> String {
+    flattened(metrics, &WANTED)
+}
+
+/// Metrics that were seen.
+pub(super) fn current_metrics(metrics: &[&Value]) -> String {
+    flattened(metrics, &SEEN)
+}
+
+fn flattened(metrics: &[&Value], sources: &Sources) -> String {
+    array(metrics.iter().map(|metric| {
+        let mut members = vec![("type", metric["type"].to_string())];
+        for (name, fields) in sources {
+            if let Some(source) = metric.get(name).filter(|source| source.is_object()) {
+                members.push((name, object(fields.iter().filter_map(|f| f.flat(source)))));
+            }
+        }
+        object(members)
+    }))
+}
+
+impl Field {
+    fn flat(&self, source: &Value) -> Option<(&'static str, String)> {
+        let found = source.pointer(self.stored).filter(|value| !value.is_null());
+        let text = match found {
+            Some(value) => ordered(value),
+            None if self.always => "\"0\"".into(),
+            None => return None,
+        };
+        Some((self.flat, text))
+    }
+}
+
+/// References and selectors in the order in which their fields are declared.
+fn ordered(value: &Value) -> String {
+    const ORDER: [&str; 5] = [
+        "kind",
+        "name",
+        "apiVersion",
+        "matchLabels",
+        "matchExpressions",
+    ];
+    if !value.is_object() {
+        return value.to_string();
+    }
+    let members = ORDER.iter().filter_map(|key| Some((*key, value.get(key)?)));
+    object(members.map(|(key, value)| (key, value.to_string())))
+}
+
+/// Behaviour, under the names that the field had before it had a version.
+pub(super) fn behavior(behavior: &Value) -> String {
+    let side = |name: &str| {
+        let rules = &behavior[name];
+        if !rules.is_object() {
+            return "null".to_owned();
+        }
+        let policies = array(list(rules, "policies").iter().map(|policy| {
+            object([
+                ("Type", policy["type"].to_string()),
+                ("Value", policy["value"].to_string()),
+                ("PeriodSeconds", policy["periodSeconds"].to_string()),
+            ])
+        }));
+        object([
+            (
+                "StabilizationWindowSeconds",
+                rules["stabilizationWindowSeconds"].to_string(),
+            ),
+            ("SelectPolicy", rules["selectPolicy"].to_string()),
+            ("Policies", policies),
+            ("Tolerance", rules["tolerance"].to_string()),
+        ])
+    };
+    object([
+        ("ScaleUp", side("scaleUp")),
+        ("ScaleDown", side("scaleDown")),
+    ])
+}
+
+/// Conditions of the status.
+pub(super) fn conditions(conditions: &[Value]) -> String {
+    const ORDER: [&str; 5] = ["type", "status", "lastTransitionTime", "reason", "message"];
+    array(conditions.iter().map(|condition| {
+        let members = ORDER
+            .iter()
+            .filter_map(|key| Some((*key, condition.get(key)?)));
+        object(members.map(|(key, value)| (key, value.to_string())))
+    }))
+}
+
+fn array(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+fn object<'a>(members: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let member = |(key, value): (&str, String)| format!("\"{key}\":{value}");
+    let members: Vec<String> = members.into_iter().map(member).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// The reverse of [`metrics`]; `None` for what is no such text.
+pub(super) fn read_metrics(note: &str) -> Option<Vec<Value>> {
+    let mut metrics = read(note, &WANTED)?;
+    for metric in &mut metrics {
+        for (source, _) in &WANTED {
+            if let Some(target) = metric.pointer_mut(&format!("/{source}/target")) {
+                settle_target(target);
+            }
+        }
+    }
+    Some(metrics)
+}
+
+/// A flat target has no type: its fields tell.
+fn settle_target(target: &mut Value) {
+    let is = |key: &str| target.get(key).is_some();
+    let kind = match (is("averageUtilization"), is("averageValue")) {
+        (true, _) => "Utilization",
+        (false, true) => "AverageValue",
+        (false, false) => "Value",
+    };
+    let zero = target.get("value").is_some_and(|value| text_is_zero(value));
+    if let Some(fields) = target.as_object_mut() {
+        if kind == "AverageValue" && zero {
+            fields.remove("value");
+        }
+        fields.insert("type".into(), kind.into());
+    }
+}
+
+fn text_is_zero(value: &Value) -> bool {
+    value == "0" || value == 0
+}
+
+/// The reverse of [`current_metrics`].
+pub(super) fn read_current_metrics(note: &str) -> Option<Vec<Value>> {
+    read(note, &SEEN)
+}
+
+fn read(note: &str, sources: &Sources) -> Option<Vec<Value>> {
+    let flat: Vec<Value> = serde_json::from_str(note).ok()?;
+    let stored = |metric: &Value| {
+        let mut stored = json!({"type": text(metric, "type")});
+        for (name, fields) in sources {
+            if let Some(source) = metric.get(name).filter(|source| source.is_object()) {
+                stored[name] = deepened(source, fields);
+            }
+        }
+        stored
+    };
+    Some(flat.iter().map(stored).collect())
+}
+
+fn deepened(source: &Value, fields: &[Field]) -> Value {
+    let mut stored = json!({});
+    for field in fields {
+        if let Some(value) = source.get(field.flat).filter(|value| !value.is_null()) {
+            let mut place = &mut stored;
+            for part in field.stored.split('/').skip(1) {
+                place = &mut place[part];
+            }
+            *place = value.clone();
+        }
+    }
+    stored
+}
+
+/// The reverse of [`behavior`].
+pub(super) fn read_behavior(note: &str) -> Option<Value> {
+    let read: Value = serde_json::from_str(note).ok()?;
+    read.is_object().then(|| renamed(read))
+}
+
+/// Names in the case of the API, and nothing that is not there.
+fn renamed(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let set = fields.into_iter().filter(|(_, value)| !value.is_null());
+            let renamed: Map<String, Value> = set
+                .map(|(name, value)| {
+                    let (first, rest) =
+                        name.split_at(name.chars().next().map_or(0, char::len_utf8));
+                    (first.to_lowercase() + rest, renamed(value))
+                })
+                .collect();
+            Value::Object(renamed)
+        }
+        Value::Array(items) => items.into_iter().map(renamed).collect(),
+        other => other,
+    }
+}
+
+/// The reverse of [`conditions`].
+pub(super) fn read_conditions(note: &str) -> Option<Value> {
+    let read: Value = serde_json::from_str(note).ok()?;
+    read.is_array().then_some(read)
+}

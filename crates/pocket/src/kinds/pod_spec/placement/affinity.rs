@@ -1,0 +1,173 @@
+//! Rules on which nodes and which other pods a pod wants to be with.
+
+use serde_json::Value;
+
+use crate::{
+    kinds::{
+        field_rules::obeys,
+        fields::{is_set, list, number, text},
+        label_selector, names,
+        path::Path,
+    },
+    status::Problems,
+};
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+const NO_OPERATOR: &str = "not a valid selector operator";
+
+pub(super) fn check(affinity: &Value, path: &Path<'_>, problems: &mut Problems) {
+    check_nodes(
+        &affinity["nodeAffinity"],
+        &path.field("nodeAffinity"),
+        problems,
+    );
+    for side in ["podAffinity", "podAntiAffinity"] {
+        check_pods(&affinity[side], &path.field(side), problems);
+    }
+}
+
+fn check_nodes(affinity: &Value, path: &Path<'_>, problems: &mut Problems) {
+    if is_set(affinity, REQUIRED) {
+        let path = path.field(REQUIRED);
+        let path = path.field("nodeSelectorTerms");
+        let terms = list(&affinity[REQUIRED], "nodeSelectorTerms");
+        if terms.is_empty() {
+            problems.required(&path, "must have at least one node selector term");
+        }
+        for (index, term) in terms.iter().enumerate() {
+            check_node_term(term, &path.index(index), problems);
+        }
+    }
+    let path = path.field(PREFERRED);
+    for (index, term) in list(affinity, PREFERRED).iter().enumerate() {
+        let path = path.index(index);
+        check_weight(term, &path, problems);
+        check_node_term(&term["preference"], &path.field("preference"), problems);
+    }
+}
+
+fn check_weight(term: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let weight = number(term, "weight");
+    if !(1..=100).contains(&weight) {
+        problems.invalid(path.field("weight"), weight, "must be in the range 1-100");
+    }
+}
+
+fn check_node_term(term: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let all = path.field("matchExpressions");
+    for (index, expression) in list(term, "matchExpressions").iter().enumerate() {
+        check_label(expression, &all.index(index), problems);
+    }
+    let all = path.field("matchFields");
+    for (index, expression) in list(term, "matchFields").iter().enumerate() {
+        check_field(expression, &all.index(index), problems);
+    }
+}
+
+fn check_label(expression: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let values = list(expression, "values");
+    let operator = text(expression, "operator");
+    let place = path.field("values");
+    match (operator, values.len()) {
+        ("In" | "NotIn", 0) => {
+            let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+            problems.required(&place, detail);
+        }
+        ("Exists" | "DoesNotExist", 1..) => {
+            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            problems.forbidden(&place, detail);
+        }
+        ("Gt" | "Lt", 0 | 2..) => {
+            let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+            problems.required(&place, detail);
+        }
+        ("In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt", _) => {}
+        _ => problems.invalid(path.field("operator"), operator, NO_OPERATOR),
+    }
+    let key = text(expression, "key");
+    obeys(names::qualified, key, &path.field("key"), problems);
+    for (index, value) in values.iter().enumerate() {
+        let value = value.as_str().unwrap_or_default();
+        obeys(names::label_value, value, &place.index(index), problems);
+    }
+}
+
+/// Of a node's fields, only its name is selected by.
+fn check_field(expression: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let (key, operator) = (text(expression, "key"), text(expression, "operator"));
+    let values = list(expression, "values");
+    let place = path.field("values");
+    match operator {
+        "In" | "NotIn" if values.len() != 1 => problems.required(
+            &place,
+            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+        ),
+        "In" | "NotIn" => {}
+        _ => problems.invalid(path.field("operator"), operator, NO_OPERATOR),
+    }
+    if key != "metadata.name" {
+        let detail = "not a valid field selector key";
+        problems.invalid(path.field("key"), key, detail);
+        return;
+    }
+    for (index, value) in values.iter().enumerate() {
+        let value = value.as_str().unwrap_or_default();
+        obeys(names::subdomain, value, &place.index(index), problems);
+    }
+}
+
+fn check_pods(affinity: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let all = path.field(REQUIRED);
+    for (index, term) in list(affinity, REQUIRED).iter().enumerate() {
+        check_pod_term(term, &all.index(index), problems);
+    }
+    let all = path.field(PREFERRED);
+    for (index, term) in list(affinity, PREFERRED).iter().enumerate() {
+        let path = all.index(index);
+        check_weight(term, &path, problems);
+        let inner = path.field("podAffinityTerm");
+        check_pod_term(&term["podAffinityTerm"], &inner, problems);
+    }
+}
+
+fn check_pod_term(term: &Value, path: &Path<'_>, problems: &mut Problems) {
+    for selector in ["labelSelector", "namespaceSelector"] {
+        label_selector::validate(&term[selector], &path.field(selector), problems);
+    }
+    for namespace in list(term, "namespaces") {
+        let namespace = namespace.as_str().unwrap_or_default();
+        obeys(names::label, namespace, &path.field("namespace"), problems);
+    }
+    check_label_keys(term, path, problems);
+    let key = text(term, "topologyKey");
+    if key.is_empty() {
+        problems.required(path.field("topologyKey"), "can not be empty");
+    }
+    obeys(names::qualified, key, &path.field("topologyKey"), problems);
+}
+
+fn check_label_keys(term: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let mismatched = list(term, "mismatchLabelKeys");
+    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
+        let place = path.field(field);
+        let keys = list(term, field);
+        if keys.is_empty() {
+            continue;
+        }
+        if !is_set(term, "labelSelector") {
+            let detail = "must not be specified when labelSelector is not set";
+            problems.forbidden(&place, detail);
+            continue;
+        }
+        for (index, key) in keys.iter().enumerate() {
+            let shown = key.as_str().unwrap_or_default();
+            obeys(names::qualified, shown, &place.index(index), problems);
+            if field == "matchLabelKeys" && mismatched.contains(key) {
+                let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
+                problems.invalid(place.index(index), shown, detail);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Rules on how pods are spread, and on what they wait for before they are placed or ready.
+
+use serde_json::Value;
+
+use crate::{
+    kinds::{
+        field_rules::{obeys, one_of},
+        fields::{is_set, list, number, text},
+        label_selector, names,
+        path::Path,
+    },
+    status::Problems,
+};
+
+/// Rules on what a pod waits for.
+pub(super) fn check_gates(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let all = path.field("readinessGates");
+    for (index, gate) in list(spec, "readinessGates").iter().enumerate() {
+        let path = all.index(index);
+        let path = path.field("conditionType");
+        obeys(
+            names::qualified,
+            text(gate, "conditionType"),
+            &path,
+            problems,
+        );
+    }
+    let all = path.field("schedulingGates");
+    let gates = list(spec, "schedulingGates");
+    for (index, gate) in gates.iter().enumerate() {
+        let (path, name) = (all.index(index), text(gate, "name"));
+        obeys(names::qualified, name, &path, problems);
+        if gates[..index]
+            .iter()
+            .any(|other| text(other, "name") == name)
+        {
+            problems.duplicate(&path, name);
+        }
+    }
+}
+
+/// Rules on how pods are spread.
+pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let all = path.field("topologySpreadConstraints");
+    let rules = list(spec, "topologySpreadConstraints");
+    for (index, rule) in rules.iter().enumerate() {
+        let path = all.index(index);
+        check_rule(rule, &path, problems);
+        let pair = |rule: &Value| {
+            let (key, otherwise) = (text(rule, "topologyKey"), text(rule, "whenUnsatisfiable"));
+            format!("{{{key}, {otherwise}}}")
+        };
+        // The earlier of two is told.
+        if rules[index + 1..]
+            .iter()
+            .any(|other| pair(other) == pair(rule))
+        {
+            let both = path.field("{topologyKey, whenUnsatisfiable}");
+            problems.duplicate(both, pair(rule));
+        }
+    }
+}
+
+fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let skew = number(rule, "maxSkew");
+    if skew <= 0 {
+        problems.invalid(path.field("maxSkew"), skew, "must be greater than zero");
+    }
+    if text(rule, "topologyKey").is_empty() {
+        problems.required(path.field("topologyKey"), "can not be empty");
+    }
+    let otherwise = text(rule, "whenUnsatisfiable");
+    let known = ["DoNotSchedule", "ScheduleAnyway"];
+    if !known.contains(&otherwise) {
+        problems.not_supported(path.field("whenUnsatisfiable"), otherwise, &known);
+    }
+    check_domains(rule, otherwise, path, problems);
+    for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+        one_of(&["Honor", "Ignore"], rule, path, policy, problems);
+    }
+    let keys = path.field("matchLabelKeys");
+    if !list(rule, "matchLabelKeys").is_empty() && !is_set(rule, "labelSelector") {
+        let detail = "must not be specified when labelSelector is not set";
+        problems.forbidden(&keys, detail);
+    } else {
+        for (index, key) in list(rule, "matchLabelKeys").iter().enumerate() {
+            let key = key.as_str().unwrap_or_default();
+            obeys(names::qualified, key, &keys.index(index), problems);
+        }
+    }
+    let selector = path.field("labelSelector");
+    label_selector::validate(&rule["labelSelector"], &selector, problems);
+}
+
+fn check_domains(rule: &Value, otherwise: &str, path: &Path<'_>, problems: &mut Problems) {
+    if !is_set(rule, "minDomains") {
+        return;
+    }
+    let (least, path) = (number(rule, "minDomains"), path.field("minDomains"));
+    if least <= 0 {
+        problems.invalid(&path, least, "must be greater than zero");
+    }
+    if otherwise != "DoNotSchedule" {
+        let detail =
+            format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {otherwise}");
+        problems.invalid(&path, least, detail);
+    }
+}
