@@ -125,8 +125,9 @@ fn shown(body: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{rest}", String::from_utf8_lossy(cut)),
         Some(_) => {
-            let bytes: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{bytes}{rest}")
+            let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
+            let bytes = cut.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+            format!("{}{rest}", bytes.collect::<String>())
         }
     }
 }

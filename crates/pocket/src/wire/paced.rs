@@ -41,10 +41,10 @@ impl<S> Paced<S> {
         if bytes < LARGE {
             return Poll::Ready(None);
         }
-        if self.waiting.is_none() {
-            if let Some(turn) = self.bulk.turn_now() {
-                return Poll::Ready(Some(turn));
-            }
+        if self.waiting.is_none()
+            && let Some(turn) = self.bulk.turn_now()
+        {
+            return Poll::Ready(Some(turn));
         }
         let bulk = &self.bulk;
         let waiting = self.waiting.get_or_insert_with(|| bulk.owned_turn());

@@ -23,6 +23,7 @@ fn refusal(kind: &str, value: &Value) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_mismatch_names_the_kind_the_field_and_the_types() {
     for (body, expected) in [
         (
@@ -170,6 +171,7 @@ fn quantities_become_canonical_strings() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn times_are_read_and_kept_in_utc() {
     for (written, kept) in [
         ("2020-01-02T03:04:05Z", "2020-01-02T03:04:05Z"),

@@ -57,6 +57,7 @@ fn operators_match_as_documented() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn malformed_selectors_are_bad_requests_that_say_why() {
     for (selector, expected) in [
         (

@@ -15,6 +15,7 @@ fn asked(method: &str, uri: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn refusals_say_what_was_asked_as_the_real_server_does() {
     for (method, uri, message) in [
         (
