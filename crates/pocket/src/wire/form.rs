@@ -126,7 +126,9 @@ fn shown(body: &[u8]) -> String {
         Some(b'{') => format!("{}{rest}", String::from_utf8_lossy(cut)),
         Some(_) => {
             let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
-            let bytes = cut.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+            let bytes = cut
+                .iter()
+                .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
             format!("{}{rest}", bytes.collect::<String>())
         }
     }
