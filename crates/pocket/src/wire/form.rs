@@ -1,5 +1,7 @@
 //! Bodies that are not even the form of an object, refused in the reference's words.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 
 use crate::{
@@ -125,11 +127,11 @@ fn shown(body: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{rest}", String::from_utf8_lossy(cut)),
         Some(_) => {
-            let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
-            let bytes = cut
-                .iter()
-                .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
-            format!("{}{rest}", bytes.collect::<String>())
+            let bytes = cut.iter().fold(String::new(), |mut out, byte| {
+                let _ = write!(out, "{byte:02x}");
+                out
+            });
+            format!("{bytes}{rest}")
         }
     }
 }
