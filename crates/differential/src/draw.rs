@@ -1,7 +1,8 @@
 //! Draws the calls of a run from a seed.
 //!
-//! The drawer knows what the reference answered, and nothing of the other server: calls follow
-//! from the seed and from the reference alone.
+//! The drawer knows what the reference answered. Of the other server it knows only which objects
+//! were given up because of it: a seed repeats its calls as long as the same things differ, and
+//! `--record` keeps them for afterwards.
 
 mod edit;
 mod mutate;

@@ -1,8 +1,8 @@
 //! Holds `neap up` against a real kube-apiserver: random requests go to both, and their answers,
 //! watch streams and orders of revisions are compared.
 //!
-//! It knows both servers by their APIs alone. Everything follows from a seed and from what the
-//! reference answers, so that a difference can be shown again.
+//! It knows both servers by their APIs alone. What is asked follows from a seed and from what was
+//! answered, and can be recorded, so that a difference can be shown again.
 
 pub mod allow;
 pub mod call;

@@ -16,7 +16,11 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use serde_json::Value;
-use tokio::{net::TcpStream, task::JoinSet, time::timeout};
+use tokio::{
+    net::{TcpSocket, TcpStream},
+    task::JoinSet,
+    time::timeout,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::kubeconfig::Kubeconfig;
@@ -78,6 +82,10 @@ impl Client {
 
     async fn handshake(&self, tls: &TlsConnector) -> Result<TlsStream<TcpStream>> {
         let socket = self.socket().await?;
+        self.over(tls, socket).await
+    }
+
+    async fn over(&self, tls: &TlsConnector, socket: TcpStream) -> Result<TlsStream<TcpStream>> {
         let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
         let name = ServerName::try_from(host.to_owned())?;
         Ok(timeout(PATIENCE, tls.connect(name, socket)).await??)
@@ -88,6 +96,15 @@ impl Client {
         let socket = timeout(PATIENCE, TcpStream::connect(&*self.address)).await??;
         socket.set_nodelay(true)?;
         Ok(socket)
+    }
+
+    /// A TLS connection of a client that takes next to nothing unless it reads.
+    pub async fn narrow(&self) -> Result<TlsStream<TcpStream>> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(8 << 10)?;
+        let address = self.address.parse()?;
+        let socket = timeout(PATIENCE, socket.connect(address)).await??;
+        self.over(&self.tls, socket).await
     }
 
     /// What the `Authorization` header must say.

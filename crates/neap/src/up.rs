@@ -104,6 +104,7 @@ async fn start(
 ) -> Result<Running, Failure> {
     let kubeconfig = kubeconfig_path(options, folder)?;
     let (listener, address) = options.listen.bind().await?;
+    limits::bound_send_buffers(&listener);
 
     let names = address.certificate_names();
     let kept = |name| options.data.is_some().then(|| folder.path().join(name));

@@ -71,7 +71,9 @@ impl Attempt {
             return said("not a Status with the code of the answer");
         }
         let filled = |key: &str| answer[key].as_str().is_some_and(|text| !text.is_empty());
-        if !filled("reason") || !filled("message") {
+        // A failure that the API has no word for has none.
+        let named = status == 500 || filled("reason");
+        if !named || !filled("message") {
             return said("no reason or no message");
         }
         let message = answer["message"].as_str().unwrap_or_default();

@@ -43,7 +43,17 @@ pub(crate) async fn idle(client: &Client, count: usize) -> Result<Vec<Stream>> {
 
 /// How many of them the server has left.
 pub(crate) fn left(streams: &[Stream]) -> usize {
-    let is_left = |stream: &&Stream| stream.get_ref().0.try_read(&mut [0; 64]).is_ok();
+    // What it sent after the handshake is still there to be read, before the end if it has left.
+    let is_left = |stream: &&Stream| {
+        let mut buffer = [0; 4096];
+        loop {
+            match stream.get_ref().0.try_read(&mut buffer) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
+            }
+        }
+    };
     streams.iter().filter(is_left).count()
 }
 
@@ -74,9 +84,11 @@ pub(crate) async fn slow(client: &Client, count: usize) -> Result<Vec<Stream>> {
 /// Watchers that were sent a lot and never read any of it.
 pub(crate) async fn deaf_watchers(client: &Client, count: usize) -> Result<Vec<Stream>> {
     let path = Resource::ConfigMaps.collection();
-    let mut streams = idle(client, count).await?;
-    for stream in &mut streams {
-        ask(client, stream, &format!("{path}?watch=1")).await?;
+    let mut streams = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut stream = client.narrow().await?;
+        ask(client, &mut stream, &format!("{path}?watch=1")).await?;
+        streams.push(stream);
     }
     // More than what is kept for each in buffers of the system.
     let mut connection = client.connect().await?;

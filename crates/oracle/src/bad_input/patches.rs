@@ -20,7 +20,7 @@ pub fn hostile() -> Vec<Attempt> {
     let directives = json!({"data": {"$patch": "explode"}}).to_string();
     let absent = json!([{"op": "remove", "path": "/data/none"}]).to_string();
     let number = json!([{"op": "replace", "path": "", "value": 1}]).to_string();
-    let patches: [(&str, &str); 14] = [
+    let patches: [(&str, &str); 13] = [
         (MERGE, &deep),
         (STRATEGIC, &deep),
         (JSON_PATCH, &lists),
@@ -28,7 +28,6 @@ pub fn hostile() -> Vec<Attempt> {
         (MERGE, "[1]"),
         (MERGE, "\"x\""),
         (STRATEGIC, "[]"),
-        (STRATEGIC, &directives),
         (JSON_PATCH, "{}"),
         (JSON_PATCH, "[{\"op\":\"fly\"}]"),
         (JSON_PATCH, &absent),
@@ -36,7 +35,9 @@ pub fn hostile() -> Vec<Attempt> {
         (JSON_PATCH, &doubling),
         (APPLY, "a: ["),
     ];
-    let mut attempts = vec![patch(JSON_PATCH, &many, &[413])];
+    // A real server has no better code for a directive it does not know.
+    let unknown = patch(STRATEGIC, &directives, &[500]);
+    let mut attempts = vec![patch(JSON_PATCH, &many, &[413]), unknown];
     for (content_type, body) in patches {
         attempts.push(patch(content_type, body, &[400, 413, 422]));
     }

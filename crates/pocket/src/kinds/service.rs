@@ -46,7 +46,6 @@ pub(super) const RULES: Rules = Rules {
         name: NameRule::Label,
         ..Traits::USUAL
     },
-    ..Rules::SHAPE_ONLY
 };
 
 fn default(service: &mut Value) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     Machine, Reply, Request, Served,
     create::Booking,
-    incoming::{check_kind, check_place},
+    incoming::{check_kind, check_place, nameless},
     metadata,
     update::{Part, Proposal},
 };
@@ -56,6 +56,9 @@ impl Machine {
         let head = self.head(served, &request.target.path());
         if part != Part::Main || head.is_some_and(|head| head.object.is_some()) {
             return Ok(None);
+        }
+        if metadata::text(config, "name").is_empty() {
+            return Err(nameless(&request.target.name));
         }
         if !metadata::text(config, "uid").is_empty() {
             self.settle_head(served, &request.target.path()).await?;

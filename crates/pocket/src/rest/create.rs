@@ -60,7 +60,7 @@ impl Machine {
         warnings.extend(dedup_owners(&mut value));
         let asked = metadata::text(&value, "resourceVersion").to_owned();
         let has_revision = booking == Booking::Whole && asked.parse().unwrap_or(0_u64) > 0;
-        self.stamp(served, request, &mut value)?;
+        self.stamp(served, request, &mut value);
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
         served.default(&mut value);

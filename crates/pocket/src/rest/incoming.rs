@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Request, Served, Verb, metadata, request::option_error};
+use super::{
+    Request, Served, Verb, metadata,
+    request::{APPLY_YAML, option_error},
+};
 use crate::{
     schema::conform::{FieldValidation, unreadable_patch},
     status::{ApiError, Problems, Result},
@@ -165,11 +168,12 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
     }
     let name = metadata::text(value, "name");
     if !target.name.is_empty() && name != target.name {
+        if name.is_empty() && request.content_type == APPLY_YAML {
+            // An object that is there has one.
+            return Ok(());
+        }
         if name.is_empty() && request.verb == Verb::Patch {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                target.name
-            )));
+            return Err(nameless(&target.name));
         }
         if name.is_empty() {
             metadata::of(value).insert("name".into(), json!(target.name));
@@ -181,4 +185,11 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
         )));
     }
     Ok(())
+}
+
+/// 400 for an object that does not say what it is called.
+pub(super) fn nameless(name: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+    ))
 }

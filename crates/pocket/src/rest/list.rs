@@ -11,7 +11,6 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Verb;
 use super::{
     Machine, Reply, ReplyBody, Request, Served,
     bulk::MANY,
@@ -121,7 +120,7 @@ impl Machine {
         let _turn = self.bulk.turn(most).await;
         let page = self.view.page(bucket, range, revision).await?;
         let page = page.map_err(|error| expired(&error, token.as_ref(), self.view.revision()))?;
-        Ok(cut(served, page, &selection, limit, request.verb))
+        Ok(cut(served, page, &selection, limit))
     }
 
     pub(super) fn render(
@@ -165,13 +164,7 @@ impl Listed {
 }
 
 /// Keeps what was selected, up to the limit.
-fn cut(
-    served: &Served,
-    page: Page,
-    selection: &Selection,
-    limit: Option<usize>,
-    verb: Verb,
-) -> Listed {
+fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>) -> Listed {
     let mut objects = Vec::new();
     let mut last = None;
     let mut rest = page.objects.into_iter();
@@ -186,11 +179,7 @@ fn cut(
             }
         }
     }
-    let mut remaining = if full { rest.len() + page.remaining } else { 0 };
-    let counts_all = verb == Verb::DeleteCollection || selection.is_everything();
-    if !counts_all && !rest.any(|(_, object)| selection.matches(served, &object)) {
-        remaining = 0;
-    }
+    let remaining = if full { rest.len() + page.remaining } else { 0 };
     let next = last
         .filter(|_| remaining > 0)
         .map(|key| encode_token(page.revision, &key));

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value, json};
 
 use super::{Machine, Request, Served};
-use crate::status::Result;
 
 /// Characters of generated name suffixes: no vowels, so that no words appear.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -63,12 +62,7 @@ pub(crate) fn finalizers(value: &Value) -> Vec<&str> {
 
 impl Machine {
     /// Gives a new object its identity.
-    pub(crate) fn stamp(
-        &self,
-        served: &Served,
-        request: &Request,
-        value: &mut Value,
-    ) -> Result<()> {
+    pub(crate) fn stamp(&self, served: &Served, request: &Request, value: &mut Value) {
         let generation = served.traits().generation;
         let namespace = &request.target.namespace;
         let metadata = of(value);
@@ -91,7 +85,6 @@ impl Machine {
         if generation {
             metadata.insert("generation".into(), json!(1));
         }
-        Ok(())
     }
 
     /// A name for an object that has only `generateName`.

@@ -114,7 +114,7 @@ impl Machine {
     }
 
     /// Shows a definition as it would be before its names are decided.
-    pub(crate) fn propose(&self, served: &Served, value: &mut Value) {
+    pub(crate) fn propose(served: &Served, value: &mut Value) {
         if served.role == Role::Definition {
             crd::propose(value);
         }

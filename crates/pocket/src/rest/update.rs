@@ -155,7 +155,7 @@ impl Machine {
         } = propose(&old)?;
         let name = &request.target.name;
         check_revision(served, part, name, &new, live)?;
-        if request.verb == super::Verb::Update {
+        if request.verb != super::Verb::Patch {
             check_uid(served, request, &new, &old, live)?;
         }
         settle_fields(served, part, &mut new, &old);

@@ -7,6 +7,10 @@ const VALUE: &str = "a valid label must be an empty string or consist of alphanu
 const NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must \
     start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
     regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const NAMELESS: &str = "name part must be non-empty; name part must consist of alphanumeric \
+    characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
+    'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const PREFIX: &str = "prefix part a lowercase RFC 1123 subdomain must consist of lower case \
     alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character \
     (e.g. 'example.com', regex used for validation is \
@@ -29,7 +33,7 @@ pub(super) fn key_problem(key: &str) -> Option<&'static str> {
         Some((_, name)) => name,
     };
     match name.len() {
-        0 => Some("name part must be non-empty"),
+        0 => Some(NAMELESS),
         64.. => Some("name part must be no more than 63 bytes"),
         _ if !word(name) => Some(NAME),
         _ => None,

@@ -112,7 +112,7 @@ fn a_table_carries_columns_rows_and_what_was_asked_for() {
     assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "x");
 
     let watched = printer.table([&object], now(), Include::None, json!({}), false);
-    assert_eq!(watched["columnDefinitions"], json!([]));
+    assert_eq!(watched.get("columnDefinitions"), Some(&Value::Null));
     assert_eq!(watched["rows"][0].get("object"), Some(&Value::Null));
     assert_eq!(
         printer.row(&object, now(), Include::Object)["object"],

@@ -1,5 +1,7 @@
 //! Bodies that are not even the form of an object, refused in the reference's words.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 
 use crate::{
@@ -125,7 +127,10 @@ fn shown(body: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{rest}", String::from_utf8_lossy(cut)),
         Some(_) => {
-            let bytes: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
+            let bytes = cut.iter().fold(String::new(), |mut out, byte| {
+                let _ = write!(out, "{byte:02x}");
+                out
+            });
             format!("{bytes}{rest}")
         }
     }

@@ -94,7 +94,7 @@ impl Machine {
         if change.part == Part::Main {
             self.admit(change.served, value, change.old).await?;
             if change.old.is_none() && change.request.dry_run()? {
-                self.propose(change.served, value);
+                Self::propose(change.served, value);
             } else {
                 self.accept(change.served, value);
             }

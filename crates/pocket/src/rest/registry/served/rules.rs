@@ -145,7 +145,7 @@ impl Served {
             ) => {
                 match old {
                     None => {
-                        metadata::validate_metadata(new, self.traits().name, namespaced, problems)
+                        metadata::validate_metadata(new, self.traits().name, namespaced, problems);
                     }
                     Some(old) => self.validate_changed_metadata(new, old, problems),
                 }
