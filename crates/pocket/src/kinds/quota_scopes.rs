@@ -37,7 +37,7 @@ pub(super) fn check_hard(spec: &Value, problems: &mut Problems) {
         check_name(name, &path, problems);
         check_amount(amount, &path, problems);
         if is_counted(name) && quantity(amount).is_some_and(|amount| !amount.is_whole()) {
-            problems.invalid(&path, amount.clone(), "must be an integer");
+            problems.invalid(path, amount.clone(), "must be an integer");
         }
     }
 }
@@ -89,13 +89,13 @@ pub(super) fn check_scopes(spec: &Value, problems: &mut Problems) {
     let path = SPEC.field("scopes");
     if scopes.iter().any(|scope| !fits_all(scope, spec)) {
         let detail = "unsupported scope applied to resource";
-        problems.invalid(&path, spec["scopes"].clone(), detail);
+        problems.invalid(path, spec["scopes"].clone(), detail);
     }
     for _ in scopes.iter().filter(|scope| !is_known(scope)) {
-        problems.invalid(&path, spec["scopes"].clone(), "unsupported scope");
+        problems.invalid(path, spec["scopes"].clone(), "unsupported scope");
     }
     if contradict(&scopes) {
-        problems.invalid(&path, spec["scopes"].clone(), "conflicting scopes");
+        problems.invalid(path, spec["scopes"].clone(), "conflicting scopes");
     }
     check_selector(spec, problems);
 }
@@ -113,10 +113,10 @@ fn check_selector(spec: &Value, problems: &mut Problems) {
     if known().any(|scope| !fits_all(scope, spec)) {
         let detail = "unsupported scope applied to resource";
         let kind = FieldErrorKind::Invalid;
-        problems.written(kind, &path, &shown(expressions), detail);
+        problems.written(kind, path, &shown(expressions), detail);
     }
     if contradict(&scopes) {
-        problems.invalid(&path, Value::Null, "conflicting scopes");
+        problems.invalid(path, Value::Null, "conflicting scopes");
     }
 }
 

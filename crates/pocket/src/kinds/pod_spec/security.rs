@@ -87,7 +87,7 @@ pub(super) fn check_container(
     check_profiles(context, &path, problems);
     if context["allowPrivilegeEscalation"] == false && flag(context, "privileged") {
         let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        problems.written(FieldErrorKind::Invalid, &path, &shown(context), detail);
+        problems.written(FieldErrorKind::Invalid, path, &shown(context), detail);
     }
 }
 
@@ -165,7 +165,7 @@ fn check_profile(
         }
         "Localhost" if file.is_empty() => {
             let detail = format!("must be set when {what} type is Localhost");
-            problems.required(&place, detail);
+            problems.required(place, detail);
         }
         "Localhost" if what == "seccomp" => check_inside(file, &place, problems),
         "Localhost" => {}
@@ -174,7 +174,7 @@ fn check_profile(
                 let [kind, file] = [kind, file].map(|text| json!(text));
                 let shown = format!(r#"{{"Type":{kind},"LocalhostProfile":{file}}}"#);
                 let detail = format!("can only be set when {what} type is Localhost");
-                problems.written(FieldErrorKind::Invalid, &place, &shown, &detail);
+                problems.written(FieldErrorKind::Invalid, place, &shown, &detail);
             }
             one_of(&PROFILES, profile, path, "type", problems);
         }
@@ -187,12 +187,12 @@ fn check_sysctls(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         let path = path.index(index);
         let (path, name) = (path.field("name"), text(sysctl, "name"));
         if name.is_empty() {
-            problems.required(&path, "");
+            problems.required(path, "");
         } else if !is_sysctl(name) {
             let detail = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-            problems.invalid(&path, name, detail);
+            problems.invalid(path, name, detail);
         } else if !seen.insert(name) {
-            problems.duplicate(&path, name);
+            problems.duplicate(path, name);
         }
         for (field, prefixes) in [
             ("hostNetwork", &["net."][..]),
@@ -203,7 +203,7 @@ fn check_sysctls(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         ] {
             if flag(spec, field) && prefixes.iter().any(|prefix| name.starts_with(prefix)) {
                 let detail = format!("may not be specified when '{field}' is true");
-                problems.invalid(&path, name, detail);
+                problems.invalid(path, name, detail);
             }
         }
     }

@@ -397,7 +397,7 @@ fn times_and_names_of_the_pod_are_sound() {
         (
             "/dnsPolicy",
             json!("None"),
-            "spec.dnsConfig: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None",
+            "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None",
         ),
         (
             "/dnsConfig",

@@ -34,7 +34,7 @@ pub(super) fn check_gates(spec: &Value, path: &Path<'_>, problems: &mut Problems
             .iter()
             .any(|other| text(other, "name") == name)
         {
-            problems.duplicate(&path, name);
+            problems.duplicate(path, name);
         }
     }
 }
@@ -73,7 +73,7 @@ fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Pro
     let keys = path.field("matchLabelKeys");
     if !list(rule, "matchLabelKeys").is_empty() && !is_set(rule, "labelSelector") {
         let detail = "must not be specified when labelSelector is not set";
-        problems.forbidden(&keys, detail);
+        problems.forbidden(keys, detail);
     } else {
         for (index, key) in list(rule, "matchLabelKeys").iter().enumerate() {
             let key = key.as_str().unwrap_or_default();
@@ -96,11 +96,11 @@ fn check_domains(rule: &Value, otherwise: &str, path: &Path<'_>, problems: &mut 
     }
     let (least, path) = (number(rule, "minDomains"), path.field("minDomains"));
     if least <= 0 {
-        problems.invalid(&path, least, "must be greater than zero");
+        problems.invalid(path, least, "must be greater than zero");
     }
     if otherwise != "DoNotSchedule" {
         let detail =
             format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {otherwise}");
-        problems.invalid(&path, least, detail);
+        problems.invalid(path, least, detail);
     }
 }

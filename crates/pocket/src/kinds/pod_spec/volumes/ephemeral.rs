@@ -29,7 +29,7 @@ const COPIED: [&str; 2] = ["labels", "annotations"];
 pub(super) fn check(source: &Value, path: &Path<'_>, problems: &mut Problems) {
     let path = path.field("volumeClaimTemplate");
     if !is_set(source, "volumeClaimTemplate") {
-        problems.required(&path, "");
+        problems.required(path, "");
         return;
     }
     let template = &source["volumeClaimTemplate"];
@@ -47,21 +47,21 @@ pub(super) fn check(source: &Value, path: &Path<'_>, problems: &mut Problems) {
 fn check_claim(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let modes = path.field("accessModes");
     if list(spec, "accessModes").is_empty() {
-        problems.required(&modes, "at least 1 access mode is required");
+        problems.required(modes, "at least 1 access mode is required");
     }
     label_selector::validate(&spec["selector"], &path.field("selector"), problems);
     for mode in list(spec, "accessModes").iter().filter_map(Value::as_str) {
         if !MODES.contains(&mode) {
-            problems.not_supported(&modes, mode, &MODES);
+            problems.not_supported(modes, mode, &MODES);
         }
     }
     let storage = &spec["resources"]["requests"]["storage"];
     let place = path.field("resources");
     let place = place.key("storage");
     if storage.is_null() {
-        problems.required(&place, "");
+        problems.required(place, "");
     } else if quantity(storage).is_some_and(|amount: Quantity| amount.is_zero()) {
-        problems.invalid(&place, storage.clone(), "must be greater than zero");
+        problems.invalid(place, storage.clone(), "must be greater than zero");
     }
     let class = text(spec, "storageClassName");
     if !class.is_empty() {
