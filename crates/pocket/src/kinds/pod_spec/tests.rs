@@ -401,7 +401,7 @@ fn times_and_names_of_the_pod_are_sound() {
         ),
         (
             "/dnsConfig",
-            json!({"nameservers": ["1", "2", "3", "4"]}),
+            json!({"nameservers": ["1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4"]}),
             "spec.dnsConfig.nameservers: Invalid value",
         ),
     ]);
