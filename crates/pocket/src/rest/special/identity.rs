@@ -75,6 +75,10 @@ impl Machine {
         let mut warnings = Vec::new();
         let mut asked = shape(request, &served, payload, Origin::Body, &mut warnings)?;
         request.dry_run()?;
+        if let Some(fields) = asked.as_object_mut() {
+            // It is the server's alone, and nobody's.
+            fields.remove("status");
+        }
         let spec = spec_of(&mut asked);
         spec.entry("expirationSeconds")
             .or_insert(json!(Grant::USUAL));
