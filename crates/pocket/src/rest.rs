@@ -49,7 +49,7 @@ pub use request::{Request, Target, Verb};
 pub(crate) use admission::QUOTAS;
 pub(crate) use bulk::{Bulk, OwnedTurn};
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
-pub(crate) use request::path;
+pub(crate) use request::{is_yes, path};
 
 /// The server behind the wire: a view of the store and the table of what is served.
 #[derive(Clone)]

@@ -34,7 +34,7 @@ fn refusals_say_what_was_asked_as_the_real_server_does() {
         (
             "GET",
             "/api/v1/pods?watch=0&watch=true",
-            "pods is forbidden: User \"bob\" cannot watch resource \"pods\" in API group \"\" at the cluster scope",
+            "pods is forbidden: User \"bob\" cannot list resource \"pods\" in API group \"\" at the cluster scope",
         ),
         (
             "GET",
