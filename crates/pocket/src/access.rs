@@ -27,7 +27,7 @@ pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 pub use aggregate::{aggregated, are_same};
 pub use attributes::{Attributes, What, Who};
 pub use decision::{Decision, Held, decide};
-pub use escalation::{full_authority, uncovered};
+pub use escalation::{are_vast, full_authority, uncovered};
 pub use policy::{Policy, RoleRef};
 pub use rule::{Rule, rules_of};
 
