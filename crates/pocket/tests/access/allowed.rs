@@ -70,6 +70,25 @@ async fn leave_is_asked_for_the_selector_that_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_is_in_no_namespace() {
+    let admin = Asker::new().await;
+    let inside = "/api/v1/namespaces/default/namespaces";
+    for (method, path) in [
+        ("GET", inside.to_owned()),
+        ("POST", inside.to_owned()),
+        ("GET", format!("{inside}/default")),
+        ("DELETE", format!("{inside}/default")),
+        ("GET", format!("{inside}/default/status")),
+    ] {
+        let x = json!({"metadata": {"name": "x"}});
+        assert_eq!(admin.ask(method, &path, x).await.0, 404, "{method} {path}");
+    }
+    for path in ["/api/v1/namespaces", "/api/v1/namespaces/default"] {
+        assert_eq!(admin.get(path).await, 200, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_there_is_forbidden_before_it_is_missing() {
     let admin = Asker::new().await;
     let bob = admin.user("bob", &[]);
