@@ -121,6 +121,7 @@ impl Service {
     ) -> Self {
         let mut service = self.clone();
         service.stopped = Some(stopped);
+        service.room = service.room.of_connection();
         if let Caller::Asked { certificates, .. } = &mut service.caller {
             *certificates = Arc::new(presented);
         }
