@@ -58,7 +58,7 @@ fn check_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
 }
 
 /// Whether a name without a domain means something.
-fn is_standard(name: &str) -> bool {
+pub(super) fn is_standard(name: &str) -> bool {
     let bare = name
         .strip_prefix("requests.")
         .or_else(|| name.strip_prefix("limits."));

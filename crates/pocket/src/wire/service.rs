@@ -28,8 +28,8 @@ use super::{
 use crate::{
     environment::{BoxFuture, Seldom},
     rest::{
-        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, registry::missing,
-        reply,
+        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, is_yes,
+        registry::missing, reply,
     },
     status::{ApiError, Result},
 };
@@ -121,6 +121,7 @@ impl Service {
     ) -> Self {
         let mut service = self.clone();
         service.stopped = Some(stopped);
+        service.room = service.room.of_connection();
         if let Caller::Asked { certificates, .. } = &mut service.caller {
             *certificates = Arc::new(presented);
         }
@@ -285,7 +286,8 @@ impl Service {
         }
         let watching = query
             .iter()
-            .any(|(key, value)| key == "watch" && value != "false" && value != "0");
+            .find(|(key, _)| key == "watch")
+            .is_some_and(|(_, value)| is_yes(value));
         let verb = verb(request.method(), &target, watching)
             .map_err(|error| form::misplaced(served, request.method(), error))?;
         let presentation = negotiate::presentation(request.headers(), verb, served.is_custom())?;

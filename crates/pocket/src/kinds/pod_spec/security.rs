@@ -36,17 +36,35 @@ pub(super) fn check_pod(spec: &Value, path: &Path<'_>, problems: &mut Problems) 
     one_of(&change, context, &path, "fsGroupChangePolicy", problems);
     check_profiles(context, &path, problems);
     let groups = ["Merge", "Strict"];
-    one_of(
-        &groups,
-        context,
-        &path,
-        "supplementalGroupsPolicy",
-        problems,
-    );
+    let field = "supplementalGroupsPolicy";
+    one_of(&groups, context, &path, field, problems);
+    let field = "seLinuxChangePolicy";
+    one_of(&["Recursive"], context, &path, field, problems);
+}
+
+/// Who has users of its own cannot have what belongs to the node.
+pub(super) fn check_users(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    if spec["hostUsers"] != false {
+        return;
+    }
+    for (field, shown) in [
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ] {
+        if flag(spec, field) {
+            problems.forbidden(path.field(shown), "when `hostUsers` is false");
+        }
+    }
 }
 
 /// Rules on one container.
-pub(super) fn check_container(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn check_container(
+    container: &Value,
+    spec: &Value,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     if !is_set(container, "securityContext") {
         return;
     }
@@ -62,11 +80,49 @@ pub(super) fn check_container(container: &Value, path: &Path<'_>, problems: &mut
         "procMount",
         problems,
     );
+    if text(context, "procMount") == "Unmasked" && spec["hostUsers"] != false {
+        let detail = "`hostUsers` must be false to use `Unmasked`";
+        problems.invalid(path.field("procMount"), "Unmasked", detail);
+    }
     check_profiles(context, &path, problems);
     if context["allowPrivilegeEscalation"] == false && flag(context, "privileged") {
         let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        problems.invalid(path, context.clone(), detail);
+        problems.written(FieldErrorKind::Invalid, path, &shown(context), detail);
     }
+}
+
+/// The names that fields have inside the real server, which a client is shown, in their order.
+const INSIDE: [&str; 12] = [
+    "Capabilities",
+    "Privileged",
+    "SELinuxOptions",
+    "WindowsOptions",
+    "RunAsUser",
+    "RunAsGroup",
+    "RunAsNonRoot",
+    "ReadOnlyRootFilesystem",
+    "AllowPrivilegeEscalation",
+    "ProcMount",
+    "SeccompProfile",
+    "AppArmorProfile",
+];
+
+/// A context as a client is shown it. Of what is deeper, only capabilities have names of their own
+/// here.
+fn shown(context: &Value) -> String {
+    let field = |inside: &str| {
+        let outside = match inside {
+            "SELinuxOptions" => "seLinuxOptions".to_owned(),
+            _ => inside[..1].to_lowercase() + &inside[1..],
+        };
+        let value = &context[outside];
+        if inside == "Capabilities" && value.is_object() {
+            let (add, drop) = (&value["add"], &value["drop"]);
+            return format!(r#""Capabilities":{{"Add":{add},"Drop":{drop}}}"#);
+        }
+        format!(r#""{inside}":{value}"#)
+    };
+    format!("{{{}}}", INSIDE.map(field).join(","))
 }
 
 /// Users and groups have numbers that every system can hold.

@@ -75,8 +75,8 @@ impl Machine {
         let mut warnings = Vec::new();
         let mut asked = shape(request, &served, payload, Origin::Body, &mut warnings)?;
         request.dry_run()?;
-        // What is granted is nobody's: the server says it.
         if let Some(fields) = asked.as_object_mut() {
+            // It is the server's alone, and nobody's.
             fields.remove("status");
         }
         let spec = spec_of(&mut asked);

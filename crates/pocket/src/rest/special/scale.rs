@@ -59,16 +59,11 @@ impl Machine {
                 booking: Booking::Whole,
             })
         };
+        let mut warnings = Vec::new();
         let object = self
-            .modify(
-                request,
-                served,
-                Part::Other("scale"),
-                &mut Vec::new(),
-                change,
-            )
+            .modify(request, served, Part::Other("scale"), &mut warnings, change)
             .await?;
-        show_scale(request, served, &paths, &object)
+        Ok(show_scale(request, served, &paths, &object)?.with_warnings(warnings))
     }
 }
 

@@ -44,24 +44,11 @@ pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let all = path.field("topologySpreadConstraints");
     let rules = list(spec, "topologySpreadConstraints");
     for (index, rule) in rules.iter().enumerate() {
-        let path = all.index(index);
-        check_rule(rule, &path, problems);
-        let pair = |rule: &Value| {
-            let (key, otherwise) = (text(rule, "topologyKey"), text(rule, "whenUnsatisfiable"));
-            format!("{{{key}, {otherwise}}}")
-        };
-        // The earlier of two is told.
-        if rules[index + 1..]
-            .iter()
-            .any(|other| pair(other) == pair(rule))
-        {
-            let both = path.field("{topologyKey, whenUnsatisfiable}");
-            problems.duplicate(both, pair(rule));
-        }
+        check_rule(rule, &rules[index + 1..], &all.index(index), problems);
     }
 }
 
-fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
+fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Problems) {
     let skew = number(rule, "maxSkew");
     if skew <= 0 {
         problems.invalid(path.field("maxSkew"), skew, "must be greater than zero");
@@ -73,6 +60,11 @@ fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     let known = ["DoNotSchedule", "ScheduleAnyway"];
     if !known.contains(&otherwise) {
         problems.not_supported(path.field("whenUnsatisfiable"), otherwise, &known);
+    }
+    // Of two alike, the earlier one is told.
+    if later.iter().any(|other| pair(other) == pair(rule)) {
+        let both = path.field("{topologyKey, whenUnsatisfiable}");
+        problems.duplicate(both, pair(rule));
     }
     check_domains(rule, otherwise, path, problems);
     for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
@@ -90,6 +82,12 @@ fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
     let selector = path.field("labelSelector");
     label_selector::validate(&rule["labelSelector"], &selector, problems);
+}
+
+/// What two rules may not have in common.
+fn pair(rule: &Value) -> String {
+    let (key, otherwise) = (text(rule, "topologyKey"), text(rule, "whenUnsatisfiable"));
+    format!("{{{key}, {otherwise}}}")
 }
 
 fn check_domains(rule: &Value, otherwise: &str, path: &Path<'_>, problems: &mut Problems) {
