@@ -159,7 +159,7 @@ impl Machine {
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
         let deprecation: Vec<String> = served.deprecation().into_iter().collect();
-        let reply = match check_home(&served, &request).and_then(|()| check_segment(&request)) {
+        let reply = match check_home(&served, &request) {
             Err(error) => Err(error),
             Ok(()) if request.target.subresource.is_some() => {
                 self.subresource(&request, &served).await
@@ -174,6 +174,7 @@ impl Machine {
     }
 
     async fn main(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        check_segment(request)?;
         served.check_verb(request.verb)?;
         match request.verb {
             Verb::Get => self.get(request, served).await,
