@@ -69,7 +69,10 @@ fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
 fn with_values(mut patch: Value) -> Value {
     for operation in patch.as_array_mut().into_iter().flatten() {
         if let Value::Object(fields) = operation
-            && matches!(fields.get("op").and_then(Value::as_str), Some("add" | "replace" | "test"))
+            && matches!(
+                fields.get("op").and_then(Value::as_str),
+                Some("add" | "replace" | "test")
+            )
         {
             fields.entry("value").or_insert(Value::Null);
         }

@@ -186,11 +186,13 @@ fn cut(
             }
         }
     }
-    let mut remaining = if full { rest.len() + page.remaining } else { 0 };
-    let counts_all = verb == Verb::DeleteCollection || selection.is_everything();
-    if !counts_all && !rest.any(|(_, object)| selection.matches(served, &object)) {
-        remaining = 0;
-    }
+    // Whether what remains would be selected is not looked at; one object by its name has no rest.
+    let alone = verb != Verb::DeleteCollection && selection.is_one(served);
+    let remaining = if full && !alone {
+        rest.len() + page.remaining
+    } else {
+        0
+    };
     let next = last
         .filter(|_| remaining > 0)
         .map(|key| encode_token(page.revision, &key));

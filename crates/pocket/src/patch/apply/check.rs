@@ -70,12 +70,7 @@ impl Check {
         }
     }
 
-    fn field(
-        &mut self,
-        schema: Option<Schema<'_>>,
-        name: &str,
-        value: &Value,
-    ) -> ControlFlow<()> {
+    fn field(&mut self, schema: Option<Schema<'_>>, name: &str, value: &Value) -> ControlFlow<()> {
         let (below, _) = shape::part(schema, name);
         let declared = below.is_some()
             || schema.is_none_or(takes_anything)

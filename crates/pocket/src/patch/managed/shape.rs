@@ -87,7 +87,9 @@ pub enum Unkeyed {
     #[error("associative list with keys may not have non-map elements")]
     NotAnObject,
     /// Not one of the keys is there, and none has a default.
-    #[error("associative list with keys has an element that omits all key fields [{0}] (and doesn't have default values for any key fields)")]
+    #[error(
+        "associative list with keys has an element that omits all key fields [{0}] (and doesn't have default values for any key fields)"
+    )]
     NoKey(String),
     /// A set has no null.
     #[error("an item of a set must not be null")]

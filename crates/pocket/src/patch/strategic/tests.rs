@@ -148,7 +148,8 @@ fn a_change_of_type_takes_the_patch() {
 
 #[test]
 fn malformed_patches_are_refused_in_the_words_of_the_api() {
-    let live = json!({"metadata": {"finalizers": ["a"]}, "spec": {"containers": [{"name": "web"}]}});
+    let live =
+        json!({"metadata": {"finalizers": ["a"]}, "spec": {"containers": [{"name": "web"}]}});
     for (patch, code, expected) in [
         (
             json!([]),

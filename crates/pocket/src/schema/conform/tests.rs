@@ -77,10 +77,7 @@ fn a_mismatch_names_the_kind_the_field_and_the_types() {
             json!({"metadata": {"name": 1}, "spec": {"replicas": 1}}),
             "number into Go struct field ObjectMeta.metadata.name of type string",
         ),
-        (
-            json!([]),
-            "array into Go value of type Deployment",
-        ),
+        (json!([]), "array into Go value of type Deployment"),
     ] {
         assert_eq!(
             refusal("apps.v1.Deployment", &body),
@@ -160,9 +157,7 @@ fn null_in_a_map_or_a_list_is_the_zero_of_the_type() {
 
 #[test]
 fn quantities_become_canonical_strings() {
-    let limits = |limits: Value| {
-        json!({"metadata": {}, "status": {}, "spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}})
-    };
+    let limits = |limits: Value| json!({"metadata": {}, "status": {}, "spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}});
     let body = limits(json!({"cpu": 1, "memory": "1024Mi", "x": 0.5, "y": " 1000m ", "z": null}));
     let expected = limits(json!({"cpu": "1", "memory": "1Gi", "x": "500m", "y": "1", "z": "0"}));
     assert_eq!(conformed("core.v1.Pod", &body), expected);
@@ -209,26 +204,17 @@ fn times_are_read_and_kept_in_utc() {
             "2020-01-02T03:04:05",
             r#" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "Z07:00""#,
         ),
-        (
-            "2020-13-02T03:04:05Z",
-            r#": month out of range"#,
-        ),
+        ("2020-13-02T03:04:05Z", r#": month out of range"#),
         (
             "2020-01-02T03:04Z",
             r#" as "2006-01-02T15:04:05Z07:00": cannot parse "Z" as ":""#,
         ),
-        (
-            "2020-01-02T03:04:60Z",
-            r#": second out of range"#,
-        ),
+        ("2020-01-02T03:04:60Z", r#": second out of range"#),
         (
             "2020-01-02T03:04:05.Z",
             r#" as "2006-01-02T15:04:05Z07:00": cannot parse ".Z" as "Z07:00""#,
         ),
-        (
-            "2020-01-02T03:04:05Z[UTC]",
-            r#": extra text: "[UTC]""#,
-        ),
+        ("2020-01-02T03:04:05Z[UTC]", r#": extra text: "[UTC]""#),
         (
             "2020-01-02T03:04:05+0200",
             r#" as "2006-01-02T15:04:05Z07:00": cannot parse "+0200" as "Z07:00""#,
@@ -266,10 +252,7 @@ fn micro_times_keep_their_microseconds() {
         );
     }
     for (bad, expected) in [
-        (
-            "2020-01-02T03:04:05Z",
-            r#"cannot parse "Z" as ".000000""#,
-        ),
+        ("2020-01-02T03:04:05Z", r#"cannot parse "Z" as ".000000""#),
         (
             "2020-01-02T03:04:05.5+01:00",
             r#"cannot parse ".5+01:00" as ".000000""#,

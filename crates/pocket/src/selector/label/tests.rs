@@ -67,14 +67,8 @@ fn malformed_selectors_are_bad_requests_that_say_why() {
             ",",
             r#"found ',', expected: !, identifier, or 'end of string'"#,
         ),
-        (
-            "a=b=c",
-            r#"found '=', expected: ',' or 'end of string'"#,
-        ),
-        (
-            "a=b,",
-            r#"found '', expected: identifier after ','"#,
-        ),
+        ("a=b=c", r#"found '=', expected: ',' or 'end of string'"#),
+        ("a=b,", r#"found '', expected: identifier after ','"#),
         (
             "a b",
             r#"unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"#,
@@ -95,10 +89,7 @@ fn malformed_selectors_are_bad_requests_that_say_why() {
             "!",
             r#"unable to parse requirement: found '', expected: identifier"#,
         ),
-        (
-            "!a=b",
-            r#"found '=', expected: ',' or 'end of string'"#,
-        ),
+        ("!a=b", r#"found '=', expected: ',' or 'end of string'"#),
         (
             "a=(",
             r#"unable to parse requirement: found '(', expected: identifier"#,

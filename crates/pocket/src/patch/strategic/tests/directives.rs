@@ -198,11 +198,7 @@ fn the_order_of_scalars_may_be_set() {
 fn an_order_must_name_what_the_patch_sets_in_that_order() {
     let live = pod(&names(&["a", "b"]));
     for (order, list, shown) in [
-        (
-            vec!["a"],
-            vec!["b"],
-            ["[map[name:b]]", "[map[name:a]]"],
-        ),
+        (vec!["a"], vec!["b"], ["[map[name:b]]", "[map[name:a]]"]),
         (
             vec!["b", "a"],
             vec!["a", "b"],
