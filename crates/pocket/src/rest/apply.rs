@@ -13,6 +13,7 @@ use super::{
     update::{Part, Proposal},
 };
 use crate::{
+    kinds::{Role, event::convert::name_owned},
     patch::apply,
     status::{ApiError, Result},
     store::Object,
@@ -107,6 +108,9 @@ impl Machine {
         let booked = self.booked(request, served, part)?;
         let mut live = old.clone();
         served.from_storage(&mut live);
+        if served.role == Role::Event {
+            name_owned(&mut live, Some(&served.api_version));
+        }
         let force = request.flag("force");
         let applied = apply::apply(served.schema(), Some(&live), config, &booked.stamp(), force)?;
         let mut value = applied.object;
@@ -115,6 +119,9 @@ impl Machine {
             .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
+        if served.role == Role::Event {
+            name_owned(&mut value, None);
+        }
         Ok(Proposal {
             value,
             booking: Booking::Done,

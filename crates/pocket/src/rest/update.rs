@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How often a write that named no revision is tried again when somebody was faster.
-const ATTEMPTS: usize = 16;
+pub(super) const ATTEMPTS: usize = 16;
 
 /// Which part of the object an endpoint may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,12 @@ impl Machine {
         warnings: &mut Vec<String>,
         propose: &mut impl FnMut(&Value) -> Result<Proposal>,
     ) -> Result<Option<Arc<Object>>> {
-        let old = live.value();
+        let mut old = live.value();
+        if served.is_custom() && served.is_storage() {
+            // A default that came after the object is there when it is read, and nobody's.
+            served.default(&mut old);
+        }
+        let old = old;
         let Proposal {
             value: mut new,
             booking,
