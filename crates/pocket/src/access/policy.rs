@@ -188,30 +188,30 @@ impl Policy {
             Updated::ClusterRole(None) => {
                 self.cluster_roles.remove(&name);
             }
-            Updated::Role(rules) => self.take_role(namespace, name, rules),
-            Updated::Binding(binding) => self.take_binding(namespace, &name, binding),
+            Updated::Role(rules) => self.take_role(&namespace, name, rules),
+            Updated::Binding(binding) => self.take_binding(&namespace, &name, binding),
         }
     }
 
-    fn take_role(&mut self, namespace: Box<str>, name: Box<str>, rules: Option<Arc<[Rule]>>) {
-        let roles = self.roles.entry(namespace.clone()).or_default();
+    fn take_role(&mut self, namespace: &str, name: Box<str>, rules: Option<Arc<[Rule]>>) {
+        let roles = self.roles.entry(namespace.into()).or_default();
         match rules {
             Some(rules) => roles.insert(name, rules),
             None => roles.remove(&name),
         };
         if roles.is_empty() {
-            self.roles.remove(&namespace);
+            self.roles.remove(namespace);
         }
     }
 
-    fn take_binding(&mut self, namespace: Box<str>, name: &str, binding: Option<Binding>) {
-        let bindings = self.bindings.entry(namespace.clone()).or_default();
+    fn take_binding(&mut self, namespace: &str, name: &str, binding: Option<Binding>) {
+        let bindings = self.bindings.entry(namespace.into()).or_default();
         bindings.remove(name);
         if let Some(binding) = binding {
             bindings.insert(binding);
         }
         if bindings.all.is_empty() {
-            self.bindings.remove(&namespace);
+            self.bindings.remove(namespace);
         }
     }
 
