@@ -195,7 +195,7 @@ impl Running {
     }
 }
 
-fn ended(result: std::io::Result<()>) -> Failure {
+fn ended(result: io::Result<()>) -> Failure {
     let why = match result {
         Ok(()) => "it stopped accepting connections without being told to".to_owned(),
         Err(error) => error.to_string(),
