@@ -256,11 +256,20 @@ fn uid_differs(
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {}/{place}, ResourceVersion: {}, AdditionalErrorMsg: \
          Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
-        served.storage_key(),
+        storage_key(request, served),
         revision
     );
     let (resource, name) = (&served.resource, &request.target.name);
     ApiError::conflict(&resource.group, &resource.plural, name, &why)
+}
+
+/// What is only tried is not tried below the prefix of what is stored.
+fn storage_key(request: &Request, served: &Served) -> String {
+    let key = served.storage_key();
+    match key.strip_prefix("/registry") {
+        Some(rest) if request.dry_run().unwrap_or_default() => rest.to_owned(),
+        _ => key,
+    }
 }
 
 /// Refuses a change of an older state. A write that was overtaken and names a state meets this
