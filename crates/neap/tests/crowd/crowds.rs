@@ -63,7 +63,7 @@ pub(crate) async fn slow(client: &Client, count: usize) -> Result<Vec<Stream>> {
     let path = Resource::ConfigMaps.collection();
     let authorization = client.authorization();
     let begun = format!("POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {authorization}\r\n");
-    let body = [b' '; 64 << 10];
+    let body = vec![b' '; 64 << 10];
     for (number, stream) in streams.iter_mut().enumerate() {
         stream.write_all(begun.as_bytes()).await?;
         if number % 2 == 0 {

@@ -7,6 +7,7 @@
 //! best is the one that says most about the server, and a noisy quiet time cannot excuse it.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![expect(clippy::print_stdout, reason = "the figures of a run are for readers")]
 
 mod crowds;
 mod limits;

@@ -18,17 +18,23 @@ use crate::{schema::Schema, status::Problems};
 
 /// Fields that kinds judge whole, because what is said of them has details or a place of its own
 /// that no schema tells. Each name means the same wherever it is.
-pub(super) const JUDGED_BY_KINDS: [&str; 14] = [
+pub(super) const JUDGED_BY_KINDS: [&str; 20] = [
     "affinity",
     "dnsConfig",
     "dnsPolicy",
+    "ephemeral",
     "hostAliases",
     "imagePullPolicy",
+    "lifecycle",
+    "livenessProbe",
     "matchExpressions",
+    "metrics",
     "readinessGates",
+    "readinessProbe",
     "restartPolicy",
     "schedulingGates",
     "securityContext",
+    "startupProbe",
     "taints",
     "terminationMessagePolicy",
     "tolerations",

@@ -59,6 +59,10 @@ fn default(pod: &mut Value) {
         return;
     };
     default_pod_spec(spec);
+    // Less than no time is the least there is.
+    if number(spec, "terminationGracePeriodSeconds") < 0 {
+        set(spec, "terminationGracePeriodSeconds", 1);
+    }
     fill(spec, "enableServiceLinks", true);
     let shares_network = flag(spec, "hostNetwork");
     for containers in ["initContainers", "containers"] {

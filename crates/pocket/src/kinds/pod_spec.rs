@@ -52,6 +52,7 @@ pub fn validate_pod_spec(spec: &Value, path: &str, problems: &mut Problems) {
     network::check_dns_policy(spec, path, problems);
     placement::check_node_selector(spec, path, problems);
     security::check_pod(spec, path, problems);
+    security::check_users(spec, path, problems);
     placement::check_affinity(spec, path, problems);
     network::check_dns(spec, path, problems);
     placement::check_spreading(spec, path, problems);

@@ -154,8 +154,12 @@ impl Machine {
             booking,
         } = propose(&old)?;
         let name = &request.target.name;
-        check_revision(served, part, name, &new, live)?;
-        if request.verb != super::Verb::Patch {
+        if part == BINDING {
+            check_bound(served, request, &new, &old, live)?;
+        } else {
+            check_revision(served, part, name, &new, live)?;
+        }
+        if request.verb == super::Verb::Update {
             check_uid(served, request, &new, &old, live)?;
         }
         settle_fields(served, part, &mut new, &old);
@@ -252,12 +256,16 @@ fn uid_differs(
     revision: u64,
 ) -> ApiError {
     let uid = metadata::text(new, "uid");
+    let why = format!("UID in precondition: {uid}, UID in object meta: {stored}");
+    precondition_failed(served, request, revision, &why)
+}
+
+fn precondition_failed(served: &Served, request: &Request, revision: u64, why: &str) -> ApiError {
     let place = request.target.path();
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {}/{place}, ResourceVersion: {}, AdditionalErrorMsg: \
-         Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+        "StorageError: invalid object, Code: 4, Key: {}/{place}, ResourceVersion: {revision}, AdditionalErrorMsg: \
+         Precondition failed: {why}",
         storage_key(request, served),
-        revision
     );
     let (resource, name) = (&served.resource, &request.target.name);
     ApiError::conflict(&resource.group, &resource.plural, name, &why)
@@ -270,6 +278,28 @@ fn storage_key(request: &Request, served: &Served) -> String {
         Some(rest) if request.dry_run().unwrap_or_default() => rest.to_owned(),
         _ => key,
     }
+}
+
+/// Refuses a binding of another pod, or of another state of it, than the binding names.
+fn check_bound(
+    served: &Served,
+    request: &Request,
+    new: &Value,
+    old: &Value,
+    live: &Object,
+) -> Result<()> {
+    let stored = metadata::text(old, "uid");
+    if metadata::text(new, "uid") != stored {
+        return Err(uid_differs(served, request, new, stored, 0));
+    }
+    let (meant, revision) = (metadata::text(new, "resourceVersion"), live.revision());
+    if matches!(meant, "" | "0") || meant == revision.to_string() {
+        return Ok(());
+    }
+    let why = format!(
+        "ResourceVersion in precondition: {meant}, ResourceVersion in object meta: {revision}"
+    );
+    Err(precondition_failed(served, request, 0, &why))
 }
 
 /// Refuses a change of an older state. A write that was overtaken and names a state meets this

@@ -14,6 +14,9 @@ pub(super) const ENDED: &str = "unexpected end of JSON input";
 
 /// How much of a body a refusal shows.
 const SHOWN: usize = 30;
+/// How much it repeats where others repeat everything: a body has megabytes, and what is said of it
+/// is kept, logged and shown.
+const REPEATED: usize = 10 << 10;
 
 /// What is said of a body that is no JSON.
 pub(super) fn parse_error(why: &str) -> String {
@@ -111,12 +114,19 @@ fn not_text(value: &Value) -> Option<&'static str> {
 }
 
 fn unnamed(served: &Served, body: &[u8], field: &str) -> ApiError {
-    let text = String::from_utf8_lossy(body);
+    let text = repeated(body);
     unreadable(
         served,
         body,
         &format!("Object '{field}' is missing in '{text}'"),
     )
+}
+
+/// A body as text, as far as it is repeated.
+fn repeated(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(REPEATED)]);
+    let rest = if body.len() > REPEATED { " ..." } else { "" };
+    format!("{text}{rest}")
 }
 
 /// The beginning of a body: as text if it begins like an object, else as bytes.
@@ -139,6 +149,12 @@ fn shown(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_body_is_not_repeated_whole() {
+        assert_eq!(repeated(&[b'a'; REPEATED]).len(), REPEATED);
+        assert_eq!(repeated(&vec![b'a'; 3 << 20]).len(), REPEATED + 4);
+    }
 
     #[test]
     fn only_the_beginning_of_a_body_is_shown() {

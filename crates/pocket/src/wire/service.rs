@@ -28,8 +28,8 @@ use super::{
 use crate::{
     environment::{BoxFuture, Seldom},
     rest::{
-        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, registry::missing,
-        reply,
+        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, is_yes,
+        registry::missing, reply,
     },
     status::{ApiError, Result},
 };
@@ -41,7 +41,7 @@ pub struct Service {
     documents: Arc<Documents>,
     caller: Caller,
     room: body::Room,
-    /// Where the server listens.
+    /// Where others find the server.
     address: Arc<str>,
     /// Turns true when the server stops; streams that have no end of their own end then.
     stopped: Option<watch::Receiver<bool>>,
@@ -61,9 +61,8 @@ enum Caller {
 }
 
 impl Service {
-    /// The server on `port` of this machine.
-    pub(crate) fn new(machine: Machine, port: u16) -> Self {
-        let address = format!("127.0.0.1:{port}");
+    /// The server that others find at `address`.
+    pub(crate) fn new(machine: Machine, address: String) -> Self {
         Self {
             address: address.as_str().into(),
             documents: Arc::new(Documents::new(
@@ -121,6 +120,7 @@ impl Service {
     ) -> Self {
         let mut service = self.clone();
         service.stopped = Some(stopped);
+        service.room = service.room.of_connection();
         if let Caller::Asked { certificates, .. } = &mut service.caller {
             *certificates = Arc::new(presented);
         }
@@ -285,7 +285,8 @@ impl Service {
         }
         let watching = query
             .iter()
-            .any(|(key, value)| key == "watch" && value != "false" && value != "0");
+            .find(|(key, _)| key == "watch")
+            .is_some_and(|(_, value)| is_yes(value));
         let verb = verb(request.method(), &target, watching)
             .map_err(|error| form::misplaced(served, request.method(), error))?;
         let presentation = negotiate::presentation(request.headers(), verb, served.is_custom())?;

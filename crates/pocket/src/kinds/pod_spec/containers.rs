@@ -54,7 +54,7 @@ fn check_one(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Pr
     one_of(&policies, container, path, "imagePullPolicy", problems);
     let resources = path.field("resources");
     check_requirements(&container["resources"], &resources, problems);
-    security::check_container(container, path, problems);
+    security::check_container(container, spec, path, problems);
     let policies = ["Always", "Never", "OnFailure"];
     one_of(&policies, container, path, "restartPolicy", problems);
     probes::check(container, spec, path, problems);

@@ -45,7 +45,7 @@ pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems)
     }
     let from = path.field("envFrom");
     for (index, source) in list(container, "envFrom").iter().enumerate() {
-        check_bulk_source(source, &from.index(index), problems);
+        check_bulk_source(source, &from, index, problems);
     }
 }
 
@@ -101,25 +101,23 @@ pub(super) fn is_subscript(field: &str) -> bool {
         .any(|key| names::qualified(&key.to_lowercase()).is_empty())
 }
 
-fn check_bulk_source(source: &Value, path: &Path<'_>, problems: &mut Problems) {
-    check_text(source, "prefix", names::variable, path, problems);
+/// That there is one source is said of all of them together.
+fn check_bulk_source(source: &Value, all: &Path<'_>, index: usize, problems: &mut Problems) {
+    let path = all.index(index);
+    check_text(source, "prefix", names::variable, &path, problems);
     let sources = ["configMapRef", "secretRef"];
-    match sources.iter().filter(|s| is_set(source, s)).count() {
-        0 => problems.invalid(
-            path,
-            "",
-            "must specify one of: `configMapRef` or `secretRef`",
-        ),
-        1 => {}
-        _ => problems.invalid(
-            path,
-            "",
-            "may not have more than one field specified at a time",
-        ),
-    }
-    for reference in sources.into_iter().filter(|s| is_set(source, s)) {
-        if text(&source[reference], "name").is_empty() {
-            problems.required(path.field(reference).field("name"), "");
+    let given = || sources.iter().filter(|name| is_set(source, name));
+    for name in given() {
+        let path = path.field(name);
+        if text(&source[*name], "name").is_empty() {
+            problems.required(path.field("name"), "");
         }
+        check_text(&source[*name], "name", names::subdomain, &path, problems);
     }
+    let detail = match given().count() {
+        0 => "must specify one of: `configMapRef` or `secretRef`",
+        1 => return,
+        _ => "may not have more than one field specified at a time",
+    };
+    problems.invalid(all, "", detail);
 }

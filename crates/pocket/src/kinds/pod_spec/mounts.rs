@@ -34,6 +34,10 @@ pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: 
         if !place.is_empty() && !places.insert(place) {
             problems.invalid(path.field("devicePath"), place, "must be unique");
         }
+        if place.split('/').any(|part| part == "..") {
+            let detail = "can not contain backsteps ('..')";
+            problems.invalid(path.field("devicePath"), place, detail);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::check_not_negative;
 use crate::{
     kinds::{
+        field_rules::one_of,
         fields::{is_set, list, number, text},
         names,
         path::Path,
@@ -91,8 +92,24 @@ fn check_handler(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
         "exec" if list(handler, "command").is_empty() => {
             problems.required(path.field("command"), "");
         }
-        "httpGet" | "tcpSocket" | "grpc" => check_port(handler, &path, problems),
+        "httpGet" => {
+            check_port(handler, &path, problems);
+            one_of(&["HTTP", "HTTPS"], handler, &path, "scheme", problems);
+            check_headers(handler, &path.field("httpHeaders"), problems);
+        }
+        "tcpSocket" | "grpc" => check_port(handler, &path, problems),
         _ => {}
+    }
+}
+
+fn check_headers(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
+    for header in list(handler, "httpHeaders") {
+        let name = text(header, "name");
+        let formed = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        if name.is_empty() || !formed {
+            let detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+            problems.invalid(path, name, detail);
+        }
     }
 }
 

@@ -36,17 +36,35 @@ pub(super) fn check_pod(spec: &Value, path: &Path<'_>, problems: &mut Problems) 
     one_of(&change, context, &path, "fsGroupChangePolicy", problems);
     check_profiles(context, &path, problems);
     let groups = ["Merge", "Strict"];
-    one_of(
-        &groups,
-        context,
-        &path,
-        "supplementalGroupsPolicy",
-        problems,
-    );
+    let field = "supplementalGroupsPolicy";
+    one_of(&groups, context, &path, field, problems);
+    let field = "seLinuxChangePolicy";
+    one_of(&["Recursive"], context, &path, field, problems);
+}
+
+/// Who has users of its own cannot have what belongs to the node.
+pub(super) fn check_users(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    if spec["hostUsers"] != false {
+        return;
+    }
+    for (field, shown) in [
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ] {
+        if flag(spec, field) {
+            problems.forbidden(path.field(shown), "when `hostUsers` is false");
+        }
+    }
 }
 
 /// Rules on one container.
-pub(super) fn check_container(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn check_container(
+    container: &Value,
+    spec: &Value,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     if !is_set(container, "securityContext") {
         return;
     }
@@ -62,11 +80,49 @@ pub(super) fn check_container(container: &Value, path: &Path<'_>, problems: &mut
         "procMount",
         problems,
     );
+    if text(context, "procMount") == "Unmasked" && spec["hostUsers"] != false {
+        let detail = "`hostUsers` must be false to use `Unmasked`";
+        problems.invalid(path.field("procMount"), "Unmasked", detail);
+    }
     check_profiles(context, &path, problems);
     if context["allowPrivilegeEscalation"] == false && flag(context, "privileged") {
         let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        problems.invalid(&path, context.clone(), detail);
+        problems.written(FieldErrorKind::Invalid, path, &shown(context), detail);
     }
+}
+
+/// The names that fields have inside the real server, which a client is shown, in their order.
+const INSIDE: [&str; 12] = [
+    "Capabilities",
+    "Privileged",
+    "SELinuxOptions",
+    "WindowsOptions",
+    "RunAsUser",
+    "RunAsGroup",
+    "RunAsNonRoot",
+    "ReadOnlyRootFilesystem",
+    "AllowPrivilegeEscalation",
+    "ProcMount",
+    "SeccompProfile",
+    "AppArmorProfile",
+];
+
+/// A context as a client is shown it. Of what is deeper, only capabilities have names of their own
+/// here.
+fn shown(context: &Value) -> String {
+    let field = |inside: &str| {
+        let outside = match inside {
+            "SELinuxOptions" => "seLinuxOptions".to_owned(),
+            _ => inside[..1].to_lowercase() + &inside[1..],
+        };
+        let value = &context[outside];
+        if inside == "Capabilities" && value.is_object() {
+            let (add, drop) = (&value["add"], &value["drop"]);
+            return format!(r#""Capabilities":{{"Add":{add},"Drop":{drop}}}"#);
+        }
+        format!(r#""{inside}":{value}"#)
+    };
+    format!("{{{}}}", INSIDE.map(field).join(","))
 }
 
 /// Users and groups have numbers that every system can hold.
@@ -109,7 +165,7 @@ fn check_profile(
         }
         "Localhost" if file.is_empty() => {
             let detail = format!("must be set when {what} type is Localhost");
-            problems.required(&place, detail);
+            problems.required(place, detail);
         }
         "Localhost" if what == "seccomp" => check_inside(file, &place, problems),
         "Localhost" => {}
@@ -118,7 +174,7 @@ fn check_profile(
                 let [kind, file] = [kind, file].map(|text| json!(text));
                 let shown = format!(r#"{{"Type":{kind},"LocalhostProfile":{file}}}"#);
                 let detail = format!("can only be set when {what} type is Localhost");
-                problems.written(FieldErrorKind::Invalid, &place, &shown, &detail);
+                problems.written(FieldErrorKind::Invalid, place, &shown, &detail);
             }
             one_of(&PROFILES, profile, path, "type", problems);
         }
@@ -131,12 +187,12 @@ fn check_sysctls(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         let path = path.index(index);
         let (path, name) = (path.field("name"), text(sysctl, "name"));
         if name.is_empty() {
-            problems.required(&path, "");
+            problems.required(path, "");
         } else if !is_sysctl(name) {
             let detail = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-            problems.invalid(&path, name, detail);
+            problems.invalid(path, name, detail);
         } else if !seen.insert(name) {
-            problems.duplicate(&path, name);
+            problems.duplicate(path, name);
         }
         for (field, prefixes) in [
             ("hostNetwork", &["net."][..]),
@@ -147,7 +203,7 @@ fn check_sysctls(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         ] {
             if flag(spec, field) && prefixes.iter().any(|prefix| name.starts_with(prefix)) {
                 let detail = format!("may not be specified when '{field}' is true");
-                problems.invalid(&path, name, detail);
+                problems.invalid(path, name, detail);
             }
         }
     }

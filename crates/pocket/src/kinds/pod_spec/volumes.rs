@@ -1,5 +1,7 @@
 //! Rules on the volumes of a pod.
 
+mod ephemeral;
+
 use std::collections::HashSet;
 
 use serde_json::Value;
@@ -9,8 +11,9 @@ use crate::{
         fields::{is_set, list, number, text},
         names,
         path::Path,
-        resources::check_amount,
+        resources::quantity,
     },
+    quantity::Quantity,
     status::Problems,
 };
 
@@ -64,15 +67,9 @@ fn check_source(volume: &Value, path: &Path<'_>, problems: &mut Problems) {
             check_object(&volume[source], name, &path.field(source), problems);
         }
     }
-    let template = &volume["ephemeral"]["volumeClaimTemplate"];
-    if is_set(&volume["ephemeral"], "volumeClaimTemplate")
-        && template["spec"]["resources"]["requests"]["storage"].is_null()
-    {
-        let place = path.field("ephemeral");
-        let place = place.field("volumeClaimTemplate");
-        let place = place.field("spec");
-        let place = place.field("resources");
-        problems.required(place.key("storage"), "");
+    if is_set(volume, "ephemeral") {
+        let path = path.field("ephemeral");
+        ephemeral::check(&volume["ephemeral"], &path, problems);
     }
     if is_set(volume, "hostPath") {
         let place = path.field("hostPath");
@@ -83,9 +80,10 @@ fn check_source(volume: &Value, path: &Path<'_>, problems: &mut Problems) {
         );
     }
     let limit = &volume["emptyDir"]["sizeLimit"];
-    if !limit.is_null() {
+    if quantity(limit).is_some_and(Quantity::is_negative) {
         let empty = path.field("emptyDir");
-        check_amount(limit, &empty.field("sizeLimit"), problems);
+        let detail = "SizeLimit field must be a valid resource quantity";
+        problems.forbidden(empty.field("sizeLimit"), detail);
     }
     if is_set(volume, "downwardAPI") {
         let path = path.field("downwardAPI");

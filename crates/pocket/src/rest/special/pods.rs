@@ -57,7 +57,8 @@ impl Machine {
             ..request.target.clone()
         };
         let pods = self.registry.find(&target)?;
-        target.name = metadata::text(&request.payload()?.value, "name").to_owned();
+        let named = request.payload()?.value;
+        metadata::text(&named, "name").clone_into(&mut target.name);
         if target.name.is_empty() {
             return Err(ApiError::bad_request("Name parameter required."));
         }
