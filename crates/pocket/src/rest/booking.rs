@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Machine, Request, Served, Verb, own::own_request, update::Part};
 use crate::{
     kinds::{Role, event::convert::name_owned},
-    patch::managed::{self, Scope, Stamp},
+    patch::managed::{self, Scope, Stamp, scaled},
     status::Result,
 };
 
@@ -42,11 +42,15 @@ impl Machine {
             },
             Part::Status if served.is_custom() => Scope::Status,
             Part::Status => Scope::StatusAndMetadata,
+            Part::Other("scale") => Scope::Scale,
             Part::Other(_) => Scope::Other,
         };
         Ok(Booked {
             manager: request.manager()?.to_owned(),
-            api_version: served.api_version.clone(),
+            api_version: match part {
+                Part::Other("scale") => scaled::VERSION.into(),
+                _ => served.api_version.clone(),
+            },
             subresource: part.subresource(),
             // Who scales is booked without a time, as the reference does it.
             time: match part {

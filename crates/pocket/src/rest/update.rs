@@ -270,10 +270,19 @@ fn precondition_failed(served: &Served, request: &Request, revision: u64, why: &
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {}/{place}, ResourceVersion: {revision}, AdditionalErrorMsg: \
          Precondition failed: {why}",
-        served.storage_key(),
+        storage_key(request, served),
     );
     let (resource, name) = (&served.resource, &request.target.name);
     ApiError::conflict(&resource.group, &resource.plural, name, &why)
+}
+
+/// What is only tried is not tried below the prefix of what is stored.
+fn storage_key(request: &Request, served: &Served) -> String {
+    let key = served.storage_key();
+    match key.strip_prefix("/registry") {
+        Some(rest) if request.dry_run().unwrap_or_default() => rest.to_owned(),
+        _ => key,
+    }
 }
 
 /// Refuses a binding of another pod, or of another state of it, than the binding names.
