@@ -58,8 +58,13 @@ pub fn validate_object(
 
 fn validate_rest(rules: &Rules, schema: Schema<'_>, object: &Value, problems: &mut Problems) {
     check_required(object, schema, problems);
-    check_enums(object, schema, problems);
+    if !rules.traits.enums_last {
+        check_enums(object, schema, problems);
+    }
     (rules.validate)(object, problems);
+    if rules.traits.enums_last {
+        check_enums(object, schema, problems);
+    }
 }
 
 /// Rules on an update: those on the object alone, and those on the change.
@@ -75,6 +80,9 @@ pub fn validate_change(
     if !rules.traits.plain_finalizers {
         validate_finalizer_domains(new, problems);
     }
+    if rules.traits.change_first {
+        (rules.validate_update)(new, old, problems);
+    }
     if rules.traits.checks_metadata_again {
         validate_metadata(new, rules.traits.name, namespaced, problems);
         if !rules.traits.plain_finalizers {
@@ -82,5 +90,7 @@ pub fn validate_change(
         }
     }
     validate_rest(rules, schema, new, problems);
-    (rules.validate_update)(new, old, problems);
+    if !rules.traits.change_first {
+        (rules.validate_update)(new, old, problems);
+    }
 }

@@ -50,6 +50,7 @@ pub fn own_service(port: u16, settings: &Settings) -> Value {
         "spec": {
             "type": "ClusterIP",
             "clusterIP": address.to_string(),
+            "ipFamilyPolicy": "SingleStack",
             "sessionAffinity": "None",
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
         },

@@ -34,11 +34,16 @@ const FILLED: [&str; 6] = [
 
 /// `metadata` as a map, made if absent.
 pub(crate) fn of(value: &mut Value) -> &mut Map<String, Value> {
-    let metadata = &mut value["metadata"];
-    if !metadata.is_object() {
-        *metadata = json!({});
+    part(value, "metadata")
+}
+
+/// A field as a map, made if absent.
+pub(crate) fn part<'a>(value: &'a mut Value, field: &str) -> &'a mut Map<String, Value> {
+    let part = &mut value[field];
+    if !part.is_object() {
+        *part = json!({});
     }
-    metadata.as_object_mut().expect("made an object above")
+    part.as_object_mut().expect("made an object above")
 }
 
 /// A string of `metadata`, empty when absent.

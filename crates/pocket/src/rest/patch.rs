@@ -14,12 +14,13 @@ use super::{
 };
 use crate::{
     patch::{json, merge, strategic},
+    schema::Schema,
     status::{ApiError, Result},
 };
 
 /// The language of a patch that says what to change. Apply says what to have, and goes its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Language {
+pub(super) enum Language {
     Json,
     Merge,
     Strategic,
@@ -28,6 +29,17 @@ enum Language {
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+
+impl Language {
+    /// What the patch makes of a value.
+    pub(super) fn change(self, schema: Schema<'_>, live: Value, patch: &Value) -> Result<Value> {
+        Ok(match self {
+            Self::Json => json::apply(live, patch.clone())?,
+            Self::Merge => merge::apply(live, patch.clone())?,
+            Self::Strategic => strategic::apply(schema, live, patch.clone())?,
+        })
+    }
+}
 
 impl Machine {
     pub(super) async fn patch(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
@@ -77,11 +89,7 @@ fn patched(
     let mut live = old.clone();
     served.from_storage(&mut live);
     let patch = &payload.value;
-    let value = match language {
-        Language::Json => json::apply(live, patch.clone())?,
-        Language::Merge => merge::apply(live, patch.clone())?,
-        Language::Strategic => strategic::apply(served.schema(), live, patch.clone())?,
-    };
+    let value = language.change(served.schema(), live, patch)?;
     let payload = Payload {
         value,
         duplicates: payload.duplicates.clone(),
@@ -91,7 +99,7 @@ fn patched(
     Ok(value)
 }
 
-fn language(request: &Request, served: &Served) -> Result<Language> {
+pub(super) fn language(request: &Request, served: &Served) -> Result<Language> {
     let custom = served.is_custom();
     match request.content_type.as_str() {
         JSON_PATCH => Ok(Language::Json),

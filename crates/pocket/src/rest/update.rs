@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How often a write that named no revision is tried again when somebody was faster.
-const ATTEMPTS: usize = 16;
+pub(super) const ATTEMPTS: usize = 16;
 
 /// Which part of the object an endpoint may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,12 @@ impl Machine {
         warnings: &mut Vec<String>,
         propose: &mut impl FnMut(&Value) -> Result<Proposal>,
     ) -> Result<Option<Arc<Object>>> {
-        let old = live.value();
+        let mut old = live.value();
+        if served.is_custom() && served.is_storage() {
+            // A default that came after the object is there when it is read, and nobody's.
+            served.default(&mut old);
+        }
+        let old = old;
         let Proposal {
             value: mut new,
             booking,
@@ -265,10 +270,19 @@ fn precondition_failed(served: &Served, request: &Request, revision: u64, why: &
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {}/{place}, ResourceVersion: {revision}, AdditionalErrorMsg: \
          Precondition failed: {why}",
-        served.storage_key(),
+        storage_key(request, served),
     );
     let (resource, name) = (&served.resource, &request.target.name);
     ApiError::conflict(&resource.group, &resource.plural, name, &why)
+}
+
+/// What is only tried is not tried below the prefix of what is stored.
+fn storage_key(request: &Request, served: &Served) -> String {
+    let key = served.storage_key();
+    match key.strip_prefix("/registry") {
+        Some(rest) if request.dry_run().unwrap_or_default() => rest.to_owned(),
+        _ => key,
+    }
 }
 
 /// Refuses a binding of another pod, or of another state of it, than the binding names.

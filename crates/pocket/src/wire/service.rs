@@ -41,7 +41,7 @@ pub struct Service {
     documents: Arc<Documents>,
     caller: Caller,
     room: body::Room,
-    /// Where the server listens.
+    /// Where others find the server.
     address: Arc<str>,
     /// Turns true when the server stops; streams that have no end of their own end then.
     stopped: Option<watch::Receiver<bool>>,
@@ -61,9 +61,8 @@ enum Caller {
 }
 
 impl Service {
-    /// The server on `port` of this machine.
-    pub(crate) fn new(machine: Machine, port: u16) -> Self {
-        let address = format!("127.0.0.1:{port}");
+    /// The server that others find at `address`.
+    pub(crate) fn new(machine: Machine, address: String) -> Self {
         Self {
             address: address.as_str().into(),
             documents: Arc::new(Documents::new(

@@ -84,7 +84,7 @@ impl Machine {
             subresource: matter.subresource(),
             name,
             namespace: matter.namespace(name),
-            user: &matter.user(),
+            user: &matter.request.user.to_value(),
             options: &matter.options(),
             dry_run: matter.dry_run(),
         }
