@@ -173,7 +173,9 @@ impl<'a> Walker<'a> {
             let zero = known.map_or(Zero::Dropped, |known| known.zero);
             // A built-in object forgets its managers when it is sent an empty list of them.
             let resets = name == "managedFields" && self.inside == "ObjectMeta" && depth > 0;
-            (resets || !is_empty(field.node(), value))
+            // A role may say that it has no rules, which is not to say nothing about them.
+            let says = name == "rules" && matches!(self.inside, "Role" | "ClusterRole");
+            (resets || says || !is_empty(field.node(), value))
                 && (matches!(zero, Zero::Kept | Zero::Written) || !is_zero(field.node(), value))
         });
         self.inside = outside;
