@@ -173,9 +173,7 @@ impl<'a> Walker<'a> {
             let zero = known.map_or(Zero::Dropped, |known| known.zero);
             // A built-in object forgets its managers when it is sent an empty list of them.
             let resets = name == "managedFields" && self.inside == "ObjectMeta" && depth > 0;
-            // A role may say that it has no rules, which is not to say nothing about them.
-            let says = name == "rules" && matches!(self.inside, "Role" | "ClusterRole");
-            (resets || says || !is_empty(field.node(), value))
+            (resets || !is_empty(field.node(), value))
                 && (matches!(zero, Zero::Kept | Zero::Written) || !is_zero(field.node(), value))
         });
         self.inside = outside;
@@ -295,10 +293,10 @@ fn write_zeros(schema: Schema<'_>, fields: &mut Map<String, Value>) {
         let Some(property) = schema.property(name).filter(|_| !fields.contains_key(name)) else {
             continue;
         };
-        if field.zero == Zero::Written || is_struct(property.node()) {
-            if let Some(zero) = zero(property) {
-                fields.insert(name.to_owned(), zero);
-            }
+        if (field.zero == Zero::Written || is_struct(property.node()))
+            && let Some(zero) = zero(property)
+        {
+            fields.insert(name.to_owned(), zero);
         }
     }
 }
@@ -317,12 +315,11 @@ pub(crate) fn is_struct(node: &Node) -> bool {
 fn zero(schema: Schema<'_>) -> Option<Value> {
     let node = schema.node();
     Some(match (node.ty, node.format.as_deref()) {
-        (Type::String, Some("date-time" | "byte")) => Value::Null,
+        (Type::String, Some("date-time" | "byte")) | (Type::Array, _) => Value::Null,
         (Type::String, _) => "".into(),
         (Type::Integer | Type::IntOrString, _) => 0.into(),
         (Type::Boolean, _) => false.into(),
         (Type::Quantity, _) => "0".into(),
-        (Type::Array, _) => Value::Null,
         (Type::Object, _) if is_map(node) => Value::Null,
         (Type::Object, _) if !node.preserve_unknown => {
             let mut fields = Map::new();
@@ -350,8 +347,7 @@ fn is_empty(node: &Node, value: &Value) -> bool {
 fn is_zero(node: &Node, value: &Value) -> bool {
     match (node.ty, value) {
         (Type::String, Value::String(text)) => text.is_empty(),
-        (Type::Integer, Value::Number(number)) => number.as_i64() == Some(0),
-        (Type::IntOrString, Value::Number(number)) => number.as_i64() == Some(0),
+        (Type::Integer | Type::IntOrString, Value::Number(number)) => number.as_i64() == Some(0),
         (Type::Number, Value::Number(number)) => number.as_f64() == Some(0.0),
         (Type::Boolean, Value::Bool(set)) => !set,
         _ => false,
