@@ -310,6 +310,19 @@ fn leave_to_controllers(value: &mut Value) {
     }
 }
 
+/// Fields of a custom object are looked at in the order of a map, and so are its problems told.
+fn level_refusal(body: &mut Value) {
+    let Some(causes) = body["details"]["causes"].as_array_mut() else {
+        return;
+    };
+    causes.sort_by_key(Value::to_string);
+    if causes.len() > 1
+        && let Some((about, _)) = body["message"].as_str().and_then(|m| m.split_once(": ["))
+    {
+        body["message"] = json!(about);
+    }
+}
+
 /// Levels what the reference does not decide: conflicts of managers are told in the order of a map,
 /// and a bookmark has the revision of whatever was written last, by other scenarios too.
 fn leave_to_chance(entry: &mut Value) {
@@ -321,6 +334,12 @@ fn leave_to_chance(entry: &mut Value) {
             .all(|cause| cause["reason"] == "FieldManagerConflict")
     {
         causes.sort_by_key(Value::to_string);
+    }
+    if entry["body"]["details"]["group"]
+        .as_str()
+        .is_some_and(|group| group.ends_with("$id.example.com"))
+    {
+        level_refusal(&mut entry["body"]);
     }
     if entry["type"] == "BOOKMARK" {
         entry["object"]["metadata"]["resourceVersion"] = json!("<set>");

@@ -100,6 +100,24 @@ pub struct Scale {
     pub label_selector: Option<Path>,
 }
 
+impl Scale {
+    /// The numbers are those of a Scale, whatever the schema says.
+    fn validate(&self, object: &Value, problems: &mut Problems) {
+        for path in [&self.spec_replicas, &self.status_replicas] {
+            let Some(number) = path.find(object).first().and_then(|found| found.as_i64()) else {
+                continue;
+            };
+            let most = i32::MAX.into();
+            if number < 0 {
+                problems.invalid(path.source(), number, "should be a non-negative integer");
+            } else if number > most {
+                let detail = format!("should be less than or equal to {most}");
+                problems.invalid(path.source(), number, detail);
+            }
+        }
+    }
+}
+
 /// A column that `kubectl get` prints.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrinterColumn {
@@ -257,6 +275,9 @@ impl Version {
         validate::validate(self.root(), new, old, &mut found);
         for error in &found {
             problems.push(error.clone());
+        }
+        if let Some(scale) = &self.scale {
+            scale.validate(new, problems);
         }
         // Rules can look at values that are merely wrong, and not at such as are missing, of
         // another type or too many.

@@ -24,8 +24,6 @@ const TRAITS: Traits = Traits {
 
 pub(super) const ROLE: Rules = Rules {
     default: default_rules,
-    prepare_create: |role, _| show_no_rules(role),
-    prepare_update: |role, _| show_no_rules(role),
     validate: |object, problems| validate_rules(object, true, problems),
     traits: TRAITS,
     ..Rules::SHAPE_ONLY
@@ -66,13 +64,6 @@ pub(super) const CLUSTER_ROLE_BINDING: Rules = Rules {
 /// The API shows a role without rules as one whose rules are null.
 fn default_rules(object: &mut Value) {
     if !is_set(object, "rules") {
-        set(object, "rules", Value::Null);
-    }
-}
-
-/// Whoever says that there are no rules owns that; it is stored as if nothing had been said.
-fn show_no_rules(object: &mut Value) {
-    if object.get("rules").is_some() && list(object, "rules").is_empty() {
         set(object, "rules", Value::Null);
     }
 }

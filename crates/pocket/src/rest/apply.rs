@@ -26,6 +26,9 @@ impl Machine {
         served: &Arc<Served>,
         part: Part,
     ) -> Result<Reply> {
+        if part != Part::Main {
+            self.present(request, served).await?;
+        }
         let mut warnings = Vec::new();
         let (kind, version) = (&served.resource.kind, &served.api_version);
         let config = applied_config(request, kind, version, &mut warnings)?;
@@ -44,6 +47,19 @@ impl Machine {
         };
         let reply = self.reply(request, served, status, &object)?;
         Ok(reply.with_warnings(warnings))
+    }
+
+    /// An object that is not there is told before anything is said of what is applied to it.
+    pub(super) async fn present(&self, request: &Request, served: &Served) -> Result<()> {
+        let path = request.target.path();
+        if self
+            .head(served, &path)
+            .is_some_and(|head| head.object.is_some())
+        {
+            return Ok(());
+        }
+        self.settle_head(served, &path).await?;
+        Err(served.not_found(&request.target.name))
     }
 
     /// Creates the object if there is none. `None` if there is one, or was one first.

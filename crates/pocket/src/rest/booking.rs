@@ -41,7 +41,7 @@ impl Machine {
                 has_status: served.has_status(),
             },
             Part::Status if served.is_custom() => Scope::Status,
-            Part::Status => Scope::StatusAndMetadata,
+            Part::Status => Scope::StatusAndMetadata(served.traits().status_keeps),
             Part::Other("scale") => Scope::Scale,
             Part::Other(_) => Scope::Other,
         };

@@ -23,13 +23,12 @@ const CHOSEN: [&str; 6] = [
 const KEPT: [&str; 3] = ["resourceVersion", "generation", "creationTimestamp"];
 
 /// Fields an update may leave out but not change.
-const FILLED: [&str; 6] = [
+const FILLED: [&str; 5] = [
     "uid",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "name",
     "namespace",
-    "generateName",
 ];
 
 /// `metadata` as a map, made if absent.

@@ -162,11 +162,12 @@ impl Machine {
         if part == BINDING {
             check_bound(served, request, &new, &old, live)?;
         } else {
+            if request.verb == super::Verb::Update {
+                check_uid(served, request, &new, &old, live)?;
+            }
             check_revision(served, part, name, &new, live)?;
         }
-        if request.verb == super::Verb::Update {
-            check_uid(served, request, &new, &old, live)?;
-        }
+        let self_link = new["metadata"].get("selfLink").cloned();
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
         *warnings = merge(warnings, told.into_iter().collect());
@@ -189,10 +190,15 @@ impl Machine {
             *warnings = merge(warnings, served.warnings(&new, Some(&old)));
         }
         let _held = self.settle(change, &mut new, warnings).await?;
-        if new == old {
+        let dry = request.dry_run()?;
+        if new == old && (!dry || self_link.is_none()) {
             return Ok(Some(live.clone()));
         }
-        if request.dry_run()? {
+        if dry {
+            if let Some(link) = self_link.filter(|link| link != "") {
+                // Only what is stored loses it.
+                metadata::of(&mut new).insert("selfLink".into(), link);
+            }
             let object = Object::pretended(&new, live.revision());
             return pretended(object).map(Some);
         }

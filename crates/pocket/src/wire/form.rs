@@ -32,16 +32,43 @@ pub(super) fn unreadable(served: &Served, body: &[u8], why: &str) -> ApiError {
     ))
 }
 
-/// 400 for a patch that is no JSON.
-pub(super) fn undecodable(why: &str) -> ApiError {
-    let why = why.rsplit("json parse error: ").next().unwrap_or(why);
-    ApiError::bad_request(format!("error decoding patch: {why}"))
+/// The form of a patch, which decides what is said of one that is no JSON.
+#[derive(Clone, Copy)]
+pub(super) enum Patch {
+    /// A JSON or merge patch of which every field is looked at.
+    Strict,
+    /// A merge patch of which nobody asks what its fields are.
+    LenientMerge,
+    /// Any other.
+    Plain,
+}
+
+impl Patch {
+    pub(super) fn of(content_type: &str, lenient: bool) -> Self {
+        match content_type {
+            "application/strategic-merge-patch+json" => Self::Plain,
+            "application/merge-patch+json" if lenient => Self::LenientMerge,
+            _ if lenient => Self::Plain,
+            _ => Self::Strict,
+        }
+    }
+
+    /// 400 for a patch that is no JSON.
+    pub(super) fn undecodable(self, why: &str) -> ApiError {
+        let why = why.rsplit("json parse error: ").next().unwrap_or(why);
+        ApiError::bad_request(match self {
+            Self::Strict => format!("error decoding patch: {why}"),
+            Self::LenientMerge => "Invalid JSON Patch".to_owned(),
+            Self::Plain => why.to_owned(),
+        })
+    }
 }
 
 /// Whether the body of a write can be read at all: where it cannot, nothing is said of its options.
 pub(super) fn is_readable(verb: Verb, content_type: &str, custom: bool) -> bool {
     match verb {
-        Verb::Create | Verb::Update => {
+        Verb::Update => true,
+        Verb::Create => {
             custom
                 || matches!(
                     content_type,

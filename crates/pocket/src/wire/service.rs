@@ -320,7 +320,9 @@ impl Service {
             request.check_options()?;
         }
         let kind = &request.content_type;
-        request.body = payload(verb, kind, &incoming.bytes, served, &request.target)?;
+        let lenient = request.parameter("fieldValidation") == Some("Ignore");
+        let form = form::Patch::of(kind, lenient);
+        request.body = payload(verb, form, kind, &incoming.bytes, served, &request.target)?;
         let reply = self.machine.handle(request).await?;
         Ok(self.respond(reply))
     }
@@ -369,6 +371,7 @@ where
 /// Reads the body in the encoding its type names.
 fn payload(
     verb: Verb,
+    form: form::Patch,
     content_type: &str,
     bytes: &[u8],
     served: &Served,
@@ -381,6 +384,12 @@ fn payload(
                 bytes,
                 &form::parse_error(form::ENDED),
             )),
+            Verb::Patch if content_type == "application/apply-patch+yaml" => {
+                Ok(Some(Payload::default()))
+            }
+            Verb::Patch if form::is_readable(verb, content_type, served.is_custom()) => {
+                Err(form.undecodable(form::ENDED))
+            }
             _ => Ok(None),
         };
     }
@@ -417,7 +426,7 @@ fn payload(
         }
         // What a patch may be written in is decided where patches are understood.
         patch if verb == Verb::Patch && patch.ends_with("+json") => {
-            decode::json(bytes).map_err(|error| form::undecodable(&error.message))?
+            decode::json(bytes).map_err(|error| form.undecodable(&error.message))?
         }
         _ if verb == Verb::Patch => return Ok(None),
         _ => return Err(unsupported()),

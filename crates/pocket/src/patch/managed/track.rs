@@ -32,8 +32,9 @@ pub enum Scope {
     },
     /// The status subresource: the status alone.
     Status,
-    /// The status subresource of a kind whose metadata may be changed through it too.
-    StatusAndMetadata,
+    /// The status subresource of a kind whose metadata may be changed through it too, but for some
+    /// of its fields.
+    StatusAndMetadata(&'static [&'static str]),
     /// The scale subresource: the wanted number.
     Scale,
     /// Any other subresource: whatever it changes.
@@ -49,7 +50,13 @@ impl Scope {
             }
             Self::Status => only(&["status"], set),
             Self::Scale => only(&["spec"], set),
-            Self::StatusAndMetadata => only(&["metadata", "status"], set),
+            Self::StatusAndMetadata(kept) => {
+                let mut kept_out = FieldSet::default();
+                for name in kept {
+                    kept_out.insert(&[Element::field("metadata"), Element::field(name)]);
+                }
+                only(&["metadata", "status"], set).recursive_difference(&kept_out)
+            }
             Self::Main { has_status: false } | Self::Other => set,
         }
     }

@@ -64,6 +64,9 @@ impl Machine {
             schema: schema::of_kind("autoscaling", "v1", "Scale").ok_or_else(missing)?,
             booked: self.booked(request, served, SCALE)?,
         };
+        if request.content_type == APPLY_YAML {
+            self.present(request, served).await?;
+        }
         let mut warnings = Vec::new();
         let wish = writing.wish(&mut warnings)?;
         let mut told = Vec::new();
@@ -168,7 +171,7 @@ impl Writing<'_> {
         payload: &Payload,
         warnings: &mut Vec<String>,
     ) -> Result<Value> {
-        let mut wanted = language.change(self.schema, current.clone(), &payload.value)?;
+        let mut wanted = language.change(self.request, self.schema, current.clone(), &payload.value)?;
         let (kind, version) = called(&wanted);
         if (kind, version) != ("Scale", scaled::VERSION) {
             return Err(conform::unreadable_patch(&unregistered(kind, version)));
