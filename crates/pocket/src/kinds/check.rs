@@ -18,21 +18,34 @@ use crate::{schema::Schema, status::Problems};
 
 /// Fields that kinds judge whole, because what is said of them has details or a place of its own
 /// that no schema tells. Each name means the same wherever it is.
-pub(super) const JUDGED_BY_KINDS: [&str; 14] = [
+pub(super) const JUDGED_BY_KINDS: [&str; 27] = [
     "affinity",
+    "claims",
     "dnsConfig",
     "dnsPolicy",
+    "env",
+    "envFrom",
     "hostAliases",
     "imagePullPolicy",
+    "lifecycle",
+    "livenessProbe",
     "matchExpressions",
     "readinessGates",
+    "readinessProbe",
+    "resizePolicy",
+    "resourceClaims",
     "restartPolicy",
+    "restartPolicyRules",
     "schedulingGates",
     "securityContext",
+    "startupProbe",
     "taints",
     "terminationMessagePolicy",
     "tolerations",
     "topologySpreadConstraints",
+    "volumeDevices",
+    "volumeMounts",
+    "volumes",
 ];
 
 /// Rules on the object alone; on create and on update.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{env, mounts, ports, probes, security};
+use super::{claims, env, mounts, ports, probes, restarts, security, volumes::Sound};
 use crate::{
     kinds::{
         field_rules::one_of,
@@ -17,26 +17,33 @@ use crate::{
 };
 
 /// Rules on all containers of a pod spec.
-pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn check(spec: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems: &mut Problems) {
     let mut names = HashSet::new();
     for field in ["containers", "initContainers", "ephemeralContainers"] {
         let path = path.field(field);
         for (index, container) in list(spec, field).iter().enumerate() {
             let path = path.index(index);
-            check_one(container, spec, &path, problems);
+            check_one(container, (spec, volumes), &path, problems);
             let name = text(container, "name");
             if !name.is_empty() && !names.insert(name) {
                 problems.duplicate(path.field("name"), name);
             }
-            if field == "initContainers" {
+            if field == "initContainers" && text(container, "restartPolicy") != "Always" {
                 check_init(container, &path, problems);
+            } else {
+                probes::check(container, spec, &path, problems);
             }
         }
     }
     ports::check_host_ports(spec, path, problems);
 }
 
-fn check_one(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+fn check_one(
+    container: &Value,
+    (spec, volumes): (&Value, &Sound<'_>),
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let name = text(container, "name");
     if !name.is_empty() {
         for complaint in names::label(name) {
@@ -48,16 +55,15 @@ fn check_one(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Pr
     let field = "terminationMessagePolicy";
     one_of(&policies, container, path, field, problems);
     ports::check(container, path, problems);
-    env::check(container, path, problems);
-    mounts::check(container, spec, path, problems);
+    env::check(container, volumes, path, problems);
+    mounts::check(container, volumes, path, problems);
     let policies = ["Always", "IfNotPresent", "Never"];
     one_of(&policies, container, path, "imagePullPolicy", problems);
     let resources = path.field("resources");
     check_requirements(&container["resources"], &resources, problems);
-    security::check_container(container, path, problems);
-    let policies = ["Always", "Never", "OnFailure"];
-    one_of(&policies, container, path, "restartPolicy", problems);
-    probes::check(container, spec, path, problems);
+    claims::check_uses(&container["resources"], spec, &resources, problems);
+    security::check_container(container, spec, path, problems);
+    restarts::check(container, spec, path, problems);
 }
 
 fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
@@ -73,9 +79,6 @@ fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
 /// An init container runs to its end before the others, so nothing may wait for it to be ready;
 /// one that restarts always is a sidecar and may.
 fn check_init(container: &Value, path: &Path<'_>, problems: &mut Problems) {
-    if text(container, "restartPolicy") == "Always" {
-        return;
-    }
     for field in [
         "livenessProbe",
         "readinessProbe",

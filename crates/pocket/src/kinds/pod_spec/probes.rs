@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::check_not_negative;
 use crate::{
     kinds::{
+        field_rules::one_of,
         fields::{is_set, list, number, text},
         names,
         path::Path,
@@ -14,6 +15,8 @@ use crate::{
 
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
+const HEADER_FORM: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+
 /// Rules on the probes and the lifecycle of one container.
 pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let lifecycle = path.field("lifecycle");
@@ -21,8 +24,9 @@ pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: 
         let handler = &container["lifecycle"][moment];
         if !handler.is_null() {
             let path = lifecycle.field(moment);
-            check_handler(handler, &path, problems);
-            check_sleep(&handler["sleep"], spec, &path.field("sleep"), problems);
+            if check_handler(handler, &path, problems) == Some("sleep") {
+                check_sleep(&handler["sleep"], spec, &path.field("sleep"), problems);
+            }
         }
     }
     for field in ["livenessProbe", "readinessProbe", "startupProbe"] {
@@ -68,18 +72,24 @@ fn check_grace(kind: &str, probe: &Value, path: &Path<'_>, problems: &mut Proble
     }
     let grace = path.field("terminationGracePeriodSeconds");
     let seconds = number(probe, "terminationGracePeriodSeconds");
+    if seconds < 1 {
+        problems.invalid(grace, seconds, "must be greater than 0");
+    }
     if kind == "readinessProbe" {
         problems.invalid(grace, seconds, "must not be set for readinessProbes");
-    } else if seconds < 1 {
-        problems.invalid(grace, seconds, "must be greater than 0");
     }
 }
 
-fn check_handler(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
+/// Checks the first handler of those that there are, and says which it is.
+fn check_handler(
+    handler: &Value,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> Option<&'static str> {
     let mut handlers = HANDLERS.into_iter().filter(|name| is_set(handler, name));
     let Some(first) = handlers.next() else {
         problems.required(path, "must specify a handler type");
-        return;
+        return None;
     };
     for other in handlers {
         let detail = "may not specify more than 1 handler type";
@@ -91,8 +101,27 @@ fn check_handler(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
         "exec" if list(handler, "command").is_empty() => {
             problems.required(path.field("command"), "");
         }
-        "httpGet" | "tcpSocket" | "grpc" => check_port(handler, &path, problems),
+        "httpGet" => {
+            check_port(handler, &path, problems);
+            check_request(handler, &path, problems);
+        }
+        "tcpSocket" | "grpc" => check_port(handler, &path, problems),
         _ => {}
+    }
+    Some(first)
+}
+
+fn check_request(get: &Value, path: &Path<'_>, problems: &mut Problems) {
+    one_of(&["HTTP", "HTTPS"], get, path, "scheme", problems);
+    let formed = |name: &str| {
+        let inner = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
+        !name.is_empty() && name.bytes().all(inner)
+    };
+    for header in list(get, "httpHeaders") {
+        let name = text(header, "name");
+        if !formed(name) {
+            problems.invalid(path.field("httpHeaders"), name, HEADER_FORM);
+        }
     }
 }
 
@@ -103,9 +132,9 @@ fn check_port(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
         _ => names::port_number(number(handler, "port")),
     };
     for complaint in complaints {
-        let shown = match text(handler, "port") {
-            "" => Value::from(number(handler, "port")),
-            name => Value::from(name),
+        let shown = match &handler["port"] {
+            Value::String(name) => Value::from(name.as_str()),
+            _ => Value::from(number(handler, "port")),
         };
         problems.invalid(path.field("port"), shown, complaint);
     }
