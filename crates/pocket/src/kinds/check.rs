@@ -18,7 +18,7 @@ use crate::{schema::Schema, status::Problems};
 
 /// Fields that kinds judge whole, because what is said of them has details or a place of its own
 /// that no schema tells. Each name means the same wherever it is.
-pub(super) const JUDGED_BY_KINDS: [&str; 27] = [
+pub(super) const JUDGED_BY_KINDS: [&str; 28] = [
     "affinity",
     "claims",
     "dnsConfig",
@@ -30,6 +30,7 @@ pub(super) const JUDGED_BY_KINDS: [&str; 27] = [
     "lifecycle",
     "livenessProbe",
     "matchExpressions",
+    "preemptionPolicy",
     "readinessGates",
     "readinessProbe",
     "resizePolicy",
@@ -61,6 +62,7 @@ pub fn validate_object(
         validate_finalizer_domains(object, problems);
     }
     validate_rest(rules, schema, object, problems);
+    (rules.validate_create)(object, problems);
 }
 
 fn validate_rest(rules: &Rules, schema: Schema<'_>, object: &Value, problems: &mut Problems) {

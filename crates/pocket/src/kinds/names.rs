@@ -69,15 +69,13 @@ fn judge(name: &str, most: usize, formed: bool, form: &str) -> Complaints {
 
 /// DNS label of RFC 1123.
 pub fn label(name: &str) -> Complaints {
-    judge(name, LABEL_LENGTH, is_label(name), LABEL_FORM)
-}
-
-/// DNS label that is part of a host's name, which several would be told apart by dots.
-pub fn host_label(name: &str) -> Complaints {
-    if !is_label(name) && subdomain(name).is_empty() {
-        return vec!["must not contain dots".to_owned()];
-    }
-    label(name)
+    let labels = name.contains('.') && name.split('.').all(is_label);
+    let form = if labels {
+        "must not contain dots"
+    } else {
+        LABEL_FORM
+    };
+    judge(name, LABEL_LENGTH, is_label(name), form)
 }
 
 /// DNS subdomain of RFC 1123.

@@ -33,13 +33,19 @@ pub(super) const RULES: Rules = Rules {
     default,
     prepare_create,
     // Tolerations are one value to whoever applies them: what was added is added again.
-    prepare_update: |new, _| {
+    prepare_update: |new, old| {
         drop_groups(new);
         if let Some(spec) = new.get_mut("spec") {
             tolerate_silence(spec);
+            for field in ["priority", "preemptionPolicy"] {
+                if !is_set(spec, field) && is_set(&old["spec"], field) {
+                    set(spec, field, old["spec"][field].clone());
+                }
+            }
         }
     },
     validate,
+    validate_create: admission::check_gates,
     validate_update: update::validate,
     validate_status: status::validate,
     warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
@@ -51,6 +57,7 @@ pub(super) const RULES: Rules = Rules {
         grace: Some(grace),
         name: NameRule::Subdomain,
         status_keeps: &["ownerReferences", "deletionTimestamp"],
+        status_stays: &["qosClass", "observedGeneration"],
         ..Traits::USUAL
     },
 };

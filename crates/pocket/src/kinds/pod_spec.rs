@@ -72,15 +72,13 @@ fn validate(spec: &Value, pod: Option<&str>, path: &Path<'_>, problems: &mut Pro
     network::check_dns(spec, path, problems);
     placement::check_spreading(spec, path, problems);
     check_names(spec, &["serviceAccountName", "nodeName"], path, problems);
-    if !list(spec, "schedulingGates").is_empty() && !text(spec, "nodeName").is_empty() {
-        let detail = "cannot be set until all schedulingGates have been cleared";
-        problems.forbidden(path.field("nodeName"), detail);
-    }
     check_deadline(spec, path, problems);
     check_names(spec, &["hostname", "subdomain"], path, problems);
     check_hostname_override(spec, path, problems);
     placement::check_tolerations(spec, path, problems);
     network::check_host_aliases(spec, path, problems);
+    let policies = ["PreemptLowerPriority", "Never"];
+    one_of(&policies, spec, path, "preemptionPolicy", problems);
     let classes = ["priorityClassName", "runtimeClassName"];
     check_names(spec, &classes, path, problems);
     if is_set(spec, "overhead") {
@@ -128,7 +126,7 @@ fn check_hostname_override(spec: &Value, path: &Path<'_>, problems: &mut Problem
 fn check_names(spec: &Value, fields: &[&str], path: &Path<'_>, problems: &mut Problems) {
     for field in fields {
         let rule = match *field {
-            "hostname" | "subdomain" => names::host_label,
+            "hostname" | "subdomain" => names::label,
             _ => names::subdomain,
         };
         check_text(spec, field, rule, path, problems);

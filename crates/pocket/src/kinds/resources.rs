@@ -75,14 +75,16 @@ pub(super) fn check_pod_requirements(resources: &Value, path: &Path<'_>, problem
         for (name, value) in entries(resources, side) {
             let path = path.key(name);
             let complaints = names::qualified(name);
-            let plain = complaints.is_empty() && !name.contains('/');
+            let (sound, plain) = (complaints.is_empty(), !name.contains('/'));
             for complaint in complaints {
                 problems.invalid(&path, name.as_str(), complaint);
             }
-            if plain && !STANDARD.contains(&name.as_str()) && !name.starts_with(HUGE) {
+            let standard = STANDARD.contains(&name.as_str()) || name.starts_with(HUGE);
+            if sound && plain && !standard {
                 let detail = "must be a standard resource type or fully qualified";
                 problems.invalid(&path, name.as_str(), detail);
-            } else if !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with(HUGE) {
+            } else if sound && !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with(HUGE)
+            {
                 let known = ["cpu", HUGE, "memory"];
                 problems.not_supported(&path, name.as_str(), &known);
             }

@@ -154,10 +154,10 @@ impl Machine {
             booking,
         } = propose(&old)?;
         let name = &request.target.name;
-        check_revision(served, part, name, &new, live)?;
         if request.verb != super::Verb::Patch {
             check_uid(served, request, &new, &old, live)?;
         }
+        check_revision(served, part, name, &new, live)?;
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
         *warnings = merge(warnings, told.into_iter().collect());
@@ -253,11 +253,14 @@ fn uid_differs(
 ) -> ApiError {
     let uid = metadata::text(new, "uid");
     let place = request.target.path();
+    let mut key = served.storage_key();
+    // What is only tried is not looked for in the whole storage.
+    if request.dry_run().unwrap_or_default() {
+        key = key.trim_start_matches("/registry").to_owned();
+    }
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {}/{place}, ResourceVersion: {}, AdditionalErrorMsg: \
+        "StorageError: invalid object, Code: 4, Key: {key}/{place}, ResourceVersion: {revision}, AdditionalErrorMsg: \
          Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
-        served.storage_key(),
-        revision
     );
     let (resource, name) = (&served.resource, &request.target.name);
     ApiError::conflict(&resource.group, &resource.plural, name, &why)
@@ -308,7 +311,17 @@ fn keep_for_status(served: &Served, new: &mut Value, old: &Value) {
         // A built-in kind has a status even when nothing is in it.
         let none = (!served.is_custom()).then(|| Value::Object(serde_json::Map::new()));
         match status.or(none) {
-            Some(status) => fields.insert("status".into(), status),
+            Some(mut status) => {
+                for field in served.traits().status_stays {
+                    if status
+                        .get(field)
+                        .is_none_or(|now| now.is_null() || now == "" || now == 0)
+                    {
+                        keep(&mut status, &old["status"], field);
+                    }
+                }
+                fields.insert("status".into(), status)
+            }
             None => fields.remove("status"),
         };
     }

@@ -25,9 +25,14 @@ pub(super) fn check(spec: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems
             let path = path.index(index);
             check_one(container, (spec, volumes), &path, problems);
             let name = text(container, "name");
-            if !name.is_empty() && !names.insert(name) {
+            if !names.insert(name) {
                 problems.duplicate(path.field("name"), name);
             }
+            if field == "ephemeralContainers" {
+                check_ephemeral(container, &path, problems);
+                continue;
+            }
+            restarts::check(container, spec, &path, problems);
             if field == "initContainers" && text(container, "restartPolicy") != "Always" {
                 check_init(container, &path, problems);
             } else {
@@ -63,7 +68,40 @@ fn check_one(
     check_requirements(&container["resources"], &resources, problems);
     claims::check_uses(&container["resources"], spec, &resources, problems);
     security::check_container(container, spec, path, problems);
-    restarts::check(container, spec, path, problems);
+}
+
+/// A container that looks into a pod has no part in how the pod fares.
+fn check_ephemeral(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let detail = "cannot be set for an Ephemeral Container";
+    for field in [
+        "ports",
+        "resources",
+        "resizePolicy",
+        "restartPolicy",
+        "restartPolicyRules",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "lifecycle",
+    ] {
+        let given = &container[field];
+        let empty = matches!(
+            field,
+            "ports" | "resources" | "resizePolicy" | "restartPolicyRules"
+        ) && (given.as_object().is_some_and(serde_json::Map::is_empty)
+            || given.as_array().is_some_and(Vec::is_empty));
+        if !given.is_null() && !empty {
+            problems.forbidden(path.field(field), detail);
+        }
+    }
+    let mounts = path.field("volumeMounts");
+    for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
+        for field in ["subPath", "subPathExpr"] {
+            if !text(mount, field).is_empty() {
+                problems.forbidden(mounts.index(index).field(field), detail);
+            }
+        }
+    }
 }
 
 fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
