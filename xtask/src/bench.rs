@@ -15,7 +15,7 @@ use std::{
     path::PathBuf,
 };
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 use crate::load::Built;
@@ -66,7 +66,7 @@ pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
         Area::Pocket => pocket::figures(),
     };
     if let Some(only) = &scope.only {
-        figures.retain(|figure| figure.name().contains(only.as_str()));
+        figures = chosen(figures, only)?;
     }
     progress("building neap and its peer");
     let subjects = Subjects {
@@ -90,6 +90,20 @@ pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
     Ok(rows.iter().all(|row| row.holds() != Some(false)))
 }
 
+/// The figures whose name has `only` in it. None is an error: nothing would be measured, and nothing
+/// fall short.
+fn chosen(mut figures: Vec<Box<dyn Figure>>, only: &str) -> Result<Vec<Box<dyn Figure>>> {
+    let known: Vec<_> = figures.iter().map(|figure| figure.name()).collect();
+    figures.retain(|figure| figure.name().contains(only));
+    if figures.is_empty() {
+        bail!(
+            "no figure has {only:?} in its name; there are: {}",
+            known.join(", ")
+        );
+    }
+    Ok(figures)
+}
+
 /// One line that is written over on a terminal, and one line per change elsewhere.
 fn progress(text: &str) {
     let mut stderr = io::stderr();
@@ -102,4 +116,19 @@ fn progress(text: &str) {
     let _ = stderr
         .write_all(line.as_bytes())
         .and_then(|()| stderr.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_figure_has_is_an_error_that_names_them_all() {
+        let first = pocket::figures()[0].name();
+        assert!(!chosen(pocket::figures(), first).unwrap().is_empty());
+        let error = chosen(pocket::figures(), "typo!").err().unwrap();
+        for figure in pocket::figures() {
+            assert!(error.to_string().contains(figure.name()), "{error}");
+        }
+    }
 }

@@ -172,5 +172,16 @@ fn tell(cli: &Cli, run: &Run, world: &World, entries: &[allow::Entry]) -> Result
     let used = (0..entries.len()).all(|entry| run.report.allowed.contains_key(&entry));
     // A replay or a run of some kinds need not meet every entry.
     let partial = cli.replay.is_some() || !cli.only.is_empty();
-    Ok(run.report.found.is_empty() && (used || partial))
+    Ok(run.report.found.is_empty() && (used || partial) && (partial || is_enough(cli, run)))
+}
+
+/// A full run that asked too little, or was refused too seldom, has shown nothing.
+fn is_enough(cli: &Cli, run: &Run) -> bool {
+    let (all, refused) = run.report.totals();
+    let full = cli.seeds >= 10;
+    let enough = !full || (all >= 200_000 && refused * 4 >= all);
+    if !enough {
+        eprintln!("✗ {all} requests, {refused} refused: 200000 and a quarter refused are asked");
+    }
+    enough
 }

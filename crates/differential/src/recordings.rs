@@ -4,7 +4,7 @@
 //! once per server: the steps are the same, so the answers pair up by their place.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -39,32 +39,40 @@ pub struct Comparison {
     pub compared: usize,
     /// What differs.
     pub told: Vec<Told>,
+    /// Scenarios of which only one server has a recording.
+    pub lonely: Vec<String>,
 }
 
-/// Compares two folders of recordings; a file that only one of them has is passed over, because
-/// some scenarios are about one server alone.
+/// Compares two folders of recordings. A file that only one of them has is told, unless its
+/// scenario says that it is about ours alone.
 pub fn compare_folders(reference: &Path, pocket: &Path) -> Result<Comparison> {
     let mut found = Comparison::default();
-    for name in names(reference)? {
-        let other = pocket.join(&name);
-        if !other.exists() {
-            continue;
+    let (theirs, ours) = (names(reference)?, names(pocket)?);
+    for name in theirs.union(&ours) {
+        let read = |folder: &Path, names: &BTreeSet<PathBuf>| {
+            let path = folder.join(name);
+            names
+                .contains(name)
+                .then(|| Recording::read(&path))
+                .transpose()
+        };
+        match (read(reference, &theirs)?, read(pocket, &ours)?) {
+            (Some(theirs), Some(ours)) => {
+                found.files += 1;
+                theirs.compare(&ours, &mut found);
+            }
+            (None, Some(ours)) if ours.pocket_only => {}
+            (theirs, ours) => found.lonely.extend(theirs.or(ours).map(|one| one.scenario)),
         }
-        found.files += 1;
-        let theirs = Recording::read(&reference.join(&name))?;
-        let ours = Recording::read(&other)?;
-        theirs.compare(&ours, &mut found);
     }
     Ok(found)
 }
 
-fn names(folder: &Path) -> Result<Vec<PathBuf>> {
+fn names(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
-    let mut names: Vec<PathBuf> = entries
+    entries
         .map(|entry| Ok(PathBuf::from(entry?.file_name())))
-        .collect::<Result<_>>()?;
-    names.sort();
-    Ok(names)
+        .collect()
 }
 
 /// What a server chooses and then mentions in prose.
@@ -91,13 +99,27 @@ fn generated(text: &str) -> Result<Vec<(String, String)>> {
                 found.push((name.to_owned(), format!("{base}<generated>")));
             }
         }
+        found.extend(refused_name(&entry["body"]));
     }
     Ok(found)
+}
+
+/// The name that was made from a base that is not one, as a refusal tells it.
+fn refused_name(body: &Value) -> Option<(String, String)> {
+    let causes = body["details"]["causes"].as_array()?;
+    let cause = causes
+        .iter()
+        .find(|cause| cause["field"] == "metadata.generateName")?;
+    let base = cause["message"].as_str()?.split('"').nth(1)?;
+    let name = body["details"]["name"].as_str()?;
+    let made = name.starts_with(base) && name != base;
+    made.then(|| (name.to_owned(), format!("{base}<generated>")))
 }
 
 /// One file of one server.
 struct Recording {
     scenario: String,
+    pocket_only: bool,
     /// What was said at each line of the scenario file.
     steps: BTreeMap<u64, Vec<Value>>,
 }
@@ -134,29 +156,36 @@ impl Recording {
         }
         Ok(Self {
             scenario: said("scenario").to_owned(),
+            pocket_only: head["pocketOnly"] == true,
             steps,
         })
     }
 
     fn compare(&self, pocket: &Self, found: &mut Comparison) {
         let mut labels = [Labels::default(), Labels::default()];
-        for (line, theirs) in &self.steps {
-            let ours = pocket.steps.get(line).map_or(&[][..], Vec::as_slice);
+        let lines: BTreeSet<&u64> = self.steps.keys().chain(pocket.steps.keys()).collect();
+        for line in lines {
+            let at = |recording: &'_ Self| recording.steps.get(line).cloned().unwrap_or_default();
+            let (theirs, ours) = (at(self), at(pocket));
             let place = format!("{}.md:{line}", self.scenario);
             if theirs.len() != ours.len() {
                 let count = |entries: &[Value]| json!(entries.len());
                 found.told.push(Told {
                     place: place.clone(),
-                    kind: kind(&theirs[0]),
+                    kind: theirs
+                        .first()
+                        .or(ours.first())
+                        .map(kind)
+                        .unwrap_or_default(),
                     difference: Difference {
                         field: "events".into(),
                         rule: format!("{} not {}", theirs.len(), ours.len()),
-                        reference: count(theirs),
-                        pocket: count(ours),
+                        reference: count(&theirs),
+                        pocket: count(&ours),
                     },
                 });
             }
-            for (theirs, ours) in theirs.iter().zip(ours) {
+            for (theirs, ours) in theirs.iter().zip(&ours) {
                 found.compared += 1;
                 for labels in &mut labels {
                     labels.begin(found.compared);
@@ -252,6 +281,7 @@ fn masked(entry: &Value, other: &Value, labels: &mut Labels) -> Value {
     for place in ["body", "object"] {
         leave_to_controllers(&mut entry[place]);
     }
+    leave_to_chance(&mut entry);
     if entry["object"].is_object() || entry["body"].is_object() {
         return labels.mask(&entry);
     }
@@ -277,6 +307,42 @@ fn leave_to_controllers(value: &mut Value) {
     value["metadata"]["resourceVersion"] = json!("<set>");
     if let Some(entries) = value["metadata"]["managedFields"].as_array_mut() {
         entries.retain(|entry| entry["subresource"] != "status");
+    }
+}
+
+/// Fields of a custom object are looked at in the order of a map, and so are its problems told.
+fn level_refusal(body: &mut Value) {
+    let Some(causes) = body["details"]["causes"].as_array_mut() else {
+        return;
+    };
+    causes.sort_by_key(Value::to_string);
+    if causes.len() > 1
+        && let Some((about, _)) = body["message"].as_str().and_then(|m| m.split_once(": ["))
+    {
+        body["message"] = json!(about);
+    }
+}
+
+/// Levels what the reference does not decide: conflicts of managers are told in the order of a map,
+/// and a bookmark has the revision of whatever was written last, by other scenarios too.
+fn leave_to_chance(entry: &mut Value) {
+    if let Some(causes) = entry
+        .pointer_mut("/body/details/causes")
+        .and_then(Value::as_array_mut)
+        && causes
+            .iter()
+            .all(|cause| cause["reason"] == "FieldManagerConflict")
+    {
+        causes.sort_by_key(Value::to_string);
+    }
+    if entry["body"]["details"]["group"]
+        .as_str()
+        .is_some_and(|group| group.ends_with("$id.example.com"))
+    {
+        level_refusal(&mut entry["body"]);
+    }
+    if entry["type"] == "BOOKMARK" {
+        entry["object"]["metadata"]["resourceVersion"] = json!("<set>");
     }
 }
 
@@ -328,3 +394,6 @@ fn keep_served(value: &mut Value, other: &Value) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

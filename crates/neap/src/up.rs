@@ -120,6 +120,7 @@ async fn start(
         signing_key: identity.signing_key(),
         root_ca: identity.authority().to_owned(),
         port: address.port(),
+        advertised: address.host_and_port(),
     };
     let server = Server::open(environment.clone(), plan).await?;
     stages.done("store", &store_detail(options));
@@ -195,7 +196,7 @@ impl Running {
     }
 }
 
-fn ended(result: std::io::Result<()>) -> Failure {
+fn ended(result: io::Result<()>) -> Failure {
     let why = match result {
         Ok(()) => "it stopped accepting connections without being told to".to_owned(),
         Err(error) => error.to_string(),

@@ -27,8 +27,8 @@ pub use crate::identity::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 pub use aggregate::{aggregated, are_same};
 pub use attributes::{Attributes, What, Who};
 pub use decision::{Decision, Held, decide};
-pub use escalation::{full_authority, uncovered};
-pub use policy::{Policy, RoleRef};
+pub use escalation::{are_vast, full_authority, uncovered};
+pub use policy::{Policy, RoleRef, Update};
 pub use rule::{Rule, rules_of};
 
 /// The group of roles and bindings.
@@ -51,16 +51,19 @@ pub struct Access {
 impl Access {
     /// Takes in what a store has of roles and bindings, and each change of them as it is committed.
     pub fn follow(&self, store: &Store) {
-        type Take = fn(&mut Policy, Change, &Object);
-        let resources: [(&str, Take); 4] = [
-            (CLUSTER_ROLES, Policy::take_cluster_role),
-            (ROLES, Policy::take_role),
-            (CLUSTER_ROLE_BINDINGS, Policy::take_binding),
-            (ROLE_BINDINGS, Policy::take_binding),
+        type Read = fn(Change, &Object) -> Update;
+        let resources: [(&str, Read); 4] = [
+            (CLUSTER_ROLES, Update::cluster_role),
+            (ROLES, Update::role),
+            (CLUSTER_ROLE_BINDINGS, Update::binding),
+            (ROLE_BINDINGS, Update::binding),
         ];
-        for (resource, take) in resources {
+        for (resource, read) in resources {
             let policy = self.policy.clone();
-            let follower = move |change, object: &Object| take(&mut policy.write(), change, object);
+            let follower = move |change, object: &Object| {
+                let update = read(change, object);
+                policy.write().take(update);
+            };
             store.follow(resource, Box::new(follower));
         }
     }

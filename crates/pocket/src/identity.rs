@@ -1,7 +1,8 @@
 //! Who somebody is: the holder of a certificate or of a token, or nobody in particular.
 //!
 //! Everything here takes values and gives values. The time is handed in or comes from the clock
-//! that was; objects are looked up through [`Records`]. May use `environment` and `store`.
+//! that was; objects are looked up through [`Records`]. May use `environment`,
+//! `status` and `store`.
 //!
 //! What it keeps true: a credential that is wrong is never taken for one that is absent, and no
 //! error or log line has a credential in it.

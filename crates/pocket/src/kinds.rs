@@ -80,7 +80,7 @@ pub use life::{
     furniture, namespace_remains, own_service,
 };
 pub use names::path_problem;
-pub use pod_actions::{Budget, bind, check_binding, eviction_budget};
+pub use pod_actions::{Budget, bind, check_binding, eviction_budget, mark_evicted};
 pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};
 pub use table::{Alias, alias, rules};
@@ -192,6 +192,10 @@ pub struct Traits {
     pub plain_finalizers: bool,
     /// The rules on a new object's metadata are asked of a changed one too, after the shared ones.
     pub checks_metadata_again: bool,
+    /// The rules on a change are asked before those on the object alone.
+    pub change_first: bool,
+    /// Values off a list are told after what the kind's own rules say.
+    pub enums_last: bool,
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
@@ -227,6 +231,8 @@ impl Traits {
         status_stays: &[],
         deprecation: None,
         checks_metadata_again: false,
+        change_first: false,
+        enums_last: false,
         plain_finalizers: false,
     };
 }

@@ -50,6 +50,8 @@ pub struct Options {
     pub dial: Option<Arc<dyn Dial>>,
     /// The port of the `kubernetes` service's target.
     pub port: u16,
+    /// Host and port where others find the server; `port` of this machine if nothing is said.
+    pub advertised: Option<String>,
     /// Who makes the tokens of service accounts.
     pub issuer: String,
     /// What signs them; without one, a key that lasts as long as the server is made when needed.
@@ -68,6 +70,7 @@ impl Options {
             root_ca: None,
             dial: None,
             port: 6443,
+            advertised: None,
             issuer: ISSUER.into(),
             signing_key: None,
         }
@@ -138,7 +141,9 @@ impl Pocket {
         let keeper = Housekeeper::new(machine.clone());
         let spawner = machine.environment.spawner.clone();
         spawner.spawn("housekeeping", Box::pin(keeper.run()));
-        let service = Service::new(machine.clone(), options.port);
+        let here = || format!("127.0.0.1:{}", options.port);
+        let address = options.advertised.unwrap_or_else(here);
+        let service = Service::new(machine.clone(), address);
         Ok(Self { machine, service })
     }
 

@@ -23,12 +23,11 @@ pub(crate) mod reply;
 mod request;
 mod selection;
 mod special;
+mod turns;
 mod update;
 mod watch;
 
-use std::{collections::HashMap, fmt, sync::Arc};
-
-use parking_lot::Mutex;
+use std::{fmt, sync::Arc};
 
 use crate::{
     access::Access,
@@ -49,7 +48,9 @@ pub use request::{Request, Target, Verb};
 pub(crate) use admission::QUOTAS;
 pub(crate) use bulk::{Bulk, OwnedTurn};
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
-pub(crate) use request::path;
+pub(crate) use request::{is_yes, path};
+pub(crate) use turns::Turn;
+use turns::Turns;
 
 /// The server behind the wire: a view of the store and the table of what is served.
 #[derive(Clone)]
@@ -68,7 +69,7 @@ pub struct Machine {
     /// Brings reviews to them.
     pub(crate) courier: Arc<Courier>,
     /// One writer at a time for resources that hand something out.
-    turns: Arc<Mutex<Turns>>,
+    turns: Arc<Turns>,
     /// For work on many objects.
     pub(crate) bulk: Bulk,
     /// Makes tokens for service accounts, and knows them again.
@@ -158,7 +159,7 @@ impl Machine {
     pub async fn handle(&self, request: Request) -> Result<Reply> {
         let served = self.registry.find(&request.target)?;
         let deprecation: Vec<String> = served.deprecation().into_iter().collect();
-        let reply = match check_home(&served, &request).and_then(|()| check_segment(&request)) {
+        let reply = match check_home(&served, &request) {
             Err(error) => Err(error),
             Ok(()) if request.target.subresource.is_some() => {
                 self.subresource(&request, &served).await
@@ -173,6 +174,7 @@ impl Machine {
     }
 
     async fn main(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
+        check_segment(request)?;
         served.check_verb(request.verb)?;
         match request.verb {
             Verb::Get => self.get(request, served).await,
@@ -241,22 +243,9 @@ impl Machine {
 
     /// Waits for a turn at something that is used one at a time.
     pub(crate) async fn turn_of(&self, what: &str) -> Turn {
-        let turn = {
-            let mut turns = self.turns.lock();
-            match turns.get(what) {
-                Some(turn) => turn.clone(),
-                None => turns.entry(what.into()).or_default().clone(),
-            }
-        };
-        turn.lock_owned().await
+        self.turns.at(what).await
     }
 }
-
-/// Whose turn it is, by resource.
-type Turns = HashMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>;
-
-/// Held by the one who may write a resource.
-pub(crate) type Turn = tokio::sync::OwnedMutexGuard<()>;
 
 /// Over all namespaces, objects that live in one can be listed and watched, and no more. Single
 /// objects have no place there at all, which the registry has seen to.

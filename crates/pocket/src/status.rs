@@ -4,8 +4,10 @@
 //! decided where the refusal is understood and not where it is written to the wire.
 
 mod field;
+mod json;
 
 pub use field::{FieldError, FieldErrorKind, Problems};
+pub use json::unreadable_json;
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};

@@ -108,6 +108,9 @@ async fn restlessness(server: &Server, manifest: &Value, plural: &str) -> Vec<St
     if status != StatusCode::CREATED {
         return vec![format!("{plural}/{name}: {status} {}", first["message"])];
     }
+    // The server itself may have something to add, such as what is used of a quota.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (_, first) = server.send("GET", &path, APPLY, &Value::Null).await;
     let mut found = Vec::new();
     let steps = [
         ("applied", "PATCH", applied.clone(), APPLY, manifest.clone()),

@@ -2,7 +2,7 @@
 //! server answers the next request as if nothing had been. The same list is tried over TLS by the
 //! tests of `neap`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![expect(clippy::unwrap_used, reason = "what a test needs and lacks fails it")]
 
 use bytes::Bytes;
 use http::Request;

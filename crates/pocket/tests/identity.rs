@@ -457,3 +457,18 @@ async fn a_pod_runs_as_an_account_that_is_there() {
     let booked = &made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
     assert!(booked.get("f:volumes").is_none(), "{booked}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_found_where_the_server_is_advertised() {
+    let options = Options {
+        advertised: Some("[::1]:7000".into()),
+        ..Options::new(Environment::rehearsal(1))
+    };
+    let service = Pocket::open(options).await.unwrap().service();
+    let request = Request::get("/.well-known/openid-configuration");
+    let request = request.body(Full::<Bytes>::default()).unwrap();
+    let body = service.oneshot(request).await.unwrap().into_body();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let issuer: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(issuer["jwks_uri"], "https://[::1]:7000/openid/v1/jwks");
+}

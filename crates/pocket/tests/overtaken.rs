@@ -5,11 +5,11 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, ResourceQuota, Secret};
 use kube::{
     Api, Client, Error,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
@@ -179,4 +179,51 @@ async fn a_delete_holds_for_the_newer_state_unless_it_names_one() {
     let (maps, slow, _) = with_x().await;
     assert_eq!(code(slow.delete("x", &DeleteParams::default()).await), 200);
     assert!(maps.get_opt("x").await.expect("read").is_none());
+}
+
+/// Before the first write to the quota `q`, changes its status. Counts the writes.
+struct Note {
+    quotas: Api<ResourceQuota>,
+    writes: AtomicUsize,
+}
+
+impl Hooks for Note {
+    fn before_write<'a>(
+        &'a self,
+        access: Access<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send + 'a>> {
+        Box::pin(async move {
+            if access.path == "default/q" && self.writes.fetch_add(1, Ordering::Relaxed) == 0 {
+                let other = Patch::Merge(json!({"status": {"used": {"pods": "7"}}}));
+                let params = PatchParams::default();
+                let changed = self.quotas.patch_status("q", &params, &other).await;
+                assert!(changed.is_ok(), "{changed:?}");
+            }
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_charged_again_to_a_quota_that_was_changed() {
+    let options = Options::new(Environment::rehearsal(3));
+    let pocket = Pocket::open(options).await.expect("a server in memory");
+    let quotas: Api<ResourceQuota> =
+        Api::default_namespaced(Client::new(pocket.service(), "default"));
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"secrets": "5"}}});
+    let quota = serde_json::from_value(quota).expect("a quota");
+    let made = quotas.create(&PostParams::default(), &quota).await;
+    assert!(made.is_ok(), "{made:?}");
+    let hooks = Arc::new(Note {
+        quotas,
+        writes: AtomicUsize::new(0),
+    });
+    let view = pocket.view(Some(hooks.clone()));
+    let slow = Client::new(pocket.service_over(view), "default");
+    let secrets: Api<Secret> = Api::default_namespaced(slow);
+    let secret = json!({"metadata": {"name": "s"}});
+    let secret = serde_json::from_value(secret).expect("a secret");
+    let made = secrets.create(&PostParams::default(), &secret).await;
+    assert_eq!(code(made), 200);
+    assert_eq!(hooks.writes.load(Ordering::Relaxed), 2);
 }

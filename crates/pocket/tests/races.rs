@@ -325,16 +325,35 @@ async fn a_binding_that_names_a_state_holds_to_it() {
         let uri = format!("{PODS}/p/binding");
         send(&client, "POST", &uri, Some(binding)).await
     };
-    let others = [
-        json!({"name": "p", "uid": "another"}),
-        json!({"name": "p", "resourceVersion": "1"}),
-    ];
-    for other in others {
-        let (status, body) = bind(other.clone()).await;
-        assert_eq!(status, StatusCode::CONFLICT, "{other}: {body}");
-    }
     let uid = &seen["metadata"]["uid"];
     let revision = &seen["metadata"]["resourceVersion"];
+    let others = [
+        (
+            json!({"name": "p", "uid": "another"}),
+            format!(
+                "UID in precondition: another, UID in object meta: {}",
+                uid.as_str().unwrap()
+            ),
+        ),
+        (
+            json!({"name": "p", "resourceVersion": "1"}),
+            format!(
+                "ResourceVersion in precondition: 1, ResourceVersion in object meta: {}",
+                revision.as_str().unwrap()
+            ),
+        ),
+    ];
+    for (other, why) in others {
+        let (status, body) = bind(other.clone()).await;
+        assert_eq!(status, StatusCode::CONFLICT, "{other}: {body}");
+        assert_eq!(
+            body["message"],
+            format!(
+                "Operation cannot be fulfilled on pods \"p\": StorageError: invalid object, Code: 4, \
+                 Key: /registry/pods/default/p, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
+            )
+        );
+    }
     let (status, body) = bind(json!({"name": "p", "uid": uid, "resourceVersion": revision})).await;
     assert_eq!(status, StatusCode::CREATED, "{body}");
 }

@@ -34,7 +34,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// False if something differs that is not allowed, or an allowance is not needed any more.
+/// False if something differs that is not allowed, a recording is missing, or an allowance is not
+/// needed any more.
 fn go(cli: &Cli) -> Result<bool> {
     let entries = allow::scenario_entries()?;
     let found = recordings::compare_folders(&cli.reference, &cli.pocket)?;
@@ -59,6 +60,9 @@ fn go(cli: &Cli) -> Result<bool> {
         found.compared,
         entries.len()
     );
+    for scenario in &found.lonely {
+        println!("{scenario}.md: only one of the two has a recording");
+    }
     let mut stale = false;
     for (entry, _) in entries.iter().zip(&used).filter(|(_, used)| **used == 0) {
         println!(
@@ -67,5 +71,5 @@ fn go(cli: &Cli) -> Result<bool> {
         );
         stale = true;
     }
-    Ok(open == 0 && !stale)
+    Ok(open == 0 && !stale && found.lonely.is_empty())
 }

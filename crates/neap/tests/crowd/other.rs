@@ -23,6 +23,21 @@ pub(crate) struct Figures {
     pub(crate) writes: Duration,
 }
 
+impl Figures {
+    /// The better of both, of each kind.
+    pub(crate) fn better(self, other: Self) -> Self {
+        Self {
+            reads: self.reads.min(other.reads),
+            writes: self.writes.min(other.writes),
+        }
+    }
+
+    /// Whether these may become those among a crowd.
+    pub(crate) fn allows(self, among: Self) -> bool {
+        among.reads <= self.reads * 3 && among.writes <= self.writes * 3
+    }
+}
+
 impl fmt::Debug for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (reads, writes) = (shown(self.reads), shown(self.writes));
@@ -39,12 +54,7 @@ pub(crate) fn best(client: &Client, name: &str, rounds: usize) -> Figures {
         println!("  {name}: {figures:?}");
         figures
     });
-    rounds
-        .reduce(|a, b| Figures {
-            reads: a.reads.min(b.reads),
-            writes: a.writes.min(b.writes),
-        })
-        .unwrap()
+    rounds.reduce(Figures::better).unwrap()
 }
 
 async fn one(client: &Client, family: &str) -> Figures {

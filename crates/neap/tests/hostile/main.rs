@@ -3,7 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helpers of tests fail the test"
+    reason = "what a test needs and lacks fails it"
 )]
 
 mod clients;

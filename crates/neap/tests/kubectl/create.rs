@@ -52,7 +52,7 @@ fn objects_of_many_kinds_are_created() {
             "clusterrolebinding.rbac.authorization.k8s.io/jane created",
         ),
         (
-            "create quota small --hard=cpu=1,pods=2 -n shop",
+            "create quota small --hard=services=9,pods=2 -n shop",
             "resourcequota/small created",
         ),
         (

@@ -1,7 +1,7 @@
 //! Admission webhooks that listen on this machine, behind an URL and behind a Service.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     sync::Arc,
 };

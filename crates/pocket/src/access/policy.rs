@@ -91,52 +91,68 @@ impl Subject {
     }
 }
 
-impl Policy {
-    /// Takes in a change of a cluster role.
-    pub fn take_cluster_role(&mut self, change: Change, object: &Object) {
+/// A change of a role or of a binding, read. Reading takes longer than taking in, and nobody is kept
+/// waiting for it.
+#[derive(Debug)]
+pub struct Update {
+    namespace: Box<str>,
+    name: Box<str>,
+    what: Updated,
+}
+
+/// What there is now, if anything.
+#[derive(Debug)]
+enum Updated {
+    ClusterRole(Option<ClusterRole>),
+    Role(Option<Arc<[Rule]>>),
+    Binding(Option<Binding>),
+}
+
+impl Update {
+    fn of(object: &Object, what: Updated) -> Self {
+        let metadata = object.metadata();
+        Self {
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            what,
+        }
+    }
+
+    /// Reads a change of a cluster role.
+    pub fn cluster_role(change: Change, object: &Object) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
         struct Read {
             rules: Option<Vec<Rule>>,
             aggregation_rule: Option<Value>,
         }
-        let metadata = object.metadata();
-        if change == Change::Deleted {
-            self.cluster_roles.remove(&metadata.name);
-            return;
-        }
-        let read: Read = serde_json::from_slice(object.json()).unwrap_or_default();
-        let role = ClusterRole {
-            rules: read.rules.unwrap_or_default().into(),
-            labels: metadata.labels.clone(),
-            aggregates: read.aggregation_rule.is_some(),
-        };
-        self.cluster_roles.insert(metadata.name.clone(), role);
+        let role = (change != Change::Deleted).then(|| {
+            let read: Read = serde_json::from_slice(object.json()).unwrap_or_default();
+            ClusterRole {
+                rules: read.rules.unwrap_or_default().into(),
+                labels: object.metadata().labels.clone(),
+                aggregates: read.aggregation_rule.is_some(),
+            }
+        });
+        Self::of(object, Updated::ClusterRole(role))
     }
 
-    /// Takes in a change of a role.
-    pub fn take_role(&mut self, change: Change, object: &Object) {
+    /// Reads a change of a role.
+    pub fn role(change: Change, object: &Object) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Read {
             rules: Option<Vec<Rule>>,
         }
-        let metadata = object.metadata();
-        let roles = self.roles.entry(metadata.namespace.clone()).or_default();
-        if change == Change::Deleted {
-            roles.remove(&metadata.name);
-        } else {
+        let rules = (change != Change::Deleted).then(|| {
             let read: Read = serde_json::from_slice(object.json()).unwrap_or_default();
-            let rules = read.rules.unwrap_or_default().into();
-            roles.insert(metadata.name.clone(), rules);
-        }
-        if roles.is_empty() {
-            self.roles.remove(&metadata.namespace);
-        }
+            read.rules.unwrap_or_default().into()
+        });
+        Self::of(object, Updated::Role(rules))
     }
 
-    /// Takes in a change of a binding, of either kind.
-    pub fn take_binding(&mut self, change: Change, object: &Object) {
+    /// Reads a change of a binding, of either kind.
+    pub fn binding(change: Change, object: &Object) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
         struct Read {
@@ -144,19 +160,58 @@ impl Policy {
             subjects: Option<Vec<Subject>>,
         }
         let metadata = object.metadata();
-        let bindings = self.bindings.entry(metadata.namespace.clone()).or_default();
-        bindings.remove(&metadata.name);
-        if change != Change::Deleted {
+        let binding = (change != Change::Deleted).then(|| {
             let read: Read = serde_json::from_slice(object.json()).unwrap_or_default();
-            bindings.insert(Binding {
+            Binding {
                 name: metadata.name.clone(),
                 namespace: metadata.namespace.clone(),
                 role: read.role_ref,
                 subjects: read.subjects.unwrap_or_default(),
-            });
+            }
+        });
+        Self::of(object, Updated::Binding(binding))
+    }
+}
+
+impl Policy {
+    /// Takes in a change.
+    pub fn take(&mut self, update: Update) {
+        let Update {
+            namespace,
+            name,
+            what,
+        } = update;
+        match what {
+            Updated::ClusterRole(Some(role)) => {
+                self.cluster_roles.insert(name, role);
+            }
+            Updated::ClusterRole(None) => {
+                self.cluster_roles.remove(&name);
+            }
+            Updated::Role(rules) => self.take_role(&namespace, name, rules),
+            Updated::Binding(binding) => self.take_binding(&namespace, &name, binding),
+        }
+    }
+
+    fn take_role(&mut self, namespace: &str, name: Box<str>, rules: Option<Arc<[Rule]>>) {
+        let roles = self.roles.entry(namespace.into()).or_default();
+        match rules {
+            Some(rules) => roles.insert(name, rules),
+            None => roles.remove(&name),
+        };
+        if roles.is_empty() {
+            self.roles.remove(namespace);
+        }
+    }
+
+    fn take_binding(&mut self, namespace: &str, name: &str, binding: Option<Binding>) {
+        let bindings = self.bindings.entry(namespace.into()).or_default();
+        bindings.remove(name);
+        if let Some(binding) = binding {
+            bindings.insert(binding);
         }
         if bindings.all.is_empty() {
-            self.bindings.remove(&metadata.namespace);
+            self.bindings.remove(namespace);
         }
     }
 

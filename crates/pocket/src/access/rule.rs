@@ -5,7 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::What;
+use super::{
+    What,
+    escalation::{Piece, Place},
+};
 
 /// What may be done to what. Any of the verbs, to any of the resources, in any of the groups; or
 /// any of the verbs to any of the paths.
@@ -79,18 +82,22 @@ impl Rule {
         self.resource_names.is_empty() || self.resource_names.iter().any(|known| **known == *name)
     }
 
-    /// Whether this rule allows everything that `other` does, which names one of each at most.
-    pub(super) fn covers(&self, other: &Self) -> bool {
-        let one = |words: &'_ [Box<str>]| words.first().cloned().unwrap_or_default();
-        if !has(&self.verbs, &one(&other.verbs)) {
-            return false;
-        }
-        if let Some(path) = other.paths.first() {
-            return self.paths.iter().any(|known| leads_to(known, path));
-        }
-        has(&self.api_groups, &one(&other.api_groups))
-            && self.covers_resource(&one(&other.resources))
-            && self.covers_name(other)
+    /// Whether this rule allows all of a piece of another.
+    pub(super) fn covers(&self, piece: Piece<'_>) -> bool {
+        has(&self.verbs, piece.verb)
+            && match piece.place {
+                Place::Path(path) => self.paths.iter().any(|known| leads_to(known, path)),
+                Place::Resource {
+                    group,
+                    resource,
+                    name,
+                } => {
+                    has(&self.api_groups, group)
+                        && self.covers_resource(resource)
+                        && (self.resource_names.is_empty()
+                            || name.is_some_and(|name| self.has_name(name)))
+                }
+            }
     }
 
     fn covers_resource(&self, resource: &str) -> bool {
@@ -100,14 +107,6 @@ impl Rule {
                 || **known == *resource
                 || everywhere.is_some_and(|sub| known.strip_prefix("*/") == Some(sub))
         })
-    }
-
-    fn covers_name(&self, other: &Self) -> bool {
-        self.resource_names.is_empty()
-            || other
-                .resource_names
-                .first()
-                .is_some_and(|name| self.resource_names.contains(name))
     }
 }
 

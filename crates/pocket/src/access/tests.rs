@@ -51,8 +51,11 @@ fn may(policy: &Policy, name: &str, verb: &str, what: What<'_>) -> bool {
 /// A policy in which `bob` has a role with these rules, everywhere.
 fn policy(rules: &Value) -> Policy {
     let mut policy = Policy::default();
-    policy.take_cluster_role(Change::Added, &role("r", rules));
-    policy.take_binding(Change::Added, &binding("b", "", "r", &user("bob")));
+    policy.take(Update::cluster_role(Change::Added, &role("r", rules)));
+    policy.take(Update::binding(
+        Change::Added,
+        &binding("b", "", "r", &user("bob")),
+    ));
     policy
 }
 
@@ -158,9 +161,12 @@ fn paths_match_whole_or_by_how_they_begin() {
 fn a_binding_in_a_namespace_holds_there_alone() {
     let mut policy = Policy::default();
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}, {"nonResourceURLs": ["/x"], "verbs": ["get"]}]);
-    policy.take_cluster_role(Change::Added, &role("r", &rules));
+    policy.take(Update::cluster_role(Change::Added, &role("r", &rules)));
     let account = json!([{"kind": "ServiceAccount", "name": "acc"}]);
-    policy.take_binding(Change::Added, &binding("b", "here", "r", &account));
+    policy.take(Update::binding(
+        Change::Added,
+        &binding("b", "here", "r", &account),
+    ));
     let acc = "system:serviceaccount:here:acc";
     assert!(may(&policy, acc, "get", pods("x", "here")));
     assert!(!may(&policy, acc, "get", pods("x", "there")));
@@ -173,7 +179,7 @@ fn a_binding_that_changes_or_goes_leaves_nothing_behind() {
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
     let mut policy = policy(&rules);
     let changed = binding("b", "", "r", &json!([{"kind": "Group", "name": "devs"}]));
-    policy.take_binding(Change::Modified, &changed);
+    policy.take(Update::binding(Change::Modified, &changed));
     assert!(!may(&policy, "bob", "get", pods("x", "d")));
     let devs = ["devs".to_owned()];
     let asked = Attributes {
@@ -182,9 +188,9 @@ fn a_binding_that_changes_or_goes_leaves_nothing_behind() {
         what: pods("x", "d"),
     };
     assert!(decide(&asked, &policy).allowed);
-    policy.take_binding(Change::Deleted, &changed);
+    policy.take(Update::binding(Change::Deleted, &changed));
     assert!(!decide(&asked, &policy).allowed);
-    policy.take_cluster_role(Change::Deleted, &role("r", &rules));
+    policy.take(Update::cluster_role(Change::Deleted, &role("r", &rules)));
     assert_eq!(format!("{policy:?}"), format!("{:?}", Policy::default()));
 }
 
@@ -194,7 +200,10 @@ fn a_decision_looks_at_no_bindings_of_others() {
     for at in 0..5_000 {
         let name = format!("u{at}");
         let here = ["", "here", "there"][at % 3];
-        policy.take_binding(Change::Added, &binding(&name, here, "r", &user(&name)));
+        policy.take(Update::binding(
+            Change::Added,
+            &binding(&name, here, "r", &user(&name)),
+        ));
     }
     let devs = ["devs".to_owned()];
     assert_eq!(policy.bindings(who("bob", &devs), "here").count(), 1);
@@ -207,7 +216,10 @@ fn a_decision_looks_at_no_bindings_in_other_namespaces() {
     let mut policy = policy(&json!([]));
     for at in 0..1_000 {
         let namespace = format!("n{at}");
-        policy.take_binding(Change::Added, &binding("b", &namespace, "r", &user("ann")));
+        policy.take(Update::binding(
+            Change::Added,
+            &binding("b", &namespace, "r", &user("ann")),
+        ));
     }
     let ann = who("ann", &[]);
     assert_eq!(policy.bindings(ann, "n7").count(), 1);
@@ -239,15 +251,27 @@ fn masters_need_no_role() {
 fn what_somebody_holds_counts_every_binding_once_in_the_order_of_names() {
     let rule = |verb: &str| json!([{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]);
     let mut policy = Policy::default();
-    policy.take_cluster_role(Change::Added, &role("r1", &rule("get")));
-    policy.take_cluster_role(Change::Added, &role("r2", &rule("list")));
+    policy.take(Update::cluster_role(
+        Change::Added,
+        &role("r1", &rule("get")),
+    ));
+    policy.take(Update::cluster_role(
+        Change::Added,
+        &role("r2", &rule("list")),
+    ));
     let both = json!([{"kind": "Group", "name": "devs"}, {"kind": "User", "name": "bob"}]);
-    policy.take_binding(Change::Added, &binding("b", "", "r2", &both));
-    policy.take_binding(
+    policy.take(Update::binding(
+        Change::Added,
+        &binding("b", "", "r2", &both),
+    ));
+    policy.take(Update::binding(
         Change::Added,
         &binding("a", "", "r1", &json!([{"kind": "Group", "name": "devs"}])),
-    );
-    policy.take_binding(Change::Added, &binding("c", "here", "none", &both));
+    ));
+    policy.take(Update::binding(
+        Change::Added,
+        &binding("c", "here", "none", &both),
+    ));
     let devs = ["devs".to_owned()];
     let held = decision::held(who("bob", &devs), "here", &policy);
     let verbs: Vec<&str> = held.rules.iter().map(|rule| &*rule.verbs[0]).collect();
@@ -276,7 +300,7 @@ fn gathered_rules_come_in_the_order_of_names_and_each_once() {
         access
             .policy
             .write()
-            .take_cluster_role(Change::Added, &role);
+            .take(Update::cluster_role(Change::Added, &role));
     }
     let selectors = [json!({"matchLabels": {"to": "all"}})];
     let gathered = access.gathered("self", &selectors);

@@ -16,17 +16,29 @@ use crate::{
     environment::{BoxFuture, Environment},
     runtime::Connection,
 };
-use exchange::Line;
+use exchange::{Broken, Line};
 
 /// Where a connection should lead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Destination {
-    /// The host of the URL; `name.namespace.svc` for a service. The certificate must be for it.
+    /// The host of the URL, without the brackets of an IPv6 address; `name.namespace.svc` for a
+    /// service. The certificate must be for it.
     pub host: String,
     /// The port of the URL, or of the service.
     pub port: u16,
     /// For a service: one of its ready endpoints.
     pub endpoint: Option<SocketAddr>,
+}
+
+impl Destination {
+    /// Host and port as URLs have them.
+    fn authority(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
 }
 
 /// Makes connections to webhooks. An embedder whose services are not on the network brings its own.
@@ -107,17 +119,18 @@ impl Courier {
     /// Delivers one review. An `Err` says why nothing came back.
     pub async fn deliver(&self, parcel: &Parcel) -> Result<Letter, String> {
         let key = (parcel.to.clone(), parcel.authorities.clone());
-        // A connection that was kept may have been closed meanwhile; a review changes nothing, so
-        // it may be sent again.
-        while let Some(mut line) = self.kept(&key) {
+        // A connection that was kept may have been closed meanwhile: then the review is sent again,
+        // once. A webhook that has begun to answer, or is slow, is not asked twice.
+        if let Some(mut line) = self.kept(&key) {
             match line.exchange(parcel).await {
                 Ok(letter) => {
                     self.keep(key, line);
                     return Ok(letter);
                 }
-                Err(why) => {
-                    tracing::debug!(host = %parcel.to.host, %why, "a kept connection failed");
+                Err(Broken::Closed(why)) => {
+                    tracing::debug!(host = %parcel.to.host, %why, "a kept connection was closed");
                 }
+                Err(Broken::Otherwise(why)) => return Err(why),
             }
         }
         let mut line = self.connect(parcel).await?;

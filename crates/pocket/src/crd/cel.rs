@@ -251,7 +251,8 @@ impl Walk<'_> {
             // A rule that could not be asked says so where it stands.
             Err(Fault::Error(error)) => {
                 let words = format!("{error} evaluating rule: {}", rule.text);
-                self.report(FieldErrorKind::Invalid, at.to_string(), new, words);
+                let shown = Value::from(super::validate::type_name(new));
+                self.report(FieldErrorKind::Invalid, at.to_string(), &shown, words);
                 return Ok(());
             }
             Err(Fault::Exhausted) if self.left > 0 => {

@@ -100,6 +100,24 @@ pub struct Scale {
     pub label_selector: Option<Path>,
 }
 
+impl Scale {
+    /// The numbers are those of a Scale, whatever the schema says.
+    fn validate(&self, object: &Value, problems: &mut Problems) {
+        for path in [&self.spec_replicas, &self.status_replicas] {
+            let Some(number) = path.find(object).first().and_then(|found| found.as_i64()) else {
+                continue;
+            };
+            let most = i32::MAX.into();
+            if number < 0 {
+                problems.invalid(path.source(), number, "should be a non-negative integer");
+            } else if number > most {
+                let detail = format!("should be less than or equal to {most}");
+                problems.invalid(path.source(), number, detail);
+            }
+        }
+    }
+}
+
 /// A column that `kubectl get` prints.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrinterColumn {
@@ -231,6 +249,25 @@ impl Version {
         default::default(self.root(), object);
     }
 
+    /// The number that the scale subresource shows must be one.
+    pub fn check_counted(&self, object: &Value, problems: &mut Problems) {
+        let Some(scale) = &self.scale else { return };
+        let path = scale.status_replicas.source();
+        let found = scale.status_replicas.find(object).into_iter().next();
+        let (shown, ty) = match found {
+            None => return,
+            Some(Value::Number(number)) if number.is_i64() => return,
+            Some(Value::Null) => ("<nil>".to_owned(), "<nil>"),
+            Some(Value::String(text)) => (text.clone(), "string"),
+            Some(Value::Bool(is)) => (is.to_string(), "bool"),
+            Some(Value::Number(number)) => (number.to_string(), "float64"),
+            Some(list @ Value::Array(_)) => (list.to_string(), "[]interface {}"),
+            Some(map @ Value::Object(_)) => (map.to_string(), "map[string]interface {}"),
+        };
+        let detail = format!("{path} accessor error: {shown} is of the type {ty}, expected int64");
+        problems.invalid(path, 0, detail);
+    }
+
     /// Checks an object, pruned and defaulted, against the schema and then the rules. Rules need
     /// an object that keeps its schema; if this one does not, a problem says they were not run.
     pub fn validate(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
@@ -238,6 +275,9 @@ impl Version {
         validate::validate(self.root(), new, old, &mut found);
         for error in &found {
             problems.push(error.clone());
+        }
+        if let Some(scale) = &self.scale {
+            scale.validate(new, problems);
         }
         // Rules can look at values that are merely wrong, and not at such as are missing, of
         // another type or too many.

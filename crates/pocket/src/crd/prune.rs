@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::schema::{Place, Schema, Type};
+use crate::schema::{Place, Schema};
 
 /// Removes unknown fields from `value` and returns their paths, in the order of the object.
 pub fn prune(schema: Schema<'_>, value: &mut Value) -> Vec<String> {
@@ -30,22 +30,32 @@ fn walk(schema: Schema<'_>, value: &mut Value, at: &Place<'_>, dropped: &mut Vec
                 }
             });
         }
-        Value::Array(items) => walk_items(schema, items, at, dropped),
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                match schema.items() {
+                    Some(schema) => walk(schema, item, &at.index(index), dropped),
+                    None if schema.node().preserve_unknown => {}
+                    None => empty(item, &at.index(index), dropped),
+                }
+            }
+        }
         _ => {}
     }
 }
 
-fn walk_items(schema: Schema<'_>, items: &mut [Value], at: &Place<'_>, dropped: &mut Vec<String>) {
-    let node = schema.node();
-    for (index, item) in items.iter_mut().enumerate() {
-        match schema.items() {
-            Some(schema) => walk(schema, item, &at.index(index), dropped),
-            // A list where nothing is known of the items: the unknown rule holds for each of them.
-            None if node.ty == Type::Any && !node.preserve_unknown => {
-                walk(schema, item, &at.index(index), dropped);
-            }
-            None => {}
+/// Where a list is not expected nothing is known of its items, and they lose all their fields.
+fn empty(value: &mut Value, at: &Place<'_>, dropped: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            dropped.extend(fields.keys().map(|name| at.field(name).to_string()));
+            fields.clear();
         }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                empty(item, &at.index(index), dropped);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -91,6 +101,23 @@ mod tests {
                 "spec.map.k.d"
             ]
         );
+    }
+
+    #[test]
+    fn items_of_a_list_that_is_not_expected_lose_all_fields() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "size": {"type": "integer"},
+            "ports": {"type": "array", "items": {"type": "object", "properties": {"port": {"type": "integer"}}}},
+        }}}});
+        let (value, dropped) = pruned(
+            &schema,
+            json!({"spec": {"size": [{"a": 1}], "ports": [{"port": 1}, [{"port": 2}]]}}),
+        );
+        assert_eq!(
+            value,
+            json!({"spec": {"size": [{}], "ports": [{"port": 1}, [{}]]}})
+        );
+        assert_eq!(dropped, ["spec.size[0].a", "spec.ports[1][0].port"]);
     }
 
     #[test]

@@ -85,6 +85,29 @@ pub fn validate(object: &Value, problems: &mut Problems) {
         );
     }
     version::versions(spec, &at.field("versions"), problems);
+    last_storage_version(object, problems);
+}
+
+/// Of several storage versions the first is noted as stored, and the last is looked for.
+fn last_storage_version(object: &Value, problems: &mut Problems) {
+    let versions = object["spec"]["versions"].as_array().into_iter().flatten();
+    let storage: Vec<&Value> = versions
+        .filter(|version| version["storage"] == true)
+        .map(|version| &version["name"])
+        .collect();
+    let [first, .., last] = storage.as_slice() else {
+        return;
+    };
+    let stored = object["status"]["storedVersions"].as_array();
+    let mut stored = stored.cloned().unwrap_or_default();
+    if !stored.contains(first) {
+        stored.push((*first).clone());
+    }
+    if !stored.contains(last) {
+        let name = last.as_str().unwrap_or_default();
+        let detail = format!("must have the storage version {name}");
+        problems.invalid("status.storedVersions", stored, detail);
+    }
 }
 
 fn approval(group: &str, object: &Value, problems: &mut Problems) {

@@ -117,9 +117,12 @@ fn walk(
             }
             _ => {}
         }
-    } else if let (Value::Number(_), Some(limits)) = (new, &schema.node().limits) {
-        // A number of another type is still held to the range.
-        scalar::check(limits, new, at, findings);
+    } else {
+        // What is of another type is still held to the values, and a number to the range.
+        enumeration(schema, new, at, findings);
+        if let (Value::Number(_), Some(limits)) = (new, &schema.node().limits) {
+            scalar::check(limits, new, at, findings);
+        }
     }
     if findings.0.len() > before && old == Some(new) {
         findings.0.truncate(before);
@@ -159,7 +162,7 @@ fn is_integer(value: &Value) -> bool {
     value.is_i64() || float.is_some_and(|n| n.fract() == 0.0 && n.abs() <= EXACT)
 }
 
-fn type_name(value: &Value) -> &'static str {
+pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

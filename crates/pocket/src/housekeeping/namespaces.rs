@@ -57,7 +57,12 @@ impl Housekeeper {
         if remaining.is_empty() {
             return self
                 .amend(served, place, object, |value| {
+                    let mut before = value.clone();
                     kinds::end_namespace(value, &now);
+                    before["status"] = value["status"].clone();
+                    if let Err(error) = self.machine.book_finalized(served, &before, value) {
+                        tracing::debug!(%error, "finalizers could not be booked");
+                    }
                 })
                 .await;
         }

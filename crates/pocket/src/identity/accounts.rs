@@ -24,6 +24,8 @@ pub const ISSUER: &str = "https://kubernetes.default.svc";
 const LEEWAY: i64 = 60;
 /// How many tokens are remembered as ours, so that their signatures are not checked each time.
 const REMEMBERED: usize = 4096;
+/// Longer tokens are checked each time: what is remembered must not grow by what somebody asked for.
+const LONGEST_REMEMBERED: usize = 8 << 10;
 
 /// The objects that a token speaks of, in their newest state.
 pub trait Records {
@@ -135,6 +137,9 @@ impl Accounts {
             return Err(Refused::Signature);
         }
         let claims = Arc::new(claims);
+        if token.len() > LONGEST_REMEMBERED {
+            return Ok(claims);
+        }
         let mut signed = self.signed.lock();
         if signed.len() >= REMEMBERED {
             signed.clear();
@@ -242,5 +247,32 @@ impl std::fmt::Debug for Accounts {
         f.debug_struct("Accounts")
             .field("issuer", &self.issuer())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_token_is_known_but_not_remembered() {
+        let accounts = Accounts::new(ISSUER.into(), None);
+        for (length, remembered) in [(8 << 10, 0), (10, 1)] {
+            let account = Reference {
+                name: "a".into(),
+                uid: "u".into(),
+            };
+            let grant = Grant {
+                audiences: vec!["x".repeat(length)],
+                seconds: 3600,
+                ..Grant::default()
+            };
+            let (token, _) = accounts
+                .issue("n", account, grant, "id".into(), Timestamp::UNIX_EPOCH)
+                .unwrap();
+            let claims = accounts.claims(&token).unwrap();
+            assert_eq!(claims.aud[0].len(), length);
+            assert_eq!(accounts.signed.lock().len(), remembered);
+        }
     }
 }

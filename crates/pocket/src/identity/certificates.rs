@@ -39,7 +39,7 @@ pub struct Certificates {
 /// What a certificate that passed says.
 #[derive(Clone)]
 struct Passed {
-    /// The second at which it ends.
+    /// The second at which it, or the first of those that vouch for it, ends.
     ends: i64,
     /// Nobody, if it has no common name.
     user: Option<User>,
@@ -69,9 +69,9 @@ impl Certificates {
         let now = self.clock.now().as_second();
         let known = self.passed.lock().get(certificate.as_ref()).cloned();
         let passed = match known {
-            Some(passed) if passed.ends < now => None,
-            Some(passed) => Some(passed),
-            None => self.check(certificate, intermediates, now),
+            Some(passed) if passed.ends >= now => Some(passed),
+            // Another chain may still vouch for it.
+            _ => self.check(certificate, intermediates, now),
         };
         match passed {
             None => Verdict::Wrong,
@@ -95,7 +95,10 @@ impl Certificates {
             .ok()?;
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
         let passed = Passed {
-            ends: parsed.validity().not_after.timestamp(),
+            ends: intermediates
+                .iter()
+                .filter_map(|shown| ends(shown))
+                .fold(parsed.validity().not_after.timestamp(), i64::min),
             user: user(&parsed, certificate),
         };
         let mut remembered = self.passed.lock();
@@ -105,6 +108,12 @@ impl Certificates {
         remembered.insert(certificate.to_vec(), passed.clone());
         Some(passed)
     }
+}
+
+/// The second at which a certificate ends.
+fn ends(certificate: &CertificateDer<'_>) -> Option<i64> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(parsed.validity().not_after.timestamp())
 }
 
 fn user(parsed: &X509Certificate<'_>, certificate: &CertificateDer<'_>) -> Option<User> {

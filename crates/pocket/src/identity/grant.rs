@@ -14,6 +14,10 @@ const KUBELETS: i64 = 3607;
 const YEAR: i64 = 365 * 24 * 60 * 60;
 const SHORTEST: i64 = 10 * 60;
 const LONGEST: i64 = 1 << 32;
+/// The most audiences of a token, and the longest that they may be together. There is no such bound
+/// elsewhere, but such a token fits in no header.
+const MOST_AUDIENCES: usize = 100;
+const LONGEST_AUDIENCES: usize = 16 << 10;
 
 /// A request for a token, understood.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,13 +101,13 @@ impl Grant {
             let detail = "may not specify a duration larger than 2^32 seconds";
             problems.invalid(field, seconds, detail);
         }
+        let audiences = spec["audiences"].as_array().into_iter().flatten();
+        let audiences: Vec<&str> = audiences.filter_map(Value::as_str).collect();
+        check_audiences(&audiences, &mut problems);
         if !problems.is_empty() {
             return Err(ApiError::invalid(API.0, API.1, "", &problems));
         }
-        let audiences = spec["audiences"].as_array().into_iter().flatten();
-        let mut audiences: Vec<_> = audiences
-            .filter_map(|audience| audience.as_str().map(str::to_owned))
-            .collect();
+        let mut audiences: Vec<String> = audiences.into_iter().map(Into::into).collect();
         if audiences.is_empty() {
             audiences = usual_audiences.to_vec();
         }
@@ -134,6 +138,16 @@ impl Grant {
     }
 }
 
+fn check_audiences(audiences: &[&str], problems: &mut Problems) {
+    let field = "spec.audiences";
+    if audiences.len() > MOST_AUDIENCES {
+        problems.too_many(field, audiences.len(), MOST_AUDIENCES);
+    }
+    if audiences.iter().map(|name| name.len()).sum::<usize>() > LONGEST_AUDIENCES {
+        problems.too_long(field, LONGEST_AUDIENCES);
+    }
+}
+
 /// Refuses a request that names another account than its URL.
 pub(crate) fn check_name(request: &Value, account: &str) -> Result<()> {
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
@@ -157,4 +171,23 @@ pub(crate) fn check_uid(to: Bound, reference: &Value, found: &Reference) -> Resu
          The object might have been deleted and then recreated"
     );
     Err(ApiError::conflict("", to.kind(), &found.name, &why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn audiences_are_few_and_short() {
+        let read = |count: usize, length: usize| {
+            let audiences = vec!["x".repeat(length); count];
+            let request = serde_json::json!({"spec": {"audiences": audiences}});
+            Grant::read(&request, &[]).map(|grant| grant.audiences.len())
+        };
+        assert_eq!(read(100, 100).ok(), Some(100));
+        for (count, length) in [(101, 1), (1, (16 << 10) + 1)] {
+            let refused = read(count, length).unwrap_err();
+            assert_eq!(refused.code, 422, "{}", refused.message);
+        }
+    }
 }

@@ -18,7 +18,7 @@ use crate::{schema::Schema, status::Problems};
 
 /// Fields that kinds judge whole, because what is said of them has details or a place of its own
 /// that no schema tells. Each name means the same wherever it is.
-pub(super) const JUDGED_BY_KINDS: [&str; 28] = [
+pub(super) const JUDGED_BY_KINDS: [&str; 29] = [
     "affinity",
     "claims",
     "dnsConfig",
@@ -30,6 +30,7 @@ pub(super) const JUDGED_BY_KINDS: [&str; 28] = [
     "lifecycle",
     "livenessProbe",
     "matchExpressions",
+    "metrics",
     "preemptionPolicy",
     "readinessGates",
     "readinessProbe",
@@ -67,8 +68,13 @@ pub fn validate_object(
 
 fn validate_rest(rules: &Rules, schema: Schema<'_>, object: &Value, problems: &mut Problems) {
     check_required(object, schema, problems);
-    check_enums(object, schema, problems);
+    if !rules.traits.enums_last {
+        check_enums(object, schema, problems);
+    }
     (rules.validate)(object, problems);
+    if rules.traits.enums_last {
+        check_enums(object, schema, problems);
+    }
 }
 
 /// Rules on an update: those on the object alone, and those on the change.
@@ -84,6 +90,9 @@ pub fn validate_change(
     if !rules.traits.plain_finalizers {
         validate_finalizer_domains(new, problems);
     }
+    if rules.traits.change_first {
+        (rules.validate_update)(new, old, problems);
+    }
     if rules.traits.checks_metadata_again {
         validate_metadata(new, rules.traits.name, namespaced, problems);
         if !rules.traits.plain_finalizers {
@@ -91,5 +100,7 @@ pub fn validate_change(
         }
     }
     validate_rest(rules, schema, new, problems);
-    (rules.validate_update)(new, old, problems);
+    if !rules.traits.change_first {
+        (rules.validate_update)(new, old, problems);
+    }
 }

@@ -20,6 +20,7 @@ pub(super) const RULES: Rules = Rules {
     validate_update,
     traits: Traits {
         checks_metadata_again: true,
+        change_first: true,
         status: false,
         ..Traits::USUAL
     },

@@ -50,6 +50,7 @@ pub fn own_service(port: u16, settings: &Settings) -> Value {
         "spec": {
             "type": "ClusterIP",
             "clusterIP": address.to_string(),
+            "ipFamilyPolicy": "SingleStack",
             "sessionAffinity": "None",
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
         },
@@ -130,7 +131,9 @@ fn add_finalizer(value: &mut Value, name: &str) {
 /// Lets an empty namespace go.
 pub fn end_namespace(value: &mut Value, now: &str) {
     set_conditions(value, "", "", now);
-    if let Some(finalizers) = value["spec"]["finalizers"].as_array_mut() {
+    // Not by index, which would write a null where there is nothing.
+    let finalizers = value.pointer_mut("/spec/finalizers");
+    if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
         finalizers.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
     }
 }
@@ -218,6 +221,9 @@ mod tests {
         assert!(!Role::Namespace.nothing_left(&namespace));
         end_namespace(&mut namespace, "t");
         assert!(Role::Namespace.nothing_left(&namespace));
+        let mut namespace = json!({"spec": {}, "status": {}});
+        end_namespace(&mut namespace, "t");
+        assert_eq!(namespace["spec"], json!({}));
     }
 
     #[test]

@@ -57,8 +57,8 @@ fn prepare_update(new: &mut Value, old: &Value) {
         return;
     };
     match old["spec"].get("finalizers") {
-        Some(finalizers) => set(spec, "finalizers", finalizers.clone()),
-        None => {
+        Some(finalizers) if !finalizers.is_null() => set(spec, "finalizers", finalizers.clone()),
+        _ => {
             take(spec, "finalizers");
         }
     }
@@ -128,6 +128,9 @@ mod tests {
         let mut new = json!({"spec": {"finalizers": []}});
         prepare_update(&mut new, &old);
         assert_eq!(new, old);
+        let mut new = json!({"spec": {"finalizers": ["kubernetes"]}});
+        prepare_update(&mut new, &json!({"spec": {"finalizers": null}}));
+        assert_eq!(new, json!({"spec": {}}));
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn validate(node: &Value, problems: &mut Problems) {
         if !seen.insert((key, effect)) {
             let detail = "taints must be unique by key and effect pair";
             let kind = FieldErrorKind::Duplicate;
-            problems.written(kind, &path, &shown(taint), detail);
+            problems.written(kind, path, &shown(taint), detail);
         }
     }
 }

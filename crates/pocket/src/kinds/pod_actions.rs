@@ -62,14 +62,33 @@ pub fn bind(pod: &Value, binding: &Value, moment: &Moment) -> Result<Value, Stri
 
 fn set_scheduled(pod: &mut Value, now: &str) {
     let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+    set_condition(pod, scheduled);
+}
+
+fn set_condition(pod: &mut Value, condition: Value) {
     let conditions = &mut pod["status"]["conditions"];
     match conditions.as_array_mut() {
         Some(list) => {
-            list.retain(|condition| condition["type"] != "PodScheduled");
-            list.push(scheduled);
+            list.retain(|other| other["type"] != condition["type"]);
+            list.push(condition);
         }
-        None => *conditions = json!([scheduled]),
+        None => *conditions = json!([condition]),
     }
+}
+
+/// The pod with the condition that tells an eviction from other ends.
+pub fn mark_evicted(pod: &Value, moment: &Moment) -> Value {
+    let mut marked = pod.clone();
+    let condition = json!({
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastProbeTime": null,
+        "lastTransitionTime": rfc3339(moment.now),
+    });
+    set_condition(&mut marked, condition);
+    marked
 }
 
 /// A disruption budget with one disruption less, to be stored before the eviction.
@@ -239,6 +258,16 @@ mod tests {
         });
         let bound = bind(&pod, &binding, &moment()).unwrap();
         assert_eq!(bound["metadata"]["labels"], json!({"zone": "a"}));
+    }
+
+    #[test]
+    fn an_evicted_pod_says_so_once() {
+        let pod = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        let marked = mark_evicted(&mark_evicted(&pod, &moment()), &moment());
+        let conditions = marked["status"]["conditions"].as_array().unwrap();
+        assert_eq!(conditions.len(), 2);
+        assert_eq!(conditions[1]["type"], "DisruptionTarget");
+        assert_eq!(conditions[1]["reason"], "EvictionByEvictionAPI");
     }
 
     #[test]

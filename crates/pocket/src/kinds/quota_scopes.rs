@@ -37,7 +37,7 @@ pub(super) fn check_hard(spec: &Value, problems: &mut Problems) {
         check_name(name, &path, problems);
         check_amount(amount, &path, problems);
         if is_counted(name) && quantity(amount).is_some_and(|amount| !amount.is_whole()) {
-            problems.invalid(&path, amount.clone(), "must be an integer");
+            problems.invalid(path, amount.clone(), "must be an integer");
         }
     }
 }
@@ -58,7 +58,7 @@ fn check_name(name: &str, path: &Path<'_>, problems: &mut Problems) {
 }
 
 /// Whether a name without a domain means something.
-fn is_standard(name: &str) -> bool {
+pub(super) fn is_standard(name: &str) -> bool {
     let bare = name
         .strip_prefix("requests.")
         .or_else(|| name.strip_prefix("limits."));
@@ -89,13 +89,13 @@ pub(super) fn check_scopes(spec: &Value, problems: &mut Problems) {
     let path = SPEC.field("scopes");
     if scopes.iter().any(|scope| !fits_all(scope, spec)) {
         let detail = "unsupported scope applied to resource";
-        problems.invalid(&path, spec["scopes"].clone(), detail);
+        problems.invalid(path, spec["scopes"].clone(), detail);
     }
     for _ in scopes.iter().filter(|scope| !is_known(scope)) {
-        problems.invalid(&path, spec["scopes"].clone(), "unsupported scope");
+        problems.invalid(path, spec["scopes"].clone(), "unsupported scope");
     }
     if contradict(&scopes) {
-        problems.invalid(&path, spec["scopes"].clone(), "conflicting scopes");
+        problems.invalid(path, spec["scopes"].clone(), "conflicting scopes");
     }
     check_selector(spec, problems);
 }
@@ -113,10 +113,10 @@ fn check_selector(spec: &Value, problems: &mut Problems) {
     if known().any(|scope| !fits_all(scope, spec)) {
         let detail = "unsupported scope applied to resource";
         let kind = FieldErrorKind::Invalid;
-        problems.written(kind, &path, &shown(expressions), detail);
+        problems.written(kind, path, &shown(expressions), detail);
     }
     if contradict(&scopes) {
-        problems.invalid(&path, Value::Null, "conflicting scopes");
+        problems.invalid(path, Value::Null, "conflicting scopes");
     }
 }
 
@@ -208,6 +208,10 @@ mod tests {
 
     use super::*;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better with the literal in place"
+    )]
     fn told(spec: Value) -> Vec<String> {
         let mut problems = Problems::new();
         check_hard(&spec, &mut problems);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{fields::entries, names, path::Path};
+use super::{fields::entries, names, path::Path, quota_scopes::is_standard};
 use crate::{
     quantity::{Error, Quantity},
     status::Problems,
@@ -79,7 +79,7 @@ pub(super) fn check_pod_requirements(resources: &Value, path: &Path<'_>, problem
             for complaint in complaints {
                 problems.invalid(&path, name.as_str(), complaint);
             }
-            let standard = STANDARD.contains(&name.as_str()) || name.starts_with(HUGE);
+            let standard = is_standard(name) || name == "storage";
             if sound && plain && !standard {
                 let detail = "must be a standard resource type or fully qualified";
                 problems.invalid(&path, name.as_str(), detail);
@@ -99,20 +99,6 @@ pub(super) fn check_pod_requirements(resources: &Value, path: &Path<'_>, problem
 
 const HUGE: &str = "hugepages-";
 
-/// Names without a domain that mean something, if not to a container.
-const STANDARD: [&str; 10] = [
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "storage",
-    "pods",
-    "services",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "replicationcontrollers",
-];
-
 fn check_container_resource(name: &str, path: &Path<'_>, problems: &mut Problems) {
     let complaints = names::qualified(name);
     let is_name = complaints.is_empty();
@@ -126,7 +112,7 @@ fn check_container_resource(name: &str, path: &Path<'_>, problems: &mut Problems
         }
         return;
     }
-    if is_name && !STANDARD.contains(&name) && !name.starts_with(HUGE) {
+    if is_name && !is_standard(name) && name != "storage" {
         let detail = "must be a standard resource type or fully qualified";
         problems.invalid(path, name, detail);
     }

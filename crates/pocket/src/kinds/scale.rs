@@ -79,18 +79,11 @@ pub fn read(object: &Value, paths: &Paths<'_>) -> Value {
 }
 
 /// Checks a Scale that a client wrote.
-pub fn validate(scale: &Value, paths: &Paths<'_>, custom: bool, problems: &mut Problems) {
+pub fn validate(scale: &Value, problems: &mut Problems) {
     let wanted = integer(scale, ".spec.replicas");
-    match (wanted < 0, custom) {
-        (false, _) => {}
-        (true, true) => {
-            let detail = "should be a non-negative integer";
-            problems.invalid(paths.spec_replicas, wanted, detail);
-        }
-        (true, false) => {
-            let detail = "must be greater than or equal to 0";
-            problems.invalid("spec.replicas", wanted, detail);
-        }
+    if wanted < 0 {
+        let detail = "must be greater than or equal to 0";
+        problems.invalid("spec.replicas", wanted, detail);
     }
 }
 
@@ -231,12 +224,7 @@ mod tests {
     #[test]
     fn negative_numbers_are_refused() {
         let mut problems = Problems::new();
-        validate(
-            &json!({"spec": {"replicas": -1}}),
-            &BUILT_IN,
-            false,
-            &mut problems,
-        );
+        validate(&json!({"spec": {"replicas": -1}}), &mut problems);
         assert_eq!(
             problems.to_string(),
             "spec.replicas: Invalid value: -1: must be greater than or equal to 0"

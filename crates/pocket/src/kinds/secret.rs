@@ -9,7 +9,7 @@ use super::{
     fields::{entries, fill, filled, set, take, text},
     path::Path,
 };
-use crate::status::Problems;
+use crate::status::{Problems, unreadable_json};
 
 /// The annotation that says whose token a secret holds.
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
@@ -22,6 +22,7 @@ pub(super) const RULES: Rules = Rules {
     warnings,
     traits: Traits {
         checks_metadata_again: true,
+        change_first: true,
         status: false,
         ..Traits::USUAL
     },
@@ -120,7 +121,8 @@ fn check_json(secret: &Value, key: &str, problems: &mut Problems) {
     };
     let decoded = STANDARD.decode(encoded).unwrap_or_default();
     if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&decoded) {
-        problems.invalid(path, "<secret contents redacted>", error.to_string());
+        let why = unreadable_json(&decoded, &error);
+        problems.invalid(path, "<secret contents redacted>", why);
     }
 }
 

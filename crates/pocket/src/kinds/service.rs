@@ -42,6 +42,7 @@ pub(super) const RULES: Rules = Rules {
     admit: Some(admit),
     traits: Traits {
         exclusive: true,
+        enums_last: true,
         create_on_update: true,
         delete_returns_object: true,
         name: NameRule::Label,

@@ -35,7 +35,8 @@ fn about_pull_secrets(spec: &Value, path: &str) -> Vec<String> {
         let place = format!("{path}.imagePullSecrets[{index}].name");
         if name.is_empty() {
             warnings.push(format!("{place}: invalid empty name \"\""));
-        } else if names[..index].contains(name) {
+        }
+        if names[..index].contains(name) {
             warnings.push(format!("{place}: duplicate name \"{name}\""));
         }
     }

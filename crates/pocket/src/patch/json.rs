@@ -41,6 +41,24 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
     Ok(document.value)
 }
 
+/// What is said of a patch that nobody reads before it is carried out.
+pub fn check_lenient(patch: &Value) -> Result<()> {
+    let (found, ty) = match patch {
+        Value::Array(items) => {
+            let odd = items
+                .iter()
+                .find(|item| !item.is_object() && !item.is_null());
+            let Some(odd) = odd else { return Ok(()) };
+            (odd, "jsonpatch.Operation")
+        }
+        other => (other, "jsonpatch.Patch"),
+    };
+    Err(ApiError::bad_request(format!(
+        "json: cannot unmarshal {} into Go value of type {ty}",
+        type_of(found)
+    )))
+}
+
 fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
     let Value::Array(list) = &patch else {
         return Err(undecodable(type_of(&patch), "[]handlers.jsonPatchOp"));
@@ -51,7 +69,10 @@ fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
             list.len()
         )));
     }
-    if let Some(item) = list.iter().find(|item| !item.is_object()) {
+    if let Some(item) = list
+        .iter()
+        .find(|item| !item.is_object() && !item.is_null())
+    {
         return Err(undecodable(type_of(item), "handlers.jsonPatchOp"));
     }
     for (item, name) in list.iter().flat_map(|item| NAMES.map(|name| (item, name))) {

@@ -9,6 +9,7 @@ mod element;
 mod entries;
 mod fields_v1;
 mod of_value;
+pub mod scaled;
 mod set;
 pub(crate) mod shape;
 #[cfg(test)]

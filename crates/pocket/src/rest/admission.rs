@@ -172,12 +172,12 @@ impl Change<'_> {
 
 /// What the server gave a new object before it was shown to anybody. Webhooks that may change it do
 /// not see this, and do not change it; but they may name an object that only had a base.
-struct Identity(Vec<(&'static str, Value, bool)>);
+struct Identity(Option<Vec<(&'static str, Value, bool)>>);
 
 impl Identity {
     fn lift(change: Change<'_>, new: &mut Value) -> Self {
         if change.old.is_some() {
-            return Self(Vec::new());
+            return Self(None);
         }
         let sent = change.request.body.as_ref();
         let named = sent.is_none_or(|body| !metadata::text(&body.value, "name").is_empty());
@@ -195,13 +195,16 @@ impl Identity {
         {
             lifted.push(("name", name, false));
         }
-        Self(lifted)
+        Self(Some(lifted))
     }
 
     fn put_back(self, new: &mut Value) {
+        let Some(lifted) = self.0 else {
+            return;
+        };
         let fields = metadata::of(new);
         fields.remove("resourceVersion");
-        for (field, value, always) in self.0 {
+        for (field, value, always) in lifted {
             if always || !fields.contains_key(field) {
                 fields.insert(field.into(), value);
             }

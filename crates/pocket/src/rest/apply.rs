@@ -8,11 +8,12 @@ use serde_json::Value;
 use super::{
     Machine, Reply, Request, Served,
     create::Booking,
-    incoming::{check_kind, check_place, nameless},
+    incoming::{check_place, nameless},
     metadata,
     update::{Part, Proposal},
 };
 use crate::{
+    kinds::{Role, event::convert::name_owned},
     patch::apply,
     status::{ApiError, Result},
     store::Object,
@@ -25,8 +26,12 @@ impl Machine {
         served: &Arc<Served>,
         part: Part,
     ) -> Result<Reply> {
+        if part != Part::Main {
+            self.present(request, served).await?;
+        }
         let mut warnings = Vec::new();
-        let config = applied_config(request, served, &mut warnings)?;
+        let (kind, version) = (&served.resource.kind, &served.api_version);
+        let config = applied_config(request, kind, version, &mut warnings)?;
         let created = self
             .apply_new(request, served, part, &config, &mut warnings)
             .await?;
@@ -44,6 +49,19 @@ impl Machine {
         Ok(reply.with_warnings(warnings))
     }
 
+    /// An object that is not there is told before anything is said of what is applied to it.
+    pub(super) async fn present(&self, request: &Request, served: &Served) -> Result<()> {
+        let path = request.target.path();
+        if self
+            .head(served, &path)
+            .is_some_and(|head| head.object.is_some())
+        {
+            return Ok(());
+        }
+        self.settle_head(served, &path).await?;
+        Err(served.not_found(&request.target.name))
+    }
+
     /// Creates the object if there is none. `None` if there is one, or was one first.
     async fn apply_new(
         &self,
@@ -57,9 +75,13 @@ impl Machine {
         if part != Part::Main || head.is_some_and(|head| head.object.is_some()) {
             return Ok(None);
         }
-        if metadata::text(config, "name").is_empty() {
-            return Err(nameless(&request.target.name));
-        }
+        let booked = self.booked(request, served, part)?;
+        let applied = apply::apply(served.schema(), None, config, &booked.stamp(), true)?;
+        let mut value = applied.object;
+        served
+            .conform_merged(&mut value)
+            .map_err(|why| unconvertible(served, config, &why))?;
+        served.check_alias(&mut value)?;
         if !metadata::text(config, "uid").is_empty() {
             self.settle_head(served, &request.target.path()).await?;
             let uid = metadata::text(config, "uid");
@@ -79,13 +101,10 @@ impl Machine {
             let why = super::request::not_a_number("ParseUint", revision);
             return Err(ApiError::failure(why));
         }
-        let booked = self.booked(request, served, part)?;
-        let applied = apply::apply(served.schema(), None, config, &booked.stamp(), true)?;
-        let mut value = applied.object;
-        served
-            .conform_merged(&mut value)
-            .map_err(|why| unconvertible(served, config, &why))?;
-        served.check_alias(&mut value)?;
+        if metadata::text(config, "name").is_empty() {
+            return Err(nameless(&request.target.name));
+        }
+        check_place(request, served, &mut value)?;
         let inserted = self
             .insert(request, served, value, Booking::Done, warnings)
             .await;
@@ -107,6 +126,9 @@ impl Machine {
         let booked = self.booked(request, served, part)?;
         let mut live = old.clone();
         served.from_storage(&mut live);
+        if served.role == Role::Event {
+            name_owned(&mut live, Some(&served.api_version));
+        }
         let force = request.flag("force");
         let applied = apply::apply(served.schema(), Some(&live), config, &booked.stamp(), force)?;
         let mut value = applied.object;
@@ -114,7 +136,11 @@ impl Machine {
             .conform_merged(&mut value)
             .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
+        check_place(request, served, &mut value)?;
         served.to_storage(&mut value);
+        if served.role == Role::Event {
+            name_owned(&mut value, None);
+        }
         Ok(Proposal {
             value,
             booking: Booking::Done,
@@ -124,31 +150,27 @@ impl Machine {
 
 /// The configuration, which must say what it is and claim no managed fields. Its fields are as
 /// they were sent: what they claim is read from them, and unknown ones are refused with their path.
-fn applied_config(request: &Request, served: &Served, warnings: &mut Vec<String>) -> Result<Value> {
+pub(super) fn applied_config(
+    request: &Request,
+    kind: &str,
+    api_version: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Value> {
     let payload = request.payload()?;
-    let mut config = payload.value;
-    for field in ["apiVersion", "kind"] {
-        let foreign = match field {
-            "kind" => config["kind"] != served.resource.kind.as_str(),
-            _ => config["apiVersion"] != served.api_version.as_str(),
-        };
-        if !config[field].is_string() || foreign {
-            let given = |field: &str| config[field].as_str().unwrap_or_default().to_owned();
-            let (version, kind) = (given("apiVersion"), given("kind"));
-            let (group, version) = version.rsplit_once('/').unwrap_or(("", &version));
-            return Err(ApiError::bad_request(format!(
-                "invalid object type: {group}/{version}, Kind={kind}"
-            )));
-        }
+    let config = payload.value;
+    if config["kind"] != kind || config["apiVersion"] != api_version {
+        let given = |field: &str| config[field].as_str().unwrap_or_default();
+        let (version, kind) = (given("apiVersion"), given("kind"));
+        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={kind}"
+        )));
     }
     let entries = config["metadata"].get("managedFields");
     if entries.is_some_and(|entries| !entries.is_null()) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    check_kind(served, &mut config)?;
-    check_place(request, served, &mut config)?;
     let mode = request.field_validation()?;
-    let (kind, api_version) = (&served.resource.kind, &served.api_version);
     warnings.extend(mode.judge(&[], &payload.duplicates, kind, api_version)?);
     Ok(config)
 }

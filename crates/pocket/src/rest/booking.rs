@@ -2,11 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Machine, Request, Served, update::Part};
+use super::{Machine, Request, Served, Verb, own::own_request, update::Part};
 use crate::{
-    patch::managed::{self, Scope, Stamp},
+    kinds::{Role, event::convert::name_owned},
+    patch::managed::{self, Scope, Stamp, scaled},
     status::Result,
 };
+
+/// Who empties namespaces elsewhere.
+const CONTROLLERS: &str = "kube-controller-manager";
 
 /// An owned [`Stamp`].
 pub(super) struct Booked {
@@ -37,12 +41,16 @@ impl Machine {
                 has_status: served.has_status(),
             },
             Part::Status if served.is_custom() => Scope::Status,
-            Part::Status => Scope::StatusAndMetadata,
+            Part::Status => Scope::StatusAndMetadata(served.traits().status_keeps),
+            Part::Other("scale") => Scope::Scale,
             Part::Other(_) => Scope::Other,
         };
         Ok(Booked {
             manager: request.manager()?.to_owned(),
-            api_version: served.api_version.clone(),
+            api_version: match part {
+                Part::Other("scale") => scaled::VERSION.into(),
+                _ => served.api_version.clone(),
+            },
             subresource: part.subresource(),
             // Who scales is booked without a time, as the reference does it.
             time: match part {
@@ -55,6 +63,41 @@ impl Machine {
 
     /// Books the whole of a new object, or what changed of an old one, to the request's manager.
     pub(super) fn book(
+        &self,
+        request: &Request,
+        served: &Served,
+        part: Part,
+        old: Option<&Value>,
+        new: &mut Value,
+    ) -> Result<()> {
+        if served.role != Role::Event {
+            return self.book_stored(request, served, part, old, new);
+        }
+        let mut old = old.cloned();
+        for event in old.iter_mut().chain([&mut *new]) {
+            name_owned(event, Some(&served.resource.storage));
+        }
+        self.book_stored(request, served, part, old.as_ref(), new)?;
+        name_owned(new, None);
+        Ok(())
+    }
+
+    /// Books that the finalizers of a namespace were taken away, to whom others book it.
+    pub(crate) fn book_finalized(
+        &self,
+        served: &Served,
+        old: &Value,
+        new: &mut Value,
+    ) -> Result<()> {
+        let request = Request {
+            user_agent: CONTROLLERS.into(),
+            ..own_request(served, Verb::Update, "", "")
+        };
+        let part = Part::Other("finalize");
+        self.book(&request, served, part, Some(old), new)
+    }
+
+    fn book_stored(
         &self,
         request: &Request,
         served: &Served,

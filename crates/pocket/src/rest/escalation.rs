@@ -6,9 +6,12 @@ use serde_json::Value;
 
 use super::{Machine, Request, Served, Verb, admission::Change};
 use crate::{
-    access::{self, Attributes, RoleRef, What, Who, full_authority, rules_of, uncovered},
-    status::{ApiError, Result},
+    access::{self, Attributes, RoleRef, What, Who, are_vast, full_authority, rules_of, uncovered},
+    status::{ApiError, Problems, Result},
 };
+
+/// Said of a role that is too large to tell whether somebody holds all of it.
+const VAST: &str = "the combinations of verbs, groups, resources and names are too many to compare with those held";
 
 impl Machine {
     /// Refuses a PUT or an apply that would create an object of one who may not create it.
@@ -59,7 +62,13 @@ impl Machine {
         let who = request.user.who();
         let held = self.access.held(who, &request.target.namespace);
         let name = name_of(new);
-        if let Some(why) = held.escalation(who, &rules_of(&new["rules"])) {
+        let rules = rules_of(&new["rules"]);
+        if are_vast(&rules) {
+            let mut problems = Problems::new();
+            problems.forbidden("rules", VAST);
+            return served.refuse(name, &problems);
+        }
+        if let Some(why) = held.escalation(who, &rules) {
             return Err(refusal(served, name, &why));
         }
         let aggregates = |role: &Value| !role["aggregationRule"].is_null();
@@ -90,6 +99,9 @@ impl Machine {
         // Other servers name the binding's resource here, with the role's name.
         let rules = self.access.rules_of(&role, namespace);
         let rules = rules.ok_or_else(|| served.not_found(&role.name))?;
+        if are_vast(&rules) {
+            return Err(refusal(served, name_of(new), VAST));
+        }
         let held = self.access.held(who, namespace);
         match held.escalation(who, &rules) {
             Some(why) => Err(refusal(served, name_of(new), &why)),

@@ -97,9 +97,13 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
             .filter(|text| !text.is_empty())
     };
     let api_version = given("apiVersion").unwrap_or(&served.api_version);
+    let expected = (
+        served.resource.group.as_str(),
+        served.resource.kind.as_str(),
+    );
     if api_version != served.api_version && !served.is_custom() {
         let kind = given("kind").unwrap_or(&served.resource.kind);
-        return Err(unhandled(served, kind, api_version));
+        return Err(unhandled(expected, kind, api_version));
     }
     if api_version != served.api_version {
         return Err(ApiError::bad_request(format!(
@@ -120,7 +124,7 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
                 &problems,
             ));
         }
-        return Err(unhandled(served, kind, &served.api_version));
+        return Err(unhandled(expected, kind, &served.api_version));
     }
     object.insert("apiVersion".into(), json!(served.api_version));
     object.insert("kind".into(), json!(served.resource.kind));
@@ -128,13 +132,16 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
 }
 
 /// 400 for a body of a kind that nobody has heard of.
-fn unhandled(served: &Served, kind: &str, api_version: &str) -> ApiError {
+pub(super) fn unhandled(
+    (group_of_expected, expected): (&str, &str),
+    kind: &str,
+    api_version: &str,
+) -> ApiError {
     let version = api_version.rsplit('/').next().unwrap_or_default();
-    let expected = &served.resource.kind;
     let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     // A kind that is known is converted, which fails.
     let why = if crate::schema::of_kind(group, version, kind).is_some() {
-        let package = match served.resource.group.split('.').next() {
+        let package = match group_of_expected.split('.').next() {
             None | Some("" | "events") => "core",
             Some(first) => first,
         };

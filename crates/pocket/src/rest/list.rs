@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Machine, Reply, ReplyBody, Request, Served,
+    Machine, Reply, ReplyBody, Request, Served, Verb,
     bulk::MANY,
     reply::{JSON, finish},
     request::option_error,
@@ -120,7 +120,7 @@ impl Machine {
         let _turn = self.bulk.turn(most).await;
         let page = self.view.page(bucket, range, revision).await?;
         let page = page.map_err(|error| expired(&error, token.as_ref(), self.view.revision()))?;
-        Ok(cut(served, page, &selection, limit))
+        Ok(cut(served, page, &selection, limit, request.verb))
     }
 
     pub(super) fn render(
@@ -164,7 +164,13 @@ impl Listed {
 }
 
 /// Keeps what was selected, up to the limit.
-fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>) -> Listed {
+fn cut(
+    served: &Served,
+    page: Page,
+    selection: &Selection,
+    limit: Option<usize>,
+    verb: Verb,
+) -> Listed {
     let mut objects = Vec::new();
     let mut last = None;
     let mut rest = page.objects.into_iter();
@@ -179,7 +185,13 @@ fn cut(served: &Served, page: Page, selection: &Selection, limit: Option<usize>)
             }
         }
     }
-    let remaining = if full { rest.len() + page.remaining } else { 0 };
+    // Whether what remains would be selected is not looked at; one object by its name has no rest.
+    let alone = verb != Verb::DeleteCollection && selection.is_one(served);
+    let remaining = if full && !alone {
+        rest.len() + page.remaining
+    } else {
+        0
+    };
     let next = last
         .filter(|_| remaining > 0)
         .map(|key| encode_token(page.revision, &key));

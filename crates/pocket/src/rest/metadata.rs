@@ -23,22 +23,26 @@ const CHOSEN: [&str; 6] = [
 const KEPT: [&str; 3] = ["resourceVersion", "generation", "creationTimestamp"];
 
 /// Fields an update may leave out but not change.
-const FILLED: [&str; 6] = [
+const FILLED: [&str; 5] = [
     "uid",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "name",
     "namespace",
-    "generateName",
 ];
 
 /// `metadata` as a map, made if absent.
 pub(crate) fn of(value: &mut Value) -> &mut Map<String, Value> {
-    let metadata = &mut value["metadata"];
-    if !metadata.is_object() {
-        *metadata = json!({});
+    part(value, "metadata")
+}
+
+/// A field as a map, made if absent.
+pub(crate) fn part<'a>(value: &'a mut Value, field: &str) -> &'a mut Map<String, Value> {
+    let part = &mut value[field];
+    if !part.is_object() {
+        *part = json!({});
     }
-    metadata.as_object_mut().expect("made an object above")
+    part.as_object_mut().expect("made an object above")
 }
 
 /// A string of `metadata`, empty when absent.

@@ -14,20 +14,62 @@ use super::{
 };
 use crate::{
     patch::{json, merge, strategic},
+    schema::{
+        Schema,
+        conform::{FieldValidation, unreadable_patch},
+    },
     status::{ApiError, Result},
 };
 
 /// The language of a patch that says what to change. Apply says what to have, and goes its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Language {
+pub(super) enum Language {
     Json,
     Merge,
     Strategic,
 }
 
+/// What is said of a list that should be an object.
+const NO_OBJECT: &str = "json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+
+impl Language {
+    /// What the patch makes of a value.
+    ///
+    /// Nothing is a patch that changes nothing, but for a merge. What is said of another form
+    /// depends on whether anybody asks for unknown fields, since whoever asks reads it first.
+    pub(super) fn change(
+        self,
+        request: &Request,
+        schema: Schema<'_>,
+        live: Value,
+        patch: &Value,
+    ) -> Result<Value> {
+        let lenient = request.field_validation()? == FieldValidation::Ignore;
+        match (self, patch) {
+            (Self::Json | Self::Strategic, Value::Null) => return Ok(live),
+            (Self::Merge, Value::Object(_)) => {}
+            (Self::Merge, Value::Array(_)) if lenient => {
+                return Err(unreadable_patch(&format!(
+                    "couldn't get version/kind; json parse error: {NO_OBJECT}"
+                )));
+            }
+            (Self::Merge, other) if lenient || other.is_null() => {
+                return Err(ApiError::bad_request("Invalid JSON Patch"));
+            }
+            (Self::Json, other) if lenient => json::check_lenient(other)?,
+            _ => {}
+        }
+        Ok(match self {
+            Self::Json => json::apply(live, patch.clone())?,
+            Self::Merge => merge::apply(live, patch.clone())?,
+            Self::Strategic => strategic::apply(schema, live, patch.clone())?,
+        })
+    }
+}
 
 impl Machine {
     pub(super) async fn patch(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
@@ -77,11 +119,7 @@ fn patched(
     let mut live = old.clone();
     served.from_storage(&mut live);
     let patch = &payload.value;
-    let value = match language {
-        Language::Json => json::apply(live, patch.clone())?,
-        Language::Merge => merge::apply(live, patch.clone())?,
-        Language::Strategic => strategic::apply(served.schema(), live, patch.clone())?,
-    };
+    let value = language.change(request, served.schema(), live, patch)?;
     let payload = Payload {
         value,
         duplicates: payload.duplicates.clone(),
@@ -91,7 +129,7 @@ fn patched(
     Ok(value)
 }
 
-fn language(request: &Request, served: &Served) -> Result<Language> {
+pub(super) fn language(request: &Request, served: &Served) -> Result<Language> {
     let custom = served.is_custom();
     match request.content_type.as_str() {
         JSON_PATCH => Ok(Language::Json),

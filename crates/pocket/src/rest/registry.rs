@@ -162,7 +162,7 @@ fn has_place(served: &Served, target: &Target) -> bool {
     if served.resource.namespaced {
         !target.namespace.is_empty() || target.name.is_empty()
     } else {
-        target.namespace.is_empty() || served.is_namespace()
+        target.namespace.is_empty()
     }
 }
 

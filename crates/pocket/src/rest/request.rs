@@ -69,6 +69,11 @@ impl Target {
     }
 }
 
+/// Whether a flag of a query is set: by anything but a no.
+pub(crate) fn is_yes(text: &str) -> bool {
+    text != "0" && !text.eq_ignore_ascii_case("false")
+}
+
 /// `namespace/name`, or `name` for cluster-scoped objects.
 pub(crate) fn path(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
@@ -153,7 +158,7 @@ impl Request {
     /// A boolean query parameter; present without a value counts as true.
     pub fn flag(&self, name: &str) -> bool {
         let found = self.query.iter().find(|(key, _)| key == name);
-        found.is_some_and(|(_, value)| value != "false" && value != "0")
+        found.is_some_and(|(_, value)| is_yes(value))
     }
 
     /// A number from the query.

@@ -60,6 +60,13 @@ impl Selection {
         self.labels.is_none() && self.fields.is_none() && self.name.is_none()
     }
 
+    /// Whether a name is asked for where no two objects have the same.
+    pub(crate) fn is_one(&self, served: &Served) -> bool {
+        let place = self.namespace.is_some() || !served.resource.namespaced;
+        let name = self.fields.as_ref().and_then(FieldSelector::exact_name);
+        place && (self.name.is_some() || name.is_some())
+    }
+
     pub(crate) fn matches(&self, served: &Served, object: &Object) -> bool {
         let metadata = object.metadata();
         let is = |wanted: &Option<String>, actual: &str| {

@@ -30,6 +30,7 @@ impl Machine {
                 missing()
             });
         };
+        super::check_segment(request)?;
         if !subresource
             .verbs
             .iter()

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How often a write that named no revision is tried again when somebody was faster.
-const ATTEMPTS: usize = 16;
+pub(super) const ATTEMPTS: usize = 16;
 
 /// Which part of the object an endpoint may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,16 +148,26 @@ impl Machine {
         warnings: &mut Vec<String>,
         propose: &mut impl FnMut(&Value) -> Result<Proposal>,
     ) -> Result<Option<Arc<Object>>> {
-        let old = live.value();
+        let mut old = live.value();
+        if served.is_custom() && served.is_storage() {
+            // A default that came after the object is there when it is read, and nobody's.
+            served.default(&mut old);
+        }
+        let old = old;
         let Proposal {
             value: mut new,
             booking,
         } = propose(&old)?;
         let name = &request.target.name;
-        if request.verb != super::Verb::Patch {
-            check_uid(served, request, &new, &old, live)?;
+        if part == BINDING {
+            check_bound(served, request, &new, &old, live)?;
+        } else {
+            if request.verb == super::Verb::Update {
+                check_uid(served, request, &new, &old, live)?;
+            }
+            check_revision(served, part, name, &new, live)?;
         }
-        check_revision(served, part, name, &new, live)?;
+        let self_link = new["metadata"].get("selfLink").cloned();
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
         *warnings = merge(warnings, told.into_iter().collect());
@@ -180,10 +190,15 @@ impl Machine {
             *warnings = merge(warnings, served.warnings(&new, Some(&old)));
         }
         let _held = self.settle(change, &mut new, warnings).await?;
-        if new == old {
+        let dry = request.dry_run()?;
+        if new == old && (!dry || self_link.is_none()) {
             return Ok(Some(live.clone()));
         }
-        if request.dry_run()? {
+        if dry {
+            if let Some(link) = self_link.filter(|link| link != "") {
+                // Only what is stored loses it.
+                metadata::of(&mut new).insert("selfLink".into(), link);
+            }
             let object = Object::pretended(&new, live.revision());
             return pretended(object).map(Some);
         }
@@ -252,18 +267,50 @@ fn uid_differs(
     revision: u64,
 ) -> ApiError {
     let uid = metadata::text(new, "uid");
+    let why = format!("UID in precondition: {uid}, UID in object meta: {stored}");
+    precondition_failed(served, request, revision, &why)
+}
+
+fn precondition_failed(served: &Served, request: &Request, revision: u64, why: &str) -> ApiError {
     let place = request.target.path();
-    let mut key = served.storage_key();
-    // What is only tried is not looked for in the whole storage.
-    if request.dry_run().unwrap_or_default() {
-        key = key.trim_start_matches("/registry").to_owned();
-    }
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {key}/{place}, ResourceVersion: {revision}, AdditionalErrorMsg: \
-         Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+        "StorageError: invalid object, Code: 4, Key: {}/{place}, ResourceVersion: {revision}, AdditionalErrorMsg: \
+         Precondition failed: {why}",
+        storage_key(request, served),
     );
     let (resource, name) = (&served.resource, &request.target.name);
     ApiError::conflict(&resource.group, &resource.plural, name, &why)
+}
+
+/// What is only tried is not tried below the prefix of what is stored.
+fn storage_key(request: &Request, served: &Served) -> String {
+    let key = served.storage_key();
+    match key.strip_prefix("/registry") {
+        Some(rest) if request.dry_run().unwrap_or_default() => rest.to_owned(),
+        _ => key,
+    }
+}
+
+/// Refuses a binding of another pod, or of another state of it, than the binding names.
+fn check_bound(
+    served: &Served,
+    request: &Request,
+    new: &Value,
+    old: &Value,
+    live: &Object,
+) -> Result<()> {
+    let stored = metadata::text(old, "uid");
+    if metadata::text(new, "uid") != stored {
+        return Err(uid_differs(served, request, new, stored, 0));
+    }
+    let (meant, revision) = (metadata::text(new, "resourceVersion"), live.revision());
+    if matches!(meant, "" | "0") || meant == revision.to_string() {
+        return Ok(());
+    }
+    let why = format!(
+        "ResourceVersion in precondition: {meant}, ResourceVersion in object meta: {revision}"
+    );
+    Err(precondition_failed(served, request, 0, &why))
 }
 
 /// Refuses a change of an older state. A write that was overtaken and names a state meets this

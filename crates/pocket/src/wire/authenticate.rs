@@ -25,7 +25,9 @@ pub(super) fn user(
         return Ok(user.authenticated());
     }
     let token = bearer(headers);
-    if let Some(user) = token.and_then(|token| machine.bearer(token)) {
+    // What is no text is nobody's token, but a token all the same.
+    let readable = token.and_then(|token| std::str::from_utf8(token).ok());
+    if let Some(user) = readable.and_then(|token| machine.bearer(token)) {
         return Ok(user.authenticated());
     }
     let nothing = certificate == Verdict::Silent && token.is_none();
@@ -36,10 +38,10 @@ pub(super) fn user(
 }
 
 /// The token of a `Bearer` header: the second word, if there is one.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let mut words = value.trim().split(' ');
-    let bearer = words.next()?.eq_ignore_ascii_case("bearer");
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
+    let mut words = value.split(|byte| *byte == b' ');
+    let bearer = words.next()?.eq_ignore_ascii_case(b"bearer");
     words.next().filter(|token| bearer && !token.is_empty())
 }
 

@@ -8,7 +8,7 @@ use http::{Method, Request as HttpRequest};
 use super::{Service, impersonate::Impersonation, route::meant};
 use crate::{
     access::{Access, Attributes, What, Who},
-    rest::User,
+    rest::{User, is_yes},
     selector::FieldSelector,
     status::{ApiError, Result},
 };
@@ -115,13 +115,11 @@ impl<'a> Asked<'a> {
             "get" => {
                 let query = query.unwrap_or_default();
                 let pairs = || form_urlencoded::parse(query.as_bytes());
-                // Of a parameter that comes twice, that one counts which is answered.
-                let watches = |(key, value): (_, Cow<'_, str>)| {
-                    key == "watch" && value != "false" && value != "0"
-                };
-                let watches = pairs().any(watches);
+                // Of a parameter that comes twice, the first counts, as where it is answered.
+                let first = |name: &str| pairs().find(|(key, _)| key == name);
+                let watches = first("watch").is_some_and(|(_, value)| is_yes(&value));
                 self.verb = if watches { "watch" } else { "list" }.into();
-                let selector = pairs().filter(|(key, _)| key == "fieldSelector").last();
+                let selector = first("fieldSelector");
                 let selector = selector.and_then(|(_, text)| FieldSelector::parse(&text).ok());
                 self.only = selector.and_then(|s| s.exact_name().map(str::to_owned));
             }

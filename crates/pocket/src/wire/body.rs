@@ -22,7 +22,7 @@ use crate::{
 
 /// The largest request body.
 pub(super) const LARGEST: usize = 3 << 20;
-/// Bodies up to this size need no room.
+/// The bodies of one connection need no room up to this size, all together.
 const SMALL: usize = 64 << 10;
 /// The room for all others together.
 const TOGETHER: usize = 128 << 20;
@@ -95,21 +95,35 @@ impl fmt::Debug for Body {
 }
 
 /// Room for the bodies that are being read and worked on, so that many large ones at once cannot
-/// take all memory. What is small needs none.
+/// take all memory. What is small needs none, but many small ones of one connection are not small.
 #[derive(Debug, Clone)]
-pub(super) struct Room(Arc<Semaphore>);
+pub(super) struct Room {
+    together: Arc<Semaphore>,
+    /// What the connection has of its own; without one, each body has it.
+    own: Option<Arc<Semaphore>>,
+}
 
 impl Default for Room {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(TOGETHER)))
+        Self {
+            together: Arc::new(Semaphore::new(TOGETHER)),
+            own: None,
+        }
     }
+}
+
+/// The room that a body takes: of its connection's own, and of everybody's.
+#[derive(Debug, Default)]
+struct Held {
+    own: Option<OwnedSemaphorePermit>,
+    shared: Option<OwnedSemaphorePermit>,
 }
 
 /// A request body, and the room it takes.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     pub(super) bytes: Bytes,
-    _room: Option<OwnedSemaphorePermit>,
+    _room: Held,
 }
 
 /// Reads a whole request body, within the limit and in time.
@@ -135,7 +149,7 @@ where
     B: http_body::Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut held = None;
+    let mut held = Held::default();
     let mut fits = body.size_hint().lower() <= LARGEST as u64;
     let announced = body.size_hint().exact().filter(|_| fits);
     // Not grown step by step, which would hold what is outgrown too. What never comes is not paid
@@ -183,21 +197,43 @@ where
 }
 
 impl Room {
+    /// The room of one connection, which has a little of its own.
+    pub(super) fn of_connection(&self) -> Self {
+        Self {
+            together: self.together.clone(),
+            own: Some(Arc::new(Semaphore::new(SMALL))),
+        }
+    }
+
     /// Sees to it that `held` is room for `size` bytes.
-    fn make(&self, size: usize, held: &mut Option<OwnedSemaphorePermit>) -> Result<()> {
-        let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let wants = size.saturating_sub(SMALL).saturating_sub(has);
+    fn make(&self, size: usize, held: &mut Held) -> Result<()> {
+        let count = |permit: &Option<OwnedSemaphorePermit>| {
+            permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+        };
+        let free = match &self.own {
+            Some(_) => count(&held.own),
+            None => SMALL,
+        };
+        let wants = size.saturating_sub(free + count(&held.shared));
         if wants == 0 {
             return Ok(());
         }
         let wants = u32::try_from(wants).unwrap_or(u32::MAX);
-        let more = self.0.clone().try_acquire_many_owned(wants);
-        let more = more.map_err(|_| crowded())?;
-        match held {
-            Some(held) => held.merge(more),
-            None => *held = Some(more),
+        let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(wants).ok();
+        if let Some(more) = self.own.as_ref().and_then(take) {
+            add(&mut held.own, more);
+            return Ok(());
         }
+        let more = take(&self.together).ok_or_else(crowded)?;
+        add(&mut held.shared, more);
         Ok(())
+    }
+}
+
+fn add(held: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
+    match held {
+        Some(held) => held.merge(more),
+        None => *held = Some(more),
     }
 }
 
@@ -228,4 +264,36 @@ fn too_large() -> ApiError {
         "RequestEntityTooLarge",
         format!("Request entity too large: limit is {LARGEST}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How much of everybody's room bodies of these sizes take.
+    fn taken(room: &Room, sizes: &[usize]) -> usize {
+        let mut all = Vec::new();
+        for &size in sizes {
+            let mut held = Held::default();
+            // As it comes: in two parts.
+            room.make(size / 2, &mut held).unwrap();
+            room.make(size, &mut held).unwrap();
+            all.push(held);
+        }
+        TOGETHER - room.together.available_permits()
+    }
+
+    #[test]
+    fn many_small_bodies_of_one_connection_take_room() {
+        let (small, room) = (SMALL, Room::default());
+        let connection = room.of_connection();
+        assert_eq!(taken(&connection, &[small]), 0);
+        assert_eq!(taken(&connection, &[small]), 0, "it was not given back");
+        assert_eq!(taken(&connection, &[small; 10]), 9 * small);
+        assert_eq!(taken(&connection, &[4 * small]), 4 * small);
+        assert_eq!(taken(&room, &[small; 10]), 0);
+        assert_eq!(taken(&room, &[4 * small]), 3 * small);
+        let mut held = Held::default();
+        assert!(connection.make(TOGETHER + 1, &mut held).is_err());
+    }
 }

@@ -28,6 +28,10 @@ const ENCRYPTED: usize = 32 << 10;
 /// The same for one HTTP/2 stream, of which a connection has many.
 const STREAM_BUFFER: usize = 64 << 10;
 
+/// How many HTTP/2 streams a client may have at a time; a client that needs more waits or opens
+/// another connection.
+const STREAMS: u32 = 250;
+
 /// Serves one client until it leaves, or until `stopped` turns true and what is under way has ended.
 pub(super) async fn connection(
     stream: TcpStream,
@@ -83,7 +87,7 @@ async fn over_http2(
     let answers = answers(&stream, &service, &stopped);
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .max_concurrent_streams(1000)
+        .max_concurrent_streams(STREAMS)
         .max_send_buf_size(STREAM_BUFFER)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(30))

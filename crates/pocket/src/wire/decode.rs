@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use self::visit::{Findings, Node};
-use crate::status::{ApiError, Result};
+use crate::status::{ApiError, Result, unreadable_json};
 
 pub use self::visit::MAX_DUPLICATES;
 pub use crate::patch::MAX_DEPTH;
@@ -43,36 +43,8 @@ pub fn json(body: &[u8]) -> Result<Decoded> {
     let value = Node::root(&findings)
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
-        .map_err(|e| refused("json", &in_go(body, &e)))?;
+        .map_err(|e| refused("json", &unreadable_json(body, &e)))?;
     Ok(findings.with(value))
-}
-
-/// A problem in the words of the reference's parser.
-fn in_go(body: &[u8], error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    let line = body
-        .split(|byte| *byte == b'\n')
-        .nth(error.line().saturating_sub(1));
-    let found = line.and_then(|line| line.get(error.column().saturating_sub(1)));
-    let Some(found) = found
-        .map(|byte| char::from(*byte))
-        .filter(|_| error.is_syntax())
-    else {
-        return said;
-    };
-    let place = match said.split(" at line").next().unwrap_or_default() {
-        "expected value" => "looking for beginning of value",
-        "trailing characters" => "after top-level value",
-        "key must be a string" => "looking for beginning of object key string",
-        "expected `:`" => "after object key",
-        "expected `,` or `}`" => "after object key:value pair",
-        "expected `,` or `]`" => "after array element",
-        _ => return said,
-    };
-    format!("invalid character '{found}' {place}")
 }
 
 /// Reads a YAML body of one document. JSON is YAML too, and is read as JSON where it looks like

@@ -14,6 +14,9 @@ pub(super) const ENDED: &str = "unexpected end of JSON input";
 
 /// How much of a body a refusal shows.
 const SHOWN: usize = 30;
+/// How much it repeats where others repeat everything: a body has megabytes, and what is said of it
+/// is kept, logged and shown.
+const REPEATED: usize = 10 << 10;
 
 /// What is said of a body that is no JSON.
 pub(super) fn parse_error(why: &str) -> String {
@@ -29,16 +32,43 @@ pub(super) fn unreadable(served: &Served, body: &[u8], why: &str) -> ApiError {
     ))
 }
 
-/// 400 for a patch that is no JSON.
-pub(super) fn undecodable(why: &str) -> ApiError {
-    let why = why.rsplit("json parse error: ").next().unwrap_or(why);
-    ApiError::bad_request(format!("error decoding patch: {why}"))
+/// The form of a patch, which decides what is said of one that is no JSON.
+#[derive(Clone, Copy)]
+pub(super) enum Patch {
+    /// A JSON or merge patch of which every field is looked at.
+    Strict,
+    /// A merge patch of which nobody asks what its fields are.
+    LenientMerge,
+    /// Any other.
+    Plain,
+}
+
+impl Patch {
+    pub(super) fn of(content_type: &str, lenient: bool) -> Self {
+        match content_type {
+            "application/strategic-merge-patch+json" => Self::Plain,
+            "application/merge-patch+json" if lenient => Self::LenientMerge,
+            _ if lenient => Self::Plain,
+            _ => Self::Strict,
+        }
+    }
+
+    /// 400 for a patch that is no JSON.
+    pub(super) fn undecodable(self, why: &str) -> ApiError {
+        let why = why.rsplit("json parse error: ").next().unwrap_or(why);
+        ApiError::bad_request(match self {
+            Self::Strict => format!("error decoding patch: {why}"),
+            Self::LenientMerge => "Invalid JSON Patch".to_owned(),
+            Self::Plain => why.to_owned(),
+        })
+    }
 }
 
 /// Whether the body of a write can be read at all: where it cannot, nothing is said of its options.
 pub(super) fn is_readable(verb: Verb, content_type: &str, custom: bool) -> bool {
     match verb {
-        Verb::Create | Verb::Update => {
+        Verb::Update => true,
+        Verb::Create => {
             custom
                 || matches!(
                     content_type,
@@ -111,12 +141,19 @@ fn not_text(value: &Value) -> Option<&'static str> {
 }
 
 fn unnamed(served: &Served, body: &[u8], field: &str) -> ApiError {
-    let text = String::from_utf8_lossy(body);
+    let text = repeated(body);
     unreadable(
         served,
         body,
         &format!("Object '{field}' is missing in '{text}'"),
     )
+}
+
+/// A body as text, as far as it is repeated.
+fn repeated(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(REPEATED)]);
+    let rest = if body.len() > REPEATED { " ..." } else { "" };
+    format!("{text}{rest}")
 }
 
 /// The beginning of a body: as text if it begins like an object, else as bytes.
@@ -139,6 +176,12 @@ fn shown(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_body_is_not_repeated_whole() {
+        assert_eq!(repeated(&[b'a'; REPEATED]).len(), REPEATED);
+        assert_eq!(repeated(&vec![b'a'; 3 << 20]).len(), REPEATED + 4);
+    }
 
     #[test]
     fn only_the_beginning_of_a_body_is_shown() {

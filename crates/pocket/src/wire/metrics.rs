@@ -94,14 +94,14 @@ struct Chosen {
 
 impl Chosen {
     fn of(query: &[(String, String)]) -> Result<Self> {
-        let last = |name: &str| {
-            let found = query.iter().rev().find(|(key, _)| key == name);
+        let first = |name: &str| {
+            let found = query.iter().find(|(key, _)| key == name);
             found.map_or("", |(_, value)| value.as_str())
         };
-        let fields = FieldSelector::parse(last("fieldSelector"))?;
+        let fields = FieldSelector::parse(first("fieldSelector"))?;
         fields.check(|path| matches!(path, "metadata.name" | "metadata.namespace"))?;
         Ok(Self {
-            labels: LabelSelector::parse(last("labelSelector"))?,
+            labels: LabelSelector::parse(first("labelSelector"))?,
             fields,
         })
     }

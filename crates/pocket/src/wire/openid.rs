@@ -13,7 +13,7 @@ use crate::{
     status::{ApiError, Result},
 };
 
-/// Who makes the tokens, and where its keys are found; `address` is where the server listens.
+/// Who makes the tokens, and where its keys are found; `address` is where the server is.
 pub(super) fn issuer(accounts: &Accounts, address: &str) -> Response<Body> {
     let keys = format!("https://{address}/openid/v1/jwks");
     document(&accounts.discovery(&keys), JSON)

@@ -4,7 +4,6 @@
 //! turns, a thousand clients who take large lists would keep every processor busy with that.
 
 use std::{
-    future::Future,
     io::{self, IoSlice},
     pin::Pin,
     task::{Context, Poll, ready},
@@ -42,10 +41,10 @@ impl<S> Paced<S> {
         if bytes < LARGE {
             return Poll::Ready(None);
         }
-        if self.waiting.is_none() {
-            if let Some(turn) = self.bulk.turn_now() {
-                return Poll::Ready(Some(turn));
-            }
+        if self.waiting.is_none()
+            && let Some(turn) = self.bulk.turn_now()
+        {
+            return Poll::Ready(Some(turn));
         }
         let bulk = &self.bulk;
         let waiting = self.waiting.get_or_insert_with(|| bulk.owned_turn());

@@ -28,8 +28,8 @@ use super::{
 use crate::{
     environment::{BoxFuture, Seldom},
     rest::{
-        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, registry::missing,
-        reply,
+        Machine, Payload, Reply, ReplyBody, Request, Served, Target, User, Verb, is_yes,
+        registry::missing, reply,
     },
     status::{ApiError, Result},
 };
@@ -41,7 +41,7 @@ pub struct Service {
     documents: Arc<Documents>,
     caller: Caller,
     room: body::Room,
-    /// Where the server listens.
+    /// Where others find the server.
     address: Arc<str>,
     /// Turns true when the server stops; streams that have no end of their own end then.
     stopped: Option<watch::Receiver<bool>>,
@@ -61,9 +61,8 @@ enum Caller {
 }
 
 impl Service {
-    /// The server on `port` of this machine.
-    pub(crate) fn new(machine: Machine, port: u16) -> Self {
-        let address = format!("127.0.0.1:{port}");
+    /// The server that others find at `address`.
+    pub(crate) fn new(machine: Machine, address: String) -> Self {
         Self {
             address: address.as_str().into(),
             documents: Arc::new(Documents::new(
@@ -121,6 +120,7 @@ impl Service {
     ) -> Self {
         let mut service = self.clone();
         service.stopped = Some(stopped);
+        service.room = service.room.of_connection();
         if let Caller::Asked { certificates, .. } = &mut service.caller {
             *certificates = Arc::new(presented);
         }
@@ -285,7 +285,8 @@ impl Service {
         }
         let watching = query
             .iter()
-            .any(|(key, value)| key == "watch" && value != "false" && value != "0");
+            .find(|(key, _)| key == "watch")
+            .is_some_and(|(_, value)| is_yes(value));
         let verb = verb(request.method(), &target, watching)
             .map_err(|error| form::misplaced(served, request.method(), error))?;
         let presentation = negotiate::presentation(request.headers(), verb, served.is_custom())?;
@@ -319,7 +320,9 @@ impl Service {
             request.check_options()?;
         }
         let kind = &request.content_type;
-        request.body = payload(verb, kind, &incoming.bytes, served, &request.target)?;
+        let lenient = request.parameter("fieldValidation") == Some("Ignore");
+        let form = form::Patch::of(kind, lenient);
+        request.body = payload(verb, form, kind, &incoming.bytes, served, &request.target)?;
         let reply = self.machine.handle(request).await?;
         Ok(self.respond(reply))
     }
@@ -368,6 +371,7 @@ where
 /// Reads the body in the encoding its type names.
 fn payload(
     verb: Verb,
+    form: form::Patch,
     content_type: &str,
     bytes: &[u8],
     served: &Served,
@@ -380,6 +384,12 @@ fn payload(
                 bytes,
                 &form::parse_error(form::ENDED),
             )),
+            Verb::Patch if content_type == "application/apply-patch+yaml" => {
+                Ok(Some(Payload::default()))
+            }
+            Verb::Patch if form::is_readable(verb, content_type, served.is_custom()) => {
+                Err(form.undecodable(form::ENDED))
+            }
             _ => Ok(None),
         };
     }
@@ -416,7 +426,7 @@ fn payload(
         }
         // What a patch may be written in is decided where patches are understood.
         patch if verb == Verb::Patch && patch.ends_with("+json") => {
-            decode::json(bytes).map_err(|error| form::undecodable(&error.message))?
+            decode::json(bytes).map_err(|error| form.undecodable(&error.message))?
         }
         _ if verb == Verb::Patch => return Ok(None),
         _ => return Err(unsupported()),

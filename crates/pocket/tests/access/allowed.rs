@@ -33,6 +33,62 @@ async fn a_role_is_in_force_once_its_write_is_answered_and_no_longer_when_it_is_
 }
 
 #[tokio::test(start_paused = true)]
+async fn leave_is_asked_for_the_selector_that_is_answered() {
+    let admin = Asker::new().await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    for name in ["mine", "other"] {
+        admin
+            .make(secrets, json!({"metadata": {"name": name}}))
+            .await;
+    }
+    let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["list"]}]);
+    admin.cluster_role("one", rules).await;
+    admin.bind("one", "one", user("bob")).await;
+    let bob = admin.user("bob", &[]);
+    let (all, mine) = ("fieldSelector=", "fieldSelector=metadata.name%3Dmine");
+    let other = "fieldSelector=metadata.name%3Dother";
+    for (query, code) in [
+        (mine.to_owned(), 200),
+        (format!("{mine}&{all}"), 200),
+        (format!("{mine}&{other}"), 200),
+        (format!("{all}&{mine}"), 403),
+        (format!("{other}&{mine}"), 403),
+        (String::new(), 403),
+    ] {
+        for place in [secrets, "/api/v1/secrets"] {
+            let (found, list) = bob
+                .ask("GET", &format!("{place}?{query}"), Value::Null)
+                .await;
+            assert_eq!(found, code, "{place}?{query}");
+            if code == 200 {
+                let items = list["items"].as_array().unwrap();
+                let names: Vec<_> = items.iter().map(|i| &i["metadata"]["name"]).collect();
+                assert_eq!(names, ["mine"], "{place}?{query}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_is_in_no_namespace() {
+    let admin = Asker::new().await;
+    let inside = "/api/v1/namespaces/default/namespaces";
+    for (method, path) in [
+        ("GET", inside.to_owned()),
+        ("POST", inside.to_owned()),
+        ("GET", format!("{inside}/default")),
+        ("DELETE", format!("{inside}/default")),
+        ("GET", format!("{inside}/default/status")),
+    ] {
+        let x = json!({"metadata": {"name": "x"}});
+        assert_eq!(admin.ask(method, &path, x).await.0, 404, "{method} {path}");
+    }
+    for path in ["/api/v1/namespaces", "/api/v1/namespaces/default"] {
+        assert_eq!(admin.get(path).await, 200, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_there_is_forbidden_before_it_is_missing() {
     let admin = Asker::new().await;
     let bob = admin.user("bob", &[]);

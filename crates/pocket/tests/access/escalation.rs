@@ -189,3 +189,27 @@ async fn leave_to_bind_or_escalate_is_enough() {
     let (code, changed) = bob.ask("PUT", &format!("{roles}/mine"), role).await;
     assert_eq!(code, 200, "{changed}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_role_of_too_many_combinations_is_refused_before_they_are_made() {
+    let (admin, alice) = writer().await;
+    let words =
+        |letter: &str| -> Vec<String> { (0..2000).map(|i| format!("{letter}{i}")).collect() };
+    let vast = json!({
+        "metadata": {"name": "vast"},
+        "rules": [{"apiGroups": words("g"), "resources": words("r"), "resourceNames": words("n"), "verbs": words("v")}],
+    });
+    let roles = format!("{RBAC}/clusterroles");
+    let (code, message) = alice.refused("POST", &roles, vast.clone()).await;
+    assert_eq!(code, 422, "{message}");
+    assert!(message.contains("too many to compare"), "{message}");
+    // Whoever holds everything need not be compared with, but whoever gives it on must.
+    admin.make(&roles, vast).await;
+    let binding = json!({
+        "metadata": {"name": "vast"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "vast"},
+        "subjects": [user("alice")],
+    });
+    let bindings = format!("{RBAC}/clusterrolebindings");
+    assert_eq!(alice.refused("POST", &bindings, binding).await.0, 403);
+}

@@ -281,3 +281,36 @@ async fn they_have_the_groups_that_such_users_always_have() {
         assert_eq!(groups(&server, &headers).await, expected, "{headers:?}");
     }
 }
+
+/// What is no ASCII arrives as the bytes it is.
+async fn told_bytes(server: &Asker, name: &str, value: &[u8]) -> (u16, String) {
+    let value = http::HeaderValue::from_bytes(value).unwrap();
+    let request = Request::get("/api/v1/namespaces/default/secrets").header(name, value);
+    let request = request.body(Full::<Bytes>::default()).unwrap();
+    let service = server.pocket.service();
+    let (parts, body) = service.oneshot(request).await.unwrap().into_parts();
+    let status: Value = serde_json::from_slice(&whole(body).await).unwrap();
+    let message = status["message"].as_str().unwrap_or_default();
+    (parts.status.as_u16(), message.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_in_any_script_is_stood_in_for_and_what_is_no_text_is_refused() {
+    let server = Asker::new().await;
+    let (code, message) = told_bytes(&server, "impersonate-user", "b\u{f6}b".as_bytes()).await;
+    assert_eq!(code, 403, "{message}");
+    assert!(
+        message.contains("User \"b\u{f6}b\" cannot list"),
+        "{message}"
+    );
+    for name in [
+        "impersonate-user",
+        "impersonate-uid",
+        "impersonate-group",
+        "impersonate-extra-a",
+    ] {
+        let expected = format!("the value of header {name} is not valid UTF-8");
+        assert_eq!(told_bytes(&server, name, b"b\xf6b").await, (400, expected));
+    }
+    assert_eq!(told_bytes(&server, "impersonate-user", b"").await.0, 200);
+}

@@ -105,6 +105,11 @@ async fn who_cannot_be_reached_or_trusted_has_failed() {
             None,
             "dial tcp hooks.example:9: connect: connection refused",
         ),
+        (
+            json!({"url": "https://[::1]:9/x"}),
+            None,
+            "dial tcp [::1]:9: connect: connection refused",
+        ),
         (json!({"url": "https://hooks.example/x"}), Some(""), unknown),
         (
             json!({"url": "https://hooks.example/x"}),
@@ -132,6 +137,8 @@ async fn who_cannot_be_reached_or_trusted_has_failed() {
             "Internal error occurred: failed calling webhook \"one.tide.example\": failed to call webhook: Post \"{url}?timeout=2s\": {why}"
         );
         assert_eq!(told.message(), expected);
+        let dialled = case.town.dialled();
+        assert!(dialled.iter().all(|to| !to.host.contains('[')));
     }
 }
 
@@ -232,4 +239,24 @@ async fn deletes_are_asked_about_one_by_one() {
     assert_eq!(request["object"], Value::Null);
     assert_eq!(request["options"]["kind"], "DeleteOptions");
     assert_eq!(map("x")["kind"], request["oldObject"]["kind"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_closes_a_kept_connection_is_asked_once_more_and_on_a_new_one() {
+    let case = Case::new(|_, request| match request["name"].as_str() {
+        Some("bad") => Reaction::Leave,
+        _ => Reaction::allow(),
+    })
+    .await;
+    case.validating("x", &json!({})).await;
+    let writes = ["a", "b", "c", "d"].map(|name| case.create(name));
+    for told in futures::future::join_all(writes).await {
+        assert_eq!(told.code, 201);
+    }
+    assert_eq!(case.town.asked().len(), 4);
+    let lines = case.town.dialled().len();
+    assert!(lines > 2, "several connections are kept");
+    assert_eq!(case.create("bad").await.code, 500);
+    assert_eq!(case.town.asked().len(), 2);
+    assert_eq!(case.town.dialled().len(), lines + 1);
 }

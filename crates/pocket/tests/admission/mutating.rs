@@ -192,7 +192,7 @@ async fn a_scale_is_shown_and_changed_as_a_scale() {
                 &json!([{"op": "replace", "path": "/spec/replicas", "value": 3}]),
             );
         }
-        Reaction::allow()
+        Reaction::Answer(json!({"allowed": true, "warnings": ["few"]}))
     })
     .await;
     let at = "/apis/apps/v1/namespaces/default/deployments";
@@ -220,4 +220,7 @@ async fn a_scale_is_shown_and_changed_as_a_scale() {
     );
     assert_eq!(request["subResource"], "scale");
     assert_eq!(request["oldObject"]["kind"], "Scale");
+    let fewer = json!({"spec": {"replicas": 2}});
+    let told = case.send("PATCH", &format!("{at}/d/scale"), &fewer).await;
+    assert_eq!(told.warnings, ["299 - \"few\""]);
 }

@@ -380,3 +380,26 @@ async fn removed_configurations_are_forgotten() {
     case.create("a").await;
     assert_eq!(case.town.paths(), [""; 0]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_eviction_is_told_as_dry_only_by_the_request_itself() {
+    let case = case().await;
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(case.send("POST", POD, &pod).await.code, 201);
+    case.validating("v", &everything()).await;
+    let options = json!({"dryRun": ["All"]});
+    for (query, options, told) in [
+        // As the real server: the options of the delete are part of the object.
+        ("", options, false),
+        ("?dryRun=All", Value::Null, true),
+    ] {
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}, "deleteOptions": options});
+        let path = format!("{POD}/p/eviction{query}");
+        assert_eq!(case.send("POST", &path, &eviction).await.code, 201);
+        let (_, request) = case.town.asked().remove(0);
+        assert_eq!(request["dryRun"], told, "{query}");
+        let kept = case.send("GET", &format!("{POD}/p"), &Value::Null).await;
+        assert!(kept.body["metadata"]["deletionTimestamp"].is_null());
+    }
+}

@@ -67,7 +67,7 @@ pub(crate) fn run(scenario: &Scenario, place: &Place) -> Result<(), Failure> {
         .map_err(|error| Failure::new(error.to_string()))?;
     runtime.block_on(async {
         let server = Server::start(place, &scenario.name).await?;
-        let mut play = Play::new(&server, &scenario.name);
+        let mut play = Play::new(&server, scenario);
         let outcome = play.all(scenario).await;
         server.tidy().await;
         outcome.and_then(|()| server.judge())
@@ -83,12 +83,12 @@ struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    fn new(server: &'a Server, name: &str) -> Self {
+    fn new(server: &'a Server, scenario: &Scenario) -> Self {
         let variables = server.variables();
         let given = |name: &str| variables.get(name).unwrap_or_default().to_owned();
         Self {
             server,
-            record: Record::of(name, &given("ns"), &given("id")),
+            record: Record::of(scenario, &given("ns"), &given("id")),
             variables,
             streams: BTreeMap::new(),
         }

@@ -121,13 +121,12 @@ impl<'a> Files<'a> {
     /// The key that signs tokens of service accounts.
     fn signing_key(&self) -> Result<SigningKey, Error> {
         const FILE: &str = "service-accounts.pem";
-        let text = match self.read(FILE)? {
-            Some(text) => text,
-            None => {
-                let made = authority::signing_key()?;
-                self.write(FILE, &made)?;
-                made
-            }
+        let text = if let Some(text) = self.read(FILE)? {
+            text
+        } else {
+            let made = authority::signing_key()?;
+            self.write(FILE, &made)?;
+            made
         };
         SigningKey::from_pem(&text).map_err(|source| Error::DamagedKey {
             path: self.path(FILE).unwrap_or_default(),

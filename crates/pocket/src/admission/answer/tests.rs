@@ -15,6 +15,10 @@ fn read_as(
     read(&letter, "u1", version, phase)
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn told(phase: Phase, response: Value) -> Result<Answer, String> {
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
     read_as(ReviewVersion::V1, phase, 200, review.to_string().as_bytes())

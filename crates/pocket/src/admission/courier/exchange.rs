@@ -41,9 +41,9 @@ impl Line {
         !self.sender.is_closed()
     }
 
-    pub(super) async fn exchange(&mut self, parcel: &Parcel) -> Result<Letter, String> {
-        self.sender.ready().await.map_err(|error| said(&error))?;
-        let host = format!("{}:{}", parcel.to.host, parcel.to.port);
+    pub(super) async fn exchange(&mut self, parcel: &Parcel) -> Result<Letter, Broken> {
+        self.sender.ready().await?;
+        let host = parcel.to.authority();
         let request = Request::builder()
             .method(Method::POST)
             .uri(&parcel.path)
@@ -52,18 +52,14 @@ impl Line {
             .header(header::ACCEPT, "application/json, */*")
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(parcel.body.clone()))
-            .map_err(|error| error.to_string())?;
-        let answer = self
-            .sender
-            .send_request(request)
-            .await
-            .map_err(|error| said(&error))?;
+            .map_err(|error| Broken::Otherwise(error.to_string()))?;
+        let answer = self.sender.send_request(request).await?;
         let status = answer.status().as_u16();
         #[expect(clippy::disallowed_methods, reason = "limited one line above")]
         let body = Limited::new(answer.into_body(), LONGEST_ANSWER)
             .collect()
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Broken::Otherwise(error.to_string()))?;
         Ok(Letter {
             status,
             body: body.to_bytes(),
@@ -71,17 +67,58 @@ impl Line {
     }
 }
 
+/// Why an exchange came to nothing.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// The connection was closed, and no answer had come.
+    Closed(String),
+    Otherwise(String),
+}
+
+impl From<hyper::Error> for Broken {
+    fn from(error: hyper::Error) -> Self {
+        if is_closed(&error) {
+            Self::Closed(said(&error))
+        } else {
+            Self::Otherwise(said(&error))
+        }
+    }
+}
+
+impl From<Broken> for String {
+    fn from(broken: Broken) -> Self {
+        let (Broken::Closed(why) | Broken::Otherwise(why)) = broken;
+        why
+    }
+}
+
+fn is_closed(error: &hyper::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let gone = [
+        BrokenPipe,
+        ConnectionAborted,
+        ConnectionReset,
+        UnexpectedEof,
+    ];
+    error.is_incomplete_message()
+        || error.is_canceled()
+        || error.is_closed()
+        || io_error(error).is_some_and(|io| gone.contains(&io.kind()))
+}
+
+fn io_error(error: &hyper::Error) -> Option<&std::io::Error> {
+    std::error::Error::source(error)?.downcast_ref()
+}
+
 fn said(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
         return "EOF".into();
     }
-    let cause = std::error::Error::source(error);
-    let io = cause.and_then(|cause| cause.downcast_ref::<std::io::Error>());
-    if io.is_some_and(|io| io.kind() == std::io::ErrorKind::UnexpectedEof) {
+    if io_error(error).is_some_and(|io| io.kind() == std::io::ErrorKind::UnexpectedEof) {
         return "EOF".into();
     }
     let mut text = error.to_string();
-    if let Some(cause) = cause {
+    if let Some(cause) = std::error::Error::source(error) {
         text = format!("{text}: {cause}");
     }
     text

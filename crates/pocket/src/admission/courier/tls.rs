@@ -41,21 +41,20 @@ pub(super) async fn secured(
     host: &str,
     raw: Box<dyn Connection>,
 ) -> Result<TlsStream<Box<dyn Connection>>, String> {
-    let host = host.trim_matches(['[', ']']).to_owned();
-    let name = ServerName::try_from(host.clone())
+    let name = ServerName::try_from(host.to_owned())
         .map_err(|_| format!("tls: {host:?} is no name a certificate can have"))?;
     let connector = TlsConnector::from(config);
     connector
         .connect(name, raw)
         .await
-        .map_err(|error| handshaking(&host, &error))
+        .map_err(|error| handshaking(host, &error))
 }
 
 /// Why no connection could be made.
 pub(super) fn dialing(to: &Destination, error: &io::Error) -> String {
     let address = match to.endpoint {
         Some(address) => address.to_string(),
-        None => format!("{}:{}", to.host, to.port),
+        None => to.authority(),
     };
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {

@@ -21,6 +21,10 @@ fn ask<'a>(places: &'a [Place<'a>], subresource: &'a str, namespaced: bool) -> A
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn hook(rule: Value) -> Hook {
     Hook::read(&json!({"name": "a.b.c", "rules": [rule]}))
 }

@@ -8,15 +8,16 @@ use crate::status::Problems;
 const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// A label that begins with a letter.
-pub(super) fn is_label(text: &str) -> bool {
+/// The most characters of a label.
+const LONGEST: usize = 63;
+
+fn begins_with_letter(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase()) && is_part(text)
 }
 
 fn is_part(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     !text.is_empty()
-        && text.len() <= 63
         && text.starts_with(plain)
         && text.ends_with(plain)
         && text.chars().all(|c| plain(c) || c == '-')
@@ -35,9 +36,21 @@ pub(super) fn group(group: &str, problems: &mut Problems) {
 
 /// Reports `text` unless it is a label.
 pub(super) fn label(text: &str, at: &Place<'_>, problems: &mut Problems) {
-    if !is_label(text) {
-        problems.invalid(at.to_string(), text, LABEL);
+    for complaint in complaints(text) {
+        problems.invalid(at.to_string(), text, complaint);
     }
+}
+
+/// Why a text is no label: its length and its letters are told apart.
+fn complaints(text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if text.len() > LONGEST {
+        complaints.push(format!("must be no more than {LONGEST} characters"));
+    }
+    if !begins_with_letter(text) {
+        complaints.push(LABEL.to_owned());
+    }
+    complaints
 }
 
 pub(super) fn names(names: &Value, at: &Place<'_>, problems: &mut Problems) {
@@ -53,8 +66,12 @@ pub(super) fn names(names: &Value, at: &Place<'_>, problems: &mut Problems) {
         let place = at.field(name);
         if given.is_empty() {
             problems.required(place.to_string(), "");
-        } else if !is_label(&given.to_ascii_lowercase()) {
-            let detail = format!("may have mixed case, but should otherwise match: {LABEL}");
+            continue;
+        }
+        let complaints = complaints(&given.to_ascii_lowercase());
+        if !complaints.is_empty() {
+            let all = complaints.join(",");
+            let detail = format!("may have mixed case, but should otherwise match: {all}");
             problems.invalid(place.to_string(), given, detail);
         }
     }

@@ -77,6 +77,12 @@ fn map(
 ) {
     let mut seen = HashSet::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
+        if !item.is_object() {
+            let detail = "must be an object for an array of list-type map".to_owned();
+            let place = at.index(index);
+            findings.add(FieldErrorKind::Invalid, &place, Some(item.clone()), detail);
+            continue;
+        }
         let key: Vec<_> = keys.iter().map(|key| key_of(schema, key, item)).collect();
         if !seen.insert(key) {
             let shown = keys

@@ -90,6 +90,7 @@ fn is_multiple(n: f64, step: f64) -> bool {
     (quotient - quotient.round()).abs() <= f64::EPSILON * quotient.abs().max(1.0)
 }
 
+/// The first of the limits that a text breaks is told.
 fn string(limits: &Limits, text: &str, value: &Value, at: &Place<'_>, findings: &mut Findings) {
     if let Some(most) = limits.max_length
         && text.chars().count() as u64 > most
@@ -97,12 +98,14 @@ fn string(limits: &Limits, text: &str, value: &Value, at: &Place<'_>, findings: 
         let bytes = if most == 1 { "byte" } else { "bytes" };
         let detail = format!("may not be more than {most} {bytes}");
         findings.add(FieldErrorKind::TooLong, at, None, detail);
+        return;
     }
     if let Some(least) = limits.min_length
         && (text.chars().count() as u64) < least
     {
         let words = format_args!("should be at least {least} chars long");
         findings.in_body(at, value, words);
+        return;
     }
     if let Some(pattern) = &limits.pattern
         && !pattern.regex.is_match(text)

@@ -72,6 +72,11 @@ fn each_limit_speaks_in_the_servers_words() {
         ),
         (
             "name",
+            json!("ABCDE"),
+            "spec.name: Too long: may not be more than 4 bytes",
+        ),
+        (
+            "name",
             json!("AB"),
             r#"spec.name: Invalid value: "AB": spec.name in body should match '^[a-z]+$'"#,
         ),

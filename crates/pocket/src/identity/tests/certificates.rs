@@ -107,3 +107,25 @@ async fn a_certificate_ends_though_it_is_remembered() {
         .await;
     assert_eq!(certificates.holder(&chain), Verdict::Wrong);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_does_not_outlive_those_that_vouch_for_it() {
+    let (environment, ours) = (Environment::rehearsal(1), authority());
+    let certificates = trusting(&ours, &environment);
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "between");
+    params.not_after = rcgen::date_time_ymd(2026, 2, 1);
+    let key = KeyPair::generate().unwrap();
+    let der = params.signed_by(&key, &ours.0).unwrap().der().clone();
+    let between = Authority(Issuer::new(params, key), der);
+    let chain = [
+        between.sign(&[(DnType::CommonName, "carol")], CLIENT),
+        between.1.clone(),
+    ];
+    assert!(matches!(certificates.holder(&chain), Verdict::Known(_)));
+    environment.clock.sleep(Duration::from_hours(24 * 60)).await;
+    assert_eq!(certificates.holder(&chain), Verdict::Wrong);
+}

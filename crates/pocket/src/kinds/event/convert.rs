@@ -1,8 +1,12 @@
 //! One event, two shapes: the core group's and that of events.k8s.io.
 //!
-//! The shapes differ in names only, so each conversion undoes the other.
+//! The shapes differ in names, and in what they show that is empty; defaults fill that again, so
+//! each conversion undoes the other.
 
 use serde_json::{Map, Value};
+
+const CORE: &str = "v1";
+const EVENTS: &str = "events.k8s.io/v1";
 
 /// Fields that change their name: in the core group, in events.k8s.io.
 const RENAMED: [(&str, &str); 7] = [
@@ -18,23 +22,54 @@ const RENAMED: [(&str, &str); 7] = [
 /// A core Event as events.k8s.io shows it.
 #[must_use]
 pub fn to_events(core: Value) -> Value {
-    rename(core, "events.k8s.io/v1", |field| {
-        RENAMED
-            .iter()
-            .find(|(core, _)| *core == field)
-            .map(|(_, new)| *new)
-    })
+    let mut event = rename(core, EVENTS, in_events);
+    // What this API leaves out when it is empty, the other one always shows.
+    if let Some(fields) = event.as_object_mut() {
+        for field in ["reportingController", "reportingInstance"] {
+            if fields.get(field).is_some_and(|value| value == "") {
+                fields.remove(field);
+            }
+        }
+    }
+    event
 }
 
 /// An Event of events.k8s.io as it is stored.
 #[must_use]
 pub fn to_core(event: Value) -> Value {
-    rename(event, "v1", |field| {
-        RENAMED
-            .iter()
-            .find(|(_, new)| *new == field)
-            .map(|(core, _)| *core)
-    })
+    rename(event, CORE, in_core)
+}
+
+fn in_events(field: &str) -> Option<&'static str> {
+    let mut all = RENAMED.iter();
+    all.find(|(core, _)| *core == field).map(|(_, new)| *new)
+}
+
+fn in_core(field: &str) -> Option<&'static str> {
+    let mut all = RENAMED.iter();
+    all.find(|(_, new)| *new == field).map(|(core, _)| *core)
+}
+
+/// Calls what entries of `metadata.managedFields` own as `version` calls it, or as the version of
+/// each entry does: an entry is kept in the words of whoever wrote it, and compared in one form.
+pub fn name_owned(event: &mut Value, version: Option<&str>) {
+    let entries = event
+        .pointer_mut("/metadata/managedFields")
+        .and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten() {
+        let version = version.or(entry["apiVersion"].as_str()).unwrap_or(CORE);
+        let other = if version == CORE { in_core } else { in_events };
+        let Some(fields) = entry.get_mut("fieldsV1").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        *fields = std::mem::take(fields)
+            .into_iter()
+            .map(|(name, owned)| {
+                let known = name.strip_prefix("f:").and_then(other);
+                (known.map_or(name, |known| format!("f:{known}")), owned)
+            })
+            .collect();
+    }
 }
 
 fn rename(event: Value, version: &str, other: impl Fn(&str) -> Option<&'static str>) -> Value {

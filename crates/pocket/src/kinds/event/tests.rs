@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{
-    convert::{to_core, to_events},
+    convert::{name_owned, to_core, to_events},
     *,
 };
 use crate::kinds::testing::{defaulted, told, told_of_update};
@@ -135,6 +135,32 @@ fn names_follow_the_api() {
     assert_eq!(core["reportingComponent"], "example.com/c");
     assert_eq!(core["series"], full()["series"]);
     assert!(core.get("note").is_none());
+}
+
+#[test]
+fn entries_are_kept_in_the_words_of_their_version() {
+    let owned = |version: &str, name: &str| json!({"apiVersion": version, "fieldsV1": {name: {}, "f:reason": {}}});
+    let kept = json!({"metadata": {"managedFields": [
+        owned("v1", "f:message"), owned("events.k8s.io/v1", "f:note"),
+    ]}});
+    for (version, name) in [("v1", "f:message"), ("events.k8s.io/v1", "f:note")] {
+        let mut event = kept.clone();
+        name_owned(&mut event, Some(version));
+        for entry in event["metadata"]["managedFields"].as_array().unwrap() {
+            assert_eq!(entry["fieldsV1"], json!({name: {}, "f:reason": {}}));
+        }
+        name_owned(&mut event, None);
+        assert_eq!(event, kept);
+    }
+}
+
+#[test]
+fn a_reporter_nobody_named_is_shown_by_the_older_api_alone() {
+    let event = to_events(json!({"reportingComponent": "", "reportingInstance": "", "reason": ""}));
+    assert_eq!(
+        event,
+        json!({"apiVersion": "events.k8s.io/v1", "reason": ""})
+    );
 }
 
 #[test]

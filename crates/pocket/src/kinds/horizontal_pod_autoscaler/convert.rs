@@ -92,11 +92,8 @@ pub(crate) fn to_v2(mut object: Value) -> Value {
     if let Some(spec) = object.get_mut("spec").filter(|spec| spec.is_object()) {
         let mut metrics = metrics.unwrap_or_default();
         let percent = take(spec, "targetCPUUtilizationPercentage");
-        metrics.extend(
-            percent
-                .filter(|percent| !percent.is_null())
-                .map(wanted_share),
-        );
+        let percent = percent.filter(|percent| !percent.is_null());
+        metrics.extend(percent.as_ref().map(wanted_share));
         if !metrics.is_empty() {
             spec["metrics"] = metrics.into();
         }
@@ -117,19 +114,19 @@ fn status_to_v2(status: &mut Value, current: Option<Vec<Value>>, conditions: Opt
     let percent = take(status, "currentCPUUtilizationPercentage");
     let percent = percent.filter(|percent| !percent.is_null());
     // What the note says has more in it.
-    let current = current.or_else(|| Some(vec![seen_share(percent?)]));
+    let current = current.or_else(|| Some(vec![seen_share(&percent?)]));
     status["currentMetrics"] = current.map_or(Value::Null, Value::Array);
     if let Some(conditions) = conditions {
         status["conditions"] = conditions;
     }
 }
 
-fn wanted_share(percent: Value) -> Value {
+fn wanted_share(percent: &Value) -> Value {
     let target = json!({"type": "Utilization", "averageUtilization": percent});
     json!({"type": "Resource", "resource": {"name": "cpu", "target": target}})
 }
 
-fn seen_share(percent: Value) -> Value {
+fn seen_share(percent: &Value) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}})
 }
 

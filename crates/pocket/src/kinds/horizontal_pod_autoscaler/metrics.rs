@@ -38,6 +38,10 @@ pub(super) fn validate(metric: &Value, path: &Path<'_>, problems: &mut Problems)
     let kind = text(metric, "type");
     let Some(&(_, field)) = SOURCES.iter().find(|(name, _)| *name == kind) else {
         let kinds = SOURCES.map(|(name, _)| name);
+        if kind.is_empty() {
+            let detail = "must specify a metric source type";
+            problems.required(path.field("type"), detail);
+        }
         return problems.not_supported(path.field("type"), kind, &kinds);
     };
     if !is_set(metric, field) {
@@ -53,17 +57,26 @@ pub(super) fn validate(metric: &Value, path: &Path<'_>, problems: &mut Problems)
 }
 
 fn validate_source(field: &str, source: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let described = path.field("describedObject");
-    for key in ["kind", "name"] {
-        let value = text(&source["describedObject"], key);
-        obeys(names::path_segment, value, &described.field(key), problems);
-    }
-    let metric = path.field("metric");
-    let name = text(&source["metric"], "name");
-    obeys(names::path_segment, name, &metric.field("name"), problems);
-    let selector = &source["metric"]["selector"];
-    if selector.is_object() {
-        label_selector::validate(selector, &metric.field("selector"), problems);
+    match field {
+        "resource" | "containerResource" => {
+            need(
+                source,
+                path,
+                "name",
+                "must specify a resource name",
+                problems,
+            );
+            if field == "containerResource" {
+                need(
+                    source,
+                    path,
+                    "container",
+                    "must specify a container",
+                    problems,
+                );
+            }
+        }
+        _ => check_metric(field, source, path, problems),
     }
     let path = path.field("target");
     let target = &source["target"];
@@ -101,8 +114,44 @@ fn validate_source(field: &str, source: &Value, path: &Path<'_>, problems: &mut 
     }
 }
 
+fn need(holder: &Value, path: &Path<'_>, field: &str, detail: &str, problems: &mut Problems) {
+    if text(holder, field).is_empty() {
+        problems.required(path.field(field), detail);
+    }
+}
+
+/// What is measured, and of what.
+fn check_metric(field: &str, source: &Value, path: &Path<'_>, problems: &mut Problems) {
+    if field == "object" {
+        let (described, path) = (&source["describedObject"], path.field("describedObject"));
+        for key in ["kind", "name"] {
+            need(described, &path, key, "", problems);
+            let place = path.field(key);
+            obeys(names::path_segment, text(described, key), &place, problems);
+        }
+    }
+    let (metric, path) = (&source["metric"], path.field("metric"));
+    need(
+        metric,
+        &path,
+        "name",
+        "must specify a metric name",
+        problems,
+    );
+    let place = path.field("name");
+    obeys(names::path_segment, text(metric, "name"), &place, problems);
+    label_selector::validate(&metric["selector"], &path.field("selector"), problems);
+}
+
 fn validate_target(target: &Value, path: &Path<'_>, problems: &mut Problems) {
     let kind = text(target, "type");
+    need(
+        target,
+        path,
+        "type",
+        "must specify a metric target type",
+        problems,
+    );
     if !TARGETS.contains(&kind) {
         let detail = "must be either Utilization, Value, or AverageValue";
         problems.invalid(path.field("type"), kind, detail);

@@ -255,7 +255,7 @@ fn settle_target(target: &mut Value) {
         (false, true) => "AverageValue",
         (false, false) => "Value",
     };
-    let zero = target.get("value").is_some_and(|value| text_is_zero(value));
+    let zero = target.get("value").is_some_and(text_is_zero);
     if let Some(fields) = target.as_object_mut() {
         if kind == "AverageValue" && zero {
             fields.remove("value");

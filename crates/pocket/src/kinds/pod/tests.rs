@@ -352,3 +352,10 @@ fn the_service_class_is_settled_on_create() {
     assert_eq!(problems.len(), 1);
     assert_eq!(defaulted(&RULES, &old), old);
 }
+
+#[test]
+fn less_than_no_time_to_end_is_a_second() {
+    let sent = json!({"spec": {"terminationGracePeriodSeconds": -5}});
+    let spec = &defaulted(&RULES, &sent)["spec"];
+    assert_eq!(spec["terminationGracePeriodSeconds"], 1);
+}

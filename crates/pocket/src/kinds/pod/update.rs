@@ -9,7 +9,7 @@ use crate::{
     kinds::{
         fields::{each_mut, entries, is_set, list, number, set, take, text},
         path::Path,
-        pod_spec::validate_tolerations,
+        pod_spec::{validate_image, validate_tolerations},
     },
     status::Problems,
 };
@@ -28,6 +28,7 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
             return;
         }
     }
+    check_images(new, problems);
     if check_deadline(new, old, problems).is_break() {
         return;
     }
@@ -74,6 +75,17 @@ fn restore(new: &mut Value, old: &Value, field: &str) {
 fn keeps_selector(new: &Value, old: &Value) -> bool {
     let now = &new["nodeSelector"];
     entries(old, "nodeSelector").all(|(key, value)| now.get(key) == Some(value))
+}
+
+/// What may change is judged once more.
+fn check_images(new: &Value, problems: &mut Problems) {
+    for field in ["containers", "initContainers"] {
+        let path = Path::At("spec");
+        let path = path.field(field);
+        for (index, container) in list(new, field).iter().enumerate() {
+            validate_image(container, &path.index(index), problems);
+        }
+    }
 }
 
 /// A deadline that is out of the question ends the matter: no more is said.

@@ -104,7 +104,7 @@ fn check_ephemeral(container: &Value, path: &Path<'_>, problems: &mut Problems) 
     }
 }
 
-fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+pub(in crate::kinds) fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
     let image = text(container, "image");
     if image.is_empty() {
         problems.required(path.field("image"), "");

@@ -74,6 +74,10 @@ mod tests {
     use super::*;
     use crate::kinds::testing::texts;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better with the literal in place"
+    )]
     fn told(kind: &str, ingress: Value) -> Vec<String> {
         let service =
             json!({"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": ingress}}});

@@ -102,6 +102,15 @@ impl Managers {
         self.0.is_empty()
     }
 
+    /// Some owner has two entries, as after a write through a Scale; the first goes with the next write.
+    pub(super) fn has_doubles(entries: &Value) -> bool {
+        let untimed = |entry: &Value| entry.get("time").is_none();
+        let entries = entries.as_array().map_or(&[][..], Vec::as_slice);
+        entries.iter().any(untimed)
+            && Self::decode(&Value::Array(entries.to_vec()))
+                .is_ok_and(|known| known.0.len() < entries.len())
+    }
+
     /// The entries.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.0.iter()
@@ -180,6 +189,12 @@ impl Managers {
     fn updaters(&self) -> impl Iterator<Item = &Entry> {
         let update = |entry: &&Entry| entry.operation == Operation::Update;
         self.0.iter().filter(update)
+    }
+}
+
+impl FromIterator<Entry> for Managers {
+    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
+        Self(entries.into_iter().collect())
     }
 }
 

@@ -32,8 +32,11 @@ pub enum Scope {
     },
     /// The status subresource: the status alone.
     Status,
-    /// The status subresource of a kind whose metadata may be changed through it too.
-    StatusAndMetadata,
+    /// The status subresource of a kind whose metadata may be changed through it too, but for some
+    /// of its fields.
+    StatusAndMetadata(&'static [&'static str]),
+    /// The scale subresource: the wanted number.
+    Scale,
     /// Any other subresource: whatever it changes.
     Other,
 }
@@ -46,7 +49,14 @@ impl Scope {
                 set
             }
             Self::Status => only(&["status"], set),
-            Self::StatusAndMetadata => only(&["metadata", "status"], set),
+            Self::Scale => only(&["spec"], set),
+            Self::StatusAndMetadata(kept) => {
+                let mut kept_out = FieldSet::default();
+                for name in kept {
+                    kept_out.insert(&[Element::field("metadata"), Element::field(name)]);
+                }
+                only(&["metadata", "status"], set).recursive_difference(&kept_out)
+            }
             Self::Main { has_status: false } | Self::Other => set,
         }
     }
@@ -101,7 +111,9 @@ pub fn track_update(schema: Schema<'_>, live: Option<&Value>, new: &mut Value, s
     let stored = live.map_or(&Value::Null, |live| &live["metadata"]["managedFields"]);
     let changes = changes(schema, live, new, stamp.scope);
     let managers = match known(requested, stored, stamp) {
-        Known::Stored(echo) if changes.is_empty() && live.is_some() => {
+        Known::Stored(echo)
+            if changes.is_empty() && live.is_some() && !Managers::has_doubles(stored) =>
+        {
             return put_managed_fields(new, echo.unwrap_or_else(|| stored.clone()));
         }
         Known::Stored(_) => Managers::decode(stored).unwrap_or_default(),

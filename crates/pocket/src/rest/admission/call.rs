@@ -84,7 +84,7 @@ impl Machine {
             subresource: matter.subresource(),
             name,
             namespace: matter.namespace(name),
-            user: &matter.user(),
+            user: &matter.request.user.to_value(),
             options: &matter.options(),
             dry_run: matter.dry_run(),
         }
@@ -118,7 +118,11 @@ impl Machine {
             Backend::Url(url) => {
                 let uri: http::Uri = url.parse().map_err(|_| format!("parse {url:?}"))?;
                 let to = Destination {
-                    host: uri.host().unwrap_or_default().to_owned(),
+                    host: uri
+                        .host()
+                        .unwrap_or_default()
+                        .trim_matches(['[', ']'])
+                        .to_owned(),
                     port: uri.port_u16().unwrap_or(443),
                     endpoint: None,
                 };

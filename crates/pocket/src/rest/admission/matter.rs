@@ -203,22 +203,6 @@ impl<'a> Matter<'a> {
             _ => self.request.dry_run().unwrap_or_default(),
         }
     }
-
-    /// Who asks.
-    pub(super) fn user(&self) -> Value {
-        let user = &self.request.user;
-        let mut shown = json!({"username": user.name});
-        if !user.uid.is_empty() {
-            shown["uid"] = json!(user.uid);
-        }
-        if !user.groups.is_empty() {
-            shown["groups"] = json!(user.groups);
-        }
-        if !user.extra.is_empty() {
-            shown["extra"] = json!(user.extra);
-        }
-        shown
-    }
 }
 
 /// The name of a version of a resource.

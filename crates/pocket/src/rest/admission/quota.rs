@@ -33,17 +33,28 @@ impl Machine {
             return Ok(None);
         }
         let turn = self.turn_of(&format!("{QUOTAS}/{namespace}")).await;
+        // A quota that was changed meanwhile may grant less than it did.
+        while !self.charge_once(change, new).await? {}
+        Ok(Some(turn))
+    }
+
+    /// Charges a write to the quotas as they are now; false if one of them was overtaken.
+    async fn charge_once(&self, change: Change<'_>, new: &Value) -> Result<bool> {
         let charged = self.charges(change, new);
-        for (seen, quota) in self.after_settling(charged).await? {
-            if change.request.dry_run()? {
-                break;
-            }
-            let place = path(namespace, &seen.metadata().name);
-            if let Some(served) = self.registry.by_bucket(QUOTAS) {
-                self.put(&served, &place, &seen, &quota).await?;
+        let charged = self.after_settling(charged).await?;
+        let Some(served) = self.registry.by_bucket(QUOTAS) else {
+            return Ok(true);
+        };
+        if change.request.dry_run()? {
+            return Ok(true);
+        }
+        for (seen, quota) in charged {
+            let place = path(&change.request.target.namespace, &seen.metadata().name);
+            if self.put(&served, &place, &seen, &quota).await?.is_none() {
+                return Ok(false);
             }
         }
-        Ok(Some(turn))
+        Ok(true)
     }
 
     /// The quotas that this write uses up some of, as they are and as they will be.

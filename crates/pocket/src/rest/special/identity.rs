@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     admission::{KindName, Operation},
@@ -33,8 +33,7 @@ const SERVERS: [&str; 5] = [
 
 impl Machine {
     /// Answers a TokenReview, which is in shape and booked already.
-    #[expect(clippy::unused_async, reason = "as the other reviews")]
-    pub(super) async fn review_token(&self, _: &Request, mut review: Value) -> Result<Value> {
+    pub(super) fn review_token(&self, mut review: Value) -> Result<Value> {
         let token = review["spec"]["token"].as_str().unwrap_or_default();
         let mut audiences = texts(&review["spec"]["audiences"]);
         if audiences.is_empty() {
@@ -53,14 +52,13 @@ impl Machine {
 
     /// Answers a SelfSubjectReview, which is in shape and booked already. Nothing of what was sent
     /// comes back.
-    #[expect(clippy::unused_async, reason = "as the other reviews")]
-    pub(super) async fn review_self(&self, request: &Request, review: Value) -> Result<Value> {
-        Ok(json!({
+    pub(super) fn review_self(&self, request: &Request, review: &Value) -> Value {
+        json!({
             "kind": review["kind"],
             "apiVersion": review["apiVersion"],
             "metadata": {"creationTimestamp": self.environment.timestamp()},
             "status": {"userInfo": request.user.to_value()},
-        }))
+        })
     }
 
     /// Makes a token for a service account.
@@ -75,7 +73,11 @@ impl Machine {
         let mut warnings = Vec::new();
         let mut asked = shape(request, &served, payload, Origin::Body, &mut warnings)?;
         request.dry_run()?;
-        let spec = spec_of(&mut asked);
+        if let Some(fields) = asked.as_object_mut() {
+            // It is the server's alone, and nobody's.
+            fields.remove("status");
+        }
+        let spec = metadata::part(&mut asked, "spec");
         spec.entry("expirationSeconds")
             .or_insert(json!(Grant::USUAL));
         self.book(request, &served, Part::Other("token"), None, &mut asked)?;
@@ -115,7 +117,7 @@ impl Machine {
         metadata.insert("namespace".into(), json!(namespace));
         metadata.insert("uid".into(), json!(account.uid));
         metadata.insert("creationTimestamp".into(), json!(rfc3339(now)));
-        let spec = spec_of(&mut asked);
+        let spec = metadata::part(&mut asked, "spec");
         spec.insert("audiences".into(), json!(grant.audiences));
         spec.entry("boundObjectRef").or_insert(Value::Null);
         let id = self.environment.uuid();
@@ -206,15 +208,6 @@ fn requests(accounts: &Served) -> Result<Served> {
         },
         ..accounts.clone()
     })
-}
-
-/// `spec` as a map, made if absent.
-fn spec_of(request: &mut Value) -> &mut Map<String, Value> {
-    let spec = &mut request["spec"];
-    if !spec.is_object() {
-        *spec = json!({});
-    }
-    spec.as_object_mut().expect("made an object above")
 }
 
 fn texts(list: &Value) -> Vec<String> {

@@ -10,14 +10,15 @@ use crate::{
     admission::{KindName, Operation},
     kinds,
     rest::{
-        Machine, Reply, ReplyBody, Request, Served, Target,
+        Machine, Reply, ReplyBody, Request, Served, Target, Verb,
         admission::Matter,
         broken,
         create::Booking,
         delete::DeleteOptions,
         metadata,
+        own::own_request,
         registry::missing,
-        update::{BINDING, Proposal},
+        update::{ATTEMPTS, BINDING, Part, Proposal},
     },
     runtime::LogOptions,
     status::{ApiError, Result},
@@ -57,7 +58,8 @@ impl Machine {
             ..request.target.clone()
         };
         let pods = self.registry.find(&target)?;
-        target.name = metadata::text(&request.payload()?.value, "name").to_owned();
+        let named = request.payload()?.value;
+        metadata::text(&named, "name").clone_into(&mut target.name);
         if target.name.is_empty() {
             return Err(ApiError::bad_request("Name parameter required."));
         }
@@ -126,7 +128,11 @@ impl Machine {
         let judged = || pod.metadata().uid.to_string();
         options.uid.get_or_insert_with(judged);
         if let Some(budget) = budget.filter(|_| !options.dry_run) {
-            self.spend(&budget).await?;
+            self.spend(budget).await?;
+        }
+        let judged = options.uid.as_deref() == Some(&*pod.metadata().uid);
+        if judged && !options.dry_run && options.revision.is_none() {
+            self.mark_evicted(&request, served).await?;
         }
         self.remove(
             served,
@@ -139,8 +145,14 @@ impl Machine {
     }
 
     /// Takes one disruption from a budget, so that evictions in a row cannot overspend it.
-    async fn spend(&self, budget: &kinds::Budget) -> Result<()> {
+    async fn spend(&self, mut budget: kinds::Budget) -> Result<()> {
         let bucket = budget.bucket;
+        if let Some(old) = self.head_of(bucket, &budget.path) {
+            let budgets = self.stored_in(bucket)?;
+            let request = own_request(&budgets, Verb::Update, "", "");
+            let (old, new) = (old.value(), &mut budget.object);
+            self.book(&request, &budgets, Part::Status, Some(&old), new)?;
+        }
         let expect = store::Expect::Revision(budget.revision);
         let put = store::Put::Object(&budget.object);
         let now = self.environment.clock.now();
@@ -155,6 +167,19 @@ impl Machine {
             )),
             Err(error) => Err(broken(&error)),
         }
+    }
+
+    /// Says on a pod why it goes, before it does: its controller may not count it as a failure.
+    async fn mark_evicted(&self, request: &Request, served: &Arc<Served>) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            let pod = self.read(request, served).await?;
+            let marked = kinds::mark_evicted(&pod.value(), &self.moment());
+            let place = request.target.path();
+            if self.put(served, &place, &pod, &marked).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(served.stale(&request.target.name))
     }
 
     pub(super) async fn log(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {

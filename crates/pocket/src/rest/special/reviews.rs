@@ -54,15 +54,15 @@ impl Machine {
         check(served, &review)?;
         self.agree_to_action(&matter, &review, &mut warnings)
             .await?;
-        let answered = self.answered(request, served, review).await?;
+        let answered = self.answered(request, served, review)?;
         let reply = finish(request, StatusCode::CREATED, answered.to_string().into())?;
         Ok(reply.with_warnings(warnings))
     }
 
-    async fn answered(&self, request: &Request, served: &Served, review: Value) -> Result<Value> {
+    fn answered(&self, request: &Request, served: &Served, review: Value) -> Result<Value> {
         match &*served.resource.plural {
-            "selfsubjectreviews" => self.review_self(request, review).await,
-            "tokenreviews" => self.review_token(request, review).await,
+            "selfsubjectreviews" => Ok(self.review_self(request, &review)),
+            "tokenreviews" => self.review_token(review),
             "selfsubjectaccessreviews" => Ok(self.review_own_access(request, review)),
             "selfsubjectrulesreviews" => Ok(self.review_rules(request, &review)),
             "subjectaccessreviews" | "localsubjectaccessreviews" => Ok(self.review_access(review)),

@@ -1,4 +1,7 @@
 //! The scale subresource: one number of many kinds, read and written the same way.
+//!
+//! A Scale is made from the object, changed as an object of its own would be, managed fields
+//! included, and then carried back into the object that it was made from.
 
 use std::sync::Arc;
 
@@ -7,69 +10,239 @@ use serde_json::Value;
 
 use crate::{
     kinds::scale::{self, Paths},
-    patch::{json, merge},
+    patch::{
+        apply,
+        managed::{self, Element, Managers, scaled},
+    },
     rest::{
         Machine, Reply, Request, Served, Verb,
+        apply::applied_config,
+        booking::Booked,
         create::Booking,
+        incoming::{Payload, check_place, nameless, unhandled, unregistered},
+        metadata,
+        patch::{Language, language},
+        registry::missing,
         reply::finish,
+        request::APPLY_YAML,
         update::{Part, Proposal},
     },
-    schema::{self, conform},
+    schema::{self, Schema, conform},
     status::{ApiError, Problems, Result},
     store::Object,
 };
 
+const SCALE: Part = Part::Other("scale");
+
+/// How a Scale is to change.
+enum Wish {
+    Put(Value),
+    Patch(Language, Payload),
+    Apply(Value),
+}
+
+/// One write to the Scale of an object.
+struct Writing<'a> {
+    request: &'a Request,
+    served: &'a Served,
+    paths: Paths<'a>,
+    schema: Schema<'static>,
+    booked: Booked,
+}
+
 impl Machine {
     pub(super) async fn scale(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
-        let paths = served.scale().ok_or_else(crate::rest::registry::missing)?;
+        let paths = served.scale().ok_or_else(missing)?;
         if request.verb == Verb::Get {
             let object = self.read(request, served).await?;
             return show_scale(request, served, &paths, &object);
         }
-        let mut payload = request.payload()?;
-        if request.verb == Verb::Update
-            && !served.is_custom()
-            && let Some(schema) = schema::of_kind("autoscaling", "v1", "Scale")
-        {
-            conform::conform(schema, &mut payload.value, "Scale", "autoscaling/v1")?;
-        }
-        let change = |old: &Value| {
-            let current = scale::read(&served.converted(old.clone()), &paths);
-            let wanted = match (request.verb, request.content_type.as_str()) {
-                (Verb::Update, _) => payload.value.clone(),
-                (_, "application/json-patch+json") => json::apply(current, payload.value.clone())?,
-                (_, "application/merge-patch+json" | "application/strategic-merge-patch+json") => {
-                    merge::apply(current, payload.value.clone())?
-                }
-                (_, other) => return Err(unsupported(other)),
-            };
-            let mut problems = Problems::new();
-            scale::validate(&wanted, &paths, served.is_custom(), &mut problems);
-            if served.is_custom() {
-                served.refuse(&request.target.name, &problems)?;
-            } else if !problems.is_empty() {
-                let name = &request.target.name;
-                return Err(ApiError::invalid("autoscaling", "Scale", name, &problems));
-            }
-            let mut value = old.clone();
-            scale::write(&mut value, &wanted, &paths);
-            copy_preconditions(&mut value, &wanted);
-            Ok(Proposal {
-                value,
-                booking: Booking::Whole,
-            })
+        let writing = Writing {
+            request,
+            served,
+            paths,
+            schema: schema::of_kind("autoscaling", "v1", "Scale").ok_or_else(missing)?,
+            booked: self.booked(request, served, SCALE)?,
         };
+        if request.content_type == APPLY_YAML {
+            self.present(request, served).await?;
+        }
+        let mut warnings = Vec::new();
+        let wish = writing.wish(&mut warnings)?;
+        let mut told = Vec::new();
         let object = self
-            .modify(
-                request,
-                served,
-                Part::Other("scale"),
-                &mut Vec::new(),
-                change,
-            )
-            .await?;
-        show_scale(request, served, &paths, &object)
+            .modify(request, served, SCALE, &mut warnings, |old| {
+                told.clear();
+                writing.propose(&wish, old, &mut told)
+            })
+            .await;
+        warnings.extend(told);
+        let object = object.map_err(|error| error.warned(&warnings))?;
+        let reply = show_scale(request, served, &paths, &object)?;
+        Ok(reply.with_warnings(warnings))
     }
+}
+
+impl Writing<'_> {
+    fn wish(&self, warnings: &mut Vec<String>) -> Result<Wish> {
+        if self.request.verb == Verb::Update {
+            return self.put(self.request.payload()?, warnings).map(Wish::Put);
+        }
+        if self.request.content_type == APPLY_YAML {
+            let config = applied_config(self.request, "Scale", scaled::VERSION, warnings)?;
+            return Ok(Wish::Apply(config));
+        }
+        let language = language(self.request, self.served)?;
+        Ok(Wish::Patch(language, self.request.payload()?))
+    }
+
+    fn put(&self, payload: Payload, warnings: &mut Vec<String>) -> Result<Value> {
+        let mut scale = payload.value;
+        let unread = |error| {
+            if self.served.is_custom() {
+                ApiError::bad_request(
+                    "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"",
+                )
+            } else {
+                error
+            }
+        };
+        let (kind, version) = called(&scale);
+        if (kind, version) != ("Scale", scaled::VERSION) {
+            return Err(unread(unhandled(("autoscaling", "Scale"), kind, version)));
+        }
+        let conformed =
+            conform::conform(self.schema, &mut scale, "Scale", scaled::VERSION).map_err(unread)?;
+        let mode = self.request.field_validation()?;
+        let judged = mode.judge(
+            &conformed.unknown,
+            &payload.duplicates,
+            "Scale",
+            scaled::VERSION,
+        );
+        warnings.extend(judged.map_err(unread)?);
+        if metadata::text(&scale, "name").is_empty() {
+            return Err(nameless(&self.request.target.name));
+        }
+        check_place(self.request, self.served, &mut scale)?;
+        Ok(scale)
+    }
+
+    fn propose(&self, wish: &Wish, old: &Value, warnings: &mut Vec<String>) -> Result<Proposal> {
+        let place = |version: &str| self.served.number(version);
+        let owners = Managers::of(old).unwrap_or_default();
+        let mut current = scale::read(&self.served.converted(old.clone()), &self.paths);
+        let entries = scaled::shown(&owners, &place).encode();
+        managed::put_managed_fields(&mut current, entries);
+        let mut wanted = self.wanted(wish, &current, warnings)?;
+        self.check(&wanted, old)?;
+        if !matches!(wish, Wish::Apply(_)) {
+            let stamp = self.booked.stamp();
+            managed::track_update(self.schema, Some(&current), &mut wanted, &stamp);
+        }
+        let mut value = old.clone();
+        scale::write(&mut value, &wanted, &self.paths);
+        let scaled = Managers::of(&wanted).unwrap_or_default();
+        let owners = scaled::carried_back(&owners, scaled, &self.served.api_version, &place);
+        managed::put_managed_fields(&mut value, owners.encode());
+        copy_preconditions(&mut value, &wanted);
+        Ok(Proposal {
+            value,
+            booking: Booking::Done,
+        })
+    }
+
+    fn wanted(&self, wish: &Wish, current: &Value, warnings: &mut Vec<String>) -> Result<Value> {
+        let mut wanted = match wish {
+            Wish::Put(scale) => return Ok(scale.clone()),
+            Wish::Patch(language, payload) => {
+                self.patched(*language, current, payload, warnings)?
+            }
+            Wish::Apply(config) => self.applied(current, config)?,
+        };
+        check_place(self.request, self.served, &mut wanted)?;
+        Ok(wanted)
+    }
+
+    fn patched(
+        &self,
+        language: Language,
+        current: &Value,
+        payload: &Payload,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value> {
+        let mut wanted =
+            language.change(self.request, self.schema, current.clone(), &payload.value)?;
+        let (kind, version) = called(&wanted);
+        if (kind, version) != ("Scale", scaled::VERSION) {
+            return Err(conform::unreadable_patch(&unregistered(kind, version)));
+        }
+        let conformed = conform::conform_patched(self.schema, &mut wanted, "Scale")?;
+        let mode = self.request.field_validation()?;
+        warnings.extend(mode.judge_patch(&conformed.unknown, &payload.duplicates)?);
+        Ok(wanted)
+    }
+
+    fn applied(&self, current: &Value, config: &Value) -> Result<Value> {
+        let stamp = self.booked.stamp();
+        let force = self.request.flag("force");
+        let applied = apply::apply(self.schema, Some(current), config, &stamp, force)?;
+        let mut wanted = applied.object;
+        if self.served.is_custom() && !managed::same_but_entries(current, &wanted) {
+            // The reference converts a Scale as if it were the custom object, which it never is.
+            return Err(ApiError::failure(format!(
+                "failed to convert new object ({}/{}; {version}, Kind=Scale) to proper version: \
+                 request to convert CR to an invalid group/version: {version}",
+                metadata::text(config, "namespace"),
+                metadata::text(config, "name"),
+                version = scaled::VERSION,
+            )));
+        }
+        conform::conform_merged(self.schema, &mut wanted, "Scale").map_err(ApiError::failure)?;
+        Ok(wanted)
+    }
+
+    /// Custom objects are checked with the number in them, and whoever patches their Scale may
+    /// name any uid.
+    fn check(&self, wanted: &Value, old: &Value) -> Result<()> {
+        if self.served.is_custom() {
+            return Ok(());
+        }
+        let name = &self.request.target.name;
+        let mut problems = Problems::new();
+        scale::validate(wanted, &mut problems);
+        if !problems.is_empty() {
+            return Err(ApiError::invalid("autoscaling", "Scale", name, &problems));
+        }
+        let (uid, stored) = (metadata::text(wanted, "uid"), metadata::text(old, "uid"));
+        if self.request.verb == Verb::Patch && !uid.is_empty() && uid != stored {
+            let resource = &self.served.resource;
+            let plural = format!("{}/scale", resource.plural);
+            let why = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
+            );
+            return Err(ApiError::conflict(&resource.group, &plural, name, &why));
+        }
+        Ok(())
+    }
+}
+
+impl Served {
+    /// Where a version keeps the number that its Scale sets.
+    fn number(&self, api_version: &str) -> Option<Vec<Element>> {
+        let path = self.number_path(api_version)?;
+        let steps = path.split('.').filter(|step| !step.is_empty());
+        Some(steps.map(Element::field).collect())
+    }
+}
+
+/// Kind and version of a body; one that does not say is a Scale.
+fn called(scale: &Value) -> (&str, &str) {
+    let text = |field: &str, default| {
+        let text = scale[field].as_str().filter(|text| !text.is_empty());
+        text.unwrap_or(default)
+    };
+    (text("kind", "Scale"), text("apiVersion", scaled::VERSION))
 }
 
 fn show_scale(
@@ -89,12 +262,4 @@ pub(super) fn copy_preconditions(value: &mut Value, sent: &Value) {
             value["metadata"][field] = named.clone();
         }
     }
-}
-
-fn unsupported(media_type: &str) -> ApiError {
-    ApiError::new(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "UnsupportedMediaType",
-        format!("{media_type} cannot change a scale: use merge-patch+json or json-patch+json"),
-    )
 }

@@ -111,21 +111,17 @@ fn bytes(text: &mut String) -> Result<(), Problem> {
     if text.contains(['\r', '\n']) {
         text.retain(|c| c != '\r' && c != '\n');
     }
-    match LENIENT.decode(text.as_bytes()) {
-        Ok(decoded) => {
-            // Only the last group can have been written in more than one way.
-            if text.ends_with('=') {
-                text.clear();
-                LENIENT.encode_string(&decoded, text);
-            }
-            Ok(())
-        }
-        Err(_) => {
-            let at = illegal_at(text.as_bytes());
-            let text = format!("illegal base64 data at input byte {at}");
-            Err(Problem::Content(text))
-        }
+    let Ok(decoded) = LENIENT.decode(text.as_bytes()) else {
+        let at = illegal_at(text.as_bytes());
+        let text = format!("illegal base64 data at input byte {at}");
+        return Err(Problem::Content(text));
+    };
+    // Only the last group can have been written in more than one way.
+    if text.ends_with('=') {
+        text.clear();
+        LENIENT.encode_string(&decoded, text);
     }
+    Ok(())
 }
 
 /// Where the reference gives up: at the first byte that cannot be where it is, or at the begin of

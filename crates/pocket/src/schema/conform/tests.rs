@@ -23,6 +23,7 @@ fn refusal(kind: &str, value: &Value) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_mismatch_names_the_kind_the_field_and_the_types() {
     for (body, expected) in [
         (
@@ -170,6 +171,7 @@ fn quantities_become_canonical_strings() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn times_are_read_and_kept_in_utc() {
     for (written, kept) in [
         ("2020-01-02T03:04:05Z", "2020-01-02T03:04:05Z"),
@@ -204,12 +206,12 @@ fn times_are_read_and_kept_in_utc() {
             "2020-01-02T03:04:05",
             r#" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "Z07:00""#,
         ),
-        ("2020-13-02T03:04:05Z", r#": month out of range"#),
+        ("2020-13-02T03:04:05Z", ": month out of range"),
         (
             "2020-01-02T03:04Z",
             r#" as "2006-01-02T15:04:05Z07:00": cannot parse "Z" as ":""#,
         ),
-        ("2020-01-02T03:04:60Z", r#": second out of range"#),
+        ("2020-01-02T03:04:60Z", ": second out of range"),
         (
             "2020-01-02T03:04:05.Z",
             r#" as "2006-01-02T15:04:05Z07:00": cannot parse ".Z" as "Z07:00""#,

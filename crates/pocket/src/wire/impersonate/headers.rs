@@ -20,18 +20,12 @@ impl Impersonation {
         if !headers.keys().any(is_asked) {
             return Ok(None);
         }
-        let all = |name: &str| -> Vec<String> {
-            let values = headers.get_all(name).into_iter();
-            values
-                .filter_map(|value| Some(value.to_str().ok()?.to_owned()))
-                .collect()
-        };
-        let first = |name| all(name).into_iter().next().unwrap_or_default();
+        let first = |name| all(headers, name).map(|all| all.into_iter().next().unwrap_or_default());
         let wanted = User {
-            name: first("impersonate-user"),
-            uid: first("impersonate-uid"),
-            groups: all("impersonate-group"),
-            extra: extras(headers, &all),
+            name: first("impersonate-user")?,
+            uid: first("impersonate-uid")?,
+            groups: all(headers, "impersonate-group")?,
+            extra: extras(headers)?,
         };
         if wanted == User::default() {
             return Ok(None);
@@ -43,16 +37,29 @@ impl Impersonation {
     }
 }
 
-fn extras(
-    headers: &HeaderMap,
-    all: &impl Fn(&str) -> Vec<String>,
-) -> BTreeMap<String, Vec<String>> {
+/// The values of a header. One that is no text is refused: to leave it out would let the request
+/// run with the caller's own rights.
+fn all(headers: &HeaderMap, name: &str) -> Result<Vec<String>> {
+    let values = headers.get_all(name).into_iter();
+    values
+        .map(|value| match std::str::from_utf8(value.as_bytes()) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(ApiError::bad_request(format!(
+                "the value of header {name} is not valid UTF-8"
+            ))),
+        })
+        .collect()
+}
+
+fn extras(headers: &HeaderMap) -> Result<BTreeMap<String, Vec<String>>> {
     let names = headers.keys().map(HeaderName::as_str);
-    let named = names.filter_map(|name| {
-        let key = percent_decode_str(name.strip_prefix(EXTRA)?);
-        Some((key.decode_utf8_lossy().into_owned(), all(name)))
-    });
-    named.collect()
+    let named = names.filter_map(|name| Some((name, name.strip_prefix(EXTRA)?)));
+    named
+        .map(|(name, key)| {
+            let key = percent_decode_str(key).decode_utf8_lossy();
+            Ok((key.into_owned(), all(headers, name)?))
+        })
+        .collect()
 }
 
 /// 400 for details of a user whom nobody named. Others show what was asked for in their own terms.

@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Failure, server::wrong};
+use super::{Failure, scenario::Scenario, server::wrong};
 
 /// The file of one scenario being written.
 #[derive(Debug)]
@@ -18,13 +18,18 @@ pub(crate) struct Record {
 
 impl Record {
     /// A file in the folder that `NEAP_SCENARIO_RECORD` names, if it names one.
-    pub(crate) fn of(scenario: &str, namespace: &str, id: &str) -> Option<Self> {
+    pub(crate) fn of(scenario: &Scenario, namespace: &str, id: &str) -> Option<Self> {
         let folder = PathBuf::from(std::env::var_os("NEAP_SCENARIO_RECORD")?);
         let mut record = Self {
-            path: folder.join(format!("{}.jsonl", scenario.replace('/', "."))),
+            path: folder.join(format!("{}.jsonl", scenario.name.replace('/', "."))),
             text: String::new(),
         };
-        record.add(&json!({"scenario": scenario, "namespace": namespace, "id": id}));
+        record.add(&json!({
+            "scenario": scenario.name,
+            "pocketOnly": scenario.pocket_only,
+            "namespace": namespace,
+            "id": id,
+        }));
         Some(record)
     }
 

@@ -21,6 +21,8 @@ pub(crate) const POCKET_ONLY: &str = "<!-- pocket only:";
 pub(crate) struct Scenario {
     /// Room and topic, such as `wire/discovery`.
     pub(crate) name: String,
+    /// Only this server is asked.
+    pub(crate) pocket_only: bool,
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -104,6 +106,7 @@ impl Scenario {
         }
         Ok(Self {
             name: name.into(),
+            pocket_only: text.contains(POCKET_ONLY),
             blocks,
         })
     }

@@ -1,5 +1,9 @@
 use super::*;
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn range(limits: Value) -> Vec<Value> {
     vec![json!({"spec": {"limits": limits}})]
 }

@@ -7,6 +7,10 @@ const PODS: Counted<'static> = Counted {
     plural: "pods",
 };
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "cases read better with the literal in place"
+)]
 fn quota(hard: Value) -> Value {
     json!({"metadata": {"name": "q"}, "spec": {"hard": hard}})
 }

@@ -77,8 +77,8 @@ fn a_share_of_the_cpu_is_a_metric() {
     let v1 = json!({"spec": {"targetCPUUtilizationPercentage": 50},
         "status": {"currentReplicas": 0, "currentCPUUtilizationPercentage": 44}});
     let v2 = to_v2(v1);
-    assert_eq!(v2["spec"], json!({"metrics": [wanted_share(json!(50))]}));
-    let seen = json!({"currentMetrics": [seen_share(json!(44))]});
+    assert_eq!(v2["spec"], json!({"metrics": [wanted_share(&json!(50))]}));
+    let seen = json!({"currentMetrics": [seen_share(&json!(44))]});
     assert_eq!(v2["status"], seen);
 }
 

@@ -34,7 +34,7 @@ fn check_nodes(affinity: &Value, path: &Path<'_>, problems: &mut Problems) {
         let path = path.field("nodeSelectorTerms");
         let terms = list(&affinity[REQUIRED], "nodeSelectorTerms");
         if terms.is_empty() {
-            problems.required(&path, "must have at least one node selector term");
+            problems.required(path, "must have at least one node selector term");
         }
         for (index, term) in terms.iter().enumerate() {
             check_node_term(term, &path.index(index), problems);
@@ -73,15 +73,15 @@ fn check_label(expression: &Value, path: &Path<'_>, problems: &mut Problems) {
     match (operator, values.len()) {
         ("In" | "NotIn", 0) => {
             let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-            problems.required(&place, detail);
+            problems.required(place, detail);
         }
         ("Exists" | "DoesNotExist", 1..) => {
             let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            problems.forbidden(&place, detail);
+            problems.forbidden(place, detail);
         }
         ("Gt" | "Lt", 0 | 2..) => {
             let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-            problems.required(&place, detail);
+            problems.required(place, detail);
         }
         ("In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt", _) => {}
         _ => problems.invalid(path.field("operator"), operator, NO_OPERATOR),
@@ -101,7 +101,7 @@ fn check_field(expression: &Value, path: &Path<'_>, problems: &mut Problems) {
     let place = path.field("values");
     match operator {
         "In" | "NotIn" if values.len() != 1 => problems.required(
-            &place,
+            place,
             "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
         ),
         "In" | "NotIn" => {}
@@ -158,7 +158,7 @@ fn check_label_keys(term: &Value, path: &Path<'_>, problems: &mut Problems) {
         }
         if !is_set(term, "labelSelector") {
             let detail = "must not be specified when labelSelector is not set";
-            problems.forbidden(&place, detail);
+            problems.forbidden(place, detail);
             continue;
         }
         for (index, key) in keys.iter().enumerate() {

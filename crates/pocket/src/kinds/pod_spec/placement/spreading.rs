@@ -34,7 +34,7 @@ pub(super) fn check_gates(spec: &Value, path: &Path<'_>, problems: &mut Problems
             .iter()
             .any(|other| text(other, "name") == name)
         {
-            problems.duplicate(&path, name);
+            problems.duplicate(path, name);
         }
     }
 }
@@ -44,24 +44,11 @@ pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let all = path.field("topologySpreadConstraints");
     let rules = list(spec, "topologySpreadConstraints");
     for (index, rule) in rules.iter().enumerate() {
-        let path = all.index(index);
-        check_rule(rule, &path, problems);
-        let pair = |rule: &Value| {
-            let (key, otherwise) = (text(rule, "topologyKey"), text(rule, "whenUnsatisfiable"));
-            format!("{{{key}, {otherwise}}}")
-        };
-        // The earlier of two is told.
-        if rules[index + 1..]
-            .iter()
-            .any(|other| pair(other) == pair(rule))
-        {
-            let both = path.field("{topologyKey, whenUnsatisfiable}");
-            problems.duplicate(both, pair(rule));
-        }
+        check_rule(rule, &rules[index + 1..], &all.index(index), problems);
     }
 }
 
-fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
+fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Problems) {
     let skew = number(rule, "maxSkew");
     if skew <= 0 {
         problems.invalid(path.field("maxSkew"), skew, "must be greater than zero");
@@ -74,6 +61,11 @@ fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     if !known.contains(&otherwise) {
         problems.not_supported(path.field("whenUnsatisfiable"), otherwise, &known);
     }
+    // Of two alike, the earlier one is told.
+    if later.iter().any(|other| pair(other) == pair(rule)) {
+        let both = path.field("{topologyKey, whenUnsatisfiable}");
+        problems.duplicate(both, pair(rule));
+    }
     check_domains(rule, otherwise, path, problems);
     for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
         one_of(&["Honor", "Ignore"], rule, path, policy, problems);
@@ -81,7 +73,7 @@ fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     let keys = path.field("matchLabelKeys");
     if !list(rule, "matchLabelKeys").is_empty() && !is_set(rule, "labelSelector") {
         let detail = "must not be specified when labelSelector is not set";
-        problems.forbidden(&keys, detail);
+        problems.forbidden(keys, detail);
     } else {
         for (index, key) in list(rule, "matchLabelKeys").iter().enumerate() {
             let key = key.as_str().unwrap_or_default();
@@ -92,17 +84,23 @@ fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
     label_selector::validate(&rule["labelSelector"], &selector, problems);
 }
 
+/// What two rules may not have in common.
+fn pair(rule: &Value) -> String {
+    let (key, otherwise) = (text(rule, "topologyKey"), text(rule, "whenUnsatisfiable"));
+    format!("{{{key}, {otherwise}}}")
+}
+
 fn check_domains(rule: &Value, otherwise: &str, path: &Path<'_>, problems: &mut Problems) {
     if !is_set(rule, "minDomains") {
         return;
     }
     let (least, path) = (number(rule, "minDomains"), path.field("minDomains"));
     if least <= 0 {
-        problems.invalid(&path, least, "must be greater than zero");
+        problems.invalid(path, least, "must be greater than zero");
     }
     if otherwise != "DoNotSchedule" {
         let detail =
             format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {otherwise}");
-        problems.invalid(&path, least, detail);
+        problems.invalid(path, least, detail);
     }
 }

@@ -63,6 +63,7 @@ fn nested_fields_conflict_by_their_own_path() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_configuration_that_does_not_fit_is_refused_with_its_paths() {
     let containers = |list: Value| pod(&json!({"containers": list}));
     let twice = json!([{"name": "a"}, {"name": "a"}]);

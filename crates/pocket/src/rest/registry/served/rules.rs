@@ -172,7 +172,23 @@ impl Served {
                 metadata::validate_finalizer_domains(new, problems);
                 (self.rules.validate_status)(new, old, problems);
             }
-            Shape::Custom { .. } => self.validate(new, Some(old), problems),
+            Shape::Custom {
+                definition,
+                version,
+                ..
+            } => {
+                let mut found = Problems::new();
+                self.validate(new, Some(old), &mut found);
+                for error in &found {
+                    // Here the status is the body.
+                    let mut error = error.clone();
+                    if let Some(inside) = error.detail.strip_prefix("status.") {
+                        error.detail = inside.to_owned();
+                    }
+                    problems.push(error);
+                }
+                definition.versions[*version].check_counted(new, problems);
+            }
         }
     }
 

@@ -182,6 +182,21 @@ impl Served {
         }
     }
 
+    /// Where a version of this resource keeps the number that its Scale sets; `None` if there is
+    /// no such version, nothing if it has no Scale.
+    pub fn number_path(&self, api_version: &str) -> Option<&str> {
+        let Shape::Custom { definition, .. } = &self.shape else {
+            return Some(scale::BUILT_IN.spec_replicas);
+        };
+        let (_, name) = api_version.rsplit_once('/')?;
+        let version = definition
+            .versions
+            .iter()
+            .find(|version| version.name == name)?;
+        let scale = version.scale.as_ref();
+        Some(scale.map_or("", |paths| paths.spec_replicas.source()))
+    }
+
     /// What to warn users of a version that goes away.
     pub fn deprecation(&self) -> Option<String> {
         match &self.shape {
