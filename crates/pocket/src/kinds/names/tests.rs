@@ -11,9 +11,10 @@ fn labels_are_short_lower_case_words() {
     for good in ["a", "a-b", "0", "9a", long(63).as_str()] {
         assert_eq!(label(good), Complaints::new(), "{good}");
     }
-    for bad in ["", "-a", "a-", "A", "a.b", "a_b", "ä"] {
+    for bad in ["", "-a", "a-", "A", "a..b", "a_b", "ä"] {
         assert_eq!(label(bad), [LABEL_FORM], "{bad}");
     }
+    assert_eq!(label("a.b"), ["must not contain dots"]);
     assert_eq!(label(&long(64)), ["must be no more than 63 characters"]);
 }
 
