@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     kinds::{
-        fields::{list, number, set, text},
+        field_rules::obeys,
+        fields::{is_set, list, number, set, text},
         names,
         path::Path,
     },
@@ -56,6 +57,57 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
         problems.invalid("status.qosClass", class, "field is immutable");
     }
     check_addresses(status, problems);
+    if is_set(status, "extendedResourceClaimStatus") {
+        check_extended(
+            &status["extendedResourceClaimStatus"],
+            &new["spec"],
+            problems,
+        );
+    }
+}
+
+/// Which claim a pod's devices came from, and for which requests of its containers.
+fn check_extended(claimed: &Value, spec: &Value, problems: &mut Problems) {
+    let path = Path::At("status.extendedResourceClaimStatus");
+    let containers = || {
+        ["initContainers", "containers"]
+            .into_iter()
+            .flat_map(|f| list(spec, f))
+    };
+    let mappings = list(claimed, "requestMappings");
+    let all = path.field("requestMappings");
+    if mappings.is_empty() {
+        problems.required(all, "at least one request mapping is required");
+    }
+    for (index, mapping) in mappings.iter().enumerate() {
+        let place = all.index(index);
+        let (container, resource) = (
+            text(mapping, "containerName"),
+            text(mapping, "resourceName"),
+        );
+        match containers().find(|known| text(known, "name") == container) {
+            None => {
+                let detail = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+                problems.invalid(place.field("containerName"), container, detail);
+            }
+            Some(known) if !is_set(&known["resources"]["requests"], resource) => {
+                let detail = "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests";
+                problems.invalid(place.field("resourceName"), resource, detail);
+            }
+            Some(_) => {}
+        }
+        let request = text(mapping, "requestName");
+        obeys(names::label, request, &path.field("requestName"), problems);
+    }
+    match text(claimed, "resourceClaimName") {
+        "" => problems.required(path.field("resourceClaimName"), ""),
+        name => obeys(
+            names::subdomain,
+            name,
+            &path.field("resourceClaimName"),
+            problems,
+        ),
+    }
 }
 
 fn check_addresses(status: &Value, problems: &mut Problems) {
