@@ -97,6 +97,8 @@ pub struct Rules {
     pub prepare_update: fn(&mut Value, &Value),
     /// Rules on the object alone; on create and on update.
     pub validate: fn(&Value, &mut Problems),
+    /// Rules on a new object alone, besides those.
+    pub validate_create: fn(&Value, &mut Problems),
     /// Rules on a change: immutable fields. Arguments: new, old.
     pub validate_update: fn(&Value, &Value, &mut Problems),
     /// Rules on a change through the status subresource. Arguments: new, old.
@@ -182,6 +184,8 @@ pub struct Traits {
     pub exclusive: bool,
     /// What of `metadata` the status subresource may not change.
     pub status_keeps: &'static [&'static str],
+    /// What of `status` stays if a writer of it leaves it out.
+    pub status_stays: &'static [&'static str],
     /// What every answer about the kind warns of.
     pub deprecation: Option<&'static str>,
     /// Finalizers need no domain.
@@ -224,6 +228,7 @@ impl Traits {
         status: true,
         exclusive: false,
         status_keeps: &[],
+        status_stays: &[],
         deprecation: None,
         checks_metadata_again: false,
         change_first: false,
@@ -239,6 +244,7 @@ impl Rules {
         prepare_create: |_, _| {},
         prepare_update: |_, _| {},
         validate: |_, _| {},
+        validate_create: |_, _| {},
         validate_update: |_, _, _| {},
         validate_status: |_, _, _| {},
         warnings: |_| Vec::new(),

@@ -51,6 +51,8 @@ type Cells = fn(&Value, Timestamp) -> Vec<Value>;
 pub struct Printer {
     columns: Vec<Definition>,
     source: Source,
+    /// Whether rows say that their object is done.
+    completes: bool,
 }
 
 #[derive(Debug)]
@@ -66,10 +68,12 @@ impl Printer {
             Some(columns) => Self {
                 columns: columns.to_vec(),
                 source: Source::Builtin(builtin_cells(group, version, plural)),
+                completes: (group, plural) == ("", "pods"),
             },
             None => Self {
                 columns: vec![Definition::name(), Definition::age()],
                 source: Source::Builtin(name_and_age),
+                completes: false,
             },
         }
     }
@@ -90,6 +94,7 @@ impl Printer {
                 .chain(declared)
                 .collect(),
             source: Source::Custom(columns),
+            completes: false,
         }
     }
 
@@ -112,11 +117,18 @@ impl Printer {
     /// One row: `{cells, object}`.
     pub fn row(&self, object: &Value, now: Timestamp, include: Include) -> Value {
         let cells = ("cells", Value::Array(self.cells(object, now)));
-        match include {
-            Include::None => object_of([cells, ("object", Value::Null)]),
-            Include::Metadata => object_of([cells, ("object", partial(object))]),
-            Include::Object => object_of([cells, ("object", object.clone())]),
+        let shown = match include {
+            Include::None => Value::Null,
+            Include::Metadata => partial(object),
+            Include::Object => object.clone(),
+        };
+        let mut row = object_of([cells, ("object", shown)]);
+        if self.completes
+            && let Some(done) = pods::completion(object)
+        {
+            row["conditions"] = Value::Array(vec![done]);
         }
+        row
     }
 
     /// A whole table. `metadata` is the list's; a watch sends one row at a time and the columns

@@ -18,20 +18,26 @@ use crate::{schema::Schema, status::Problems};
 
 /// Fields that kinds judge whole, because what is said of them has details or a place of its own
 /// that no schema tells. Each name means the same wherever it is.
-pub(super) const JUDGED_BY_KINDS: [&str; 20] = [
+pub(super) const JUDGED_BY_KINDS: [&str; 29] = [
     "affinity",
+    "claims",
     "dnsConfig",
     "dnsPolicy",
-    "ephemeral",
+    "env",
+    "envFrom",
     "hostAliases",
     "imagePullPolicy",
     "lifecycle",
     "livenessProbe",
     "matchExpressions",
     "metrics",
+    "preemptionPolicy",
     "readinessGates",
     "readinessProbe",
+    "resizePolicy",
+    "resourceClaims",
     "restartPolicy",
+    "restartPolicyRules",
     "schedulingGates",
     "securityContext",
     "startupProbe",
@@ -39,6 +45,9 @@ pub(super) const JUDGED_BY_KINDS: [&str; 20] = [
     "terminationMessagePolicy",
     "tolerations",
     "topologySpreadConstraints",
+    "volumeDevices",
+    "volumeMounts",
+    "volumes",
 ];
 
 /// Rules on the object alone; on create and on update.
@@ -54,6 +63,7 @@ pub fn validate_object(
         validate_finalizer_domains(object, problems);
     }
     validate_rest(rules, schema, object, problems);
+    (rules.validate_create)(object, problems);
 }
 
 fn validate_rest(rules: &Rules, schema: Schema<'_>, object: &Value, problems: &mut Problems) {

@@ -4,16 +4,15 @@ use serde_json::{Value, json};
 
 use super::{
     Cluster, Moment, Rules, Traits,
-    fields::{fill, filled, flag, is_empty, is_set, set, take, text},
+    field_rules::obeys,
+    fields::{fill, filled, flag, is_empty, is_set, list, set, take, text},
+    label_selector, names,
     path::Path,
     protection::CLAIM_FINALIZER,
-    resources::{check_amounts, quantity},
+    resources::quantity,
     volume::{check_access_modes, protect},
 };
-use crate::{
-    quantity::Quantity,
-    status::{ApiError, Problems},
-};
+use crate::status::{ApiError, Problems};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
@@ -25,7 +24,11 @@ pub(super) const RULES: Rules = Rules {
         }
     },
     prepare_create,
-    validate: |claim, problems| validate_claim_spec(&claim["spec"], problems),
+    validate: |claim, problems| {
+        let (spec, path) = (&claim["spec"], Path::At("spec"));
+        check_access_modes(spec, &path, problems);
+        check_storage(spec, &path, problems);
+    },
     validate_update,
     admit: Some(admit),
     traits: Traits {
@@ -55,17 +58,97 @@ fn prepare_create(claim: &mut Value, _: &Moment) {
     protect(claim, CLAIM_FINALIZER);
 }
 
-fn validate_claim_spec(spec: &Value, problems: &mut Problems) {
-    check_access_modes(spec, problems);
-    let resources = &spec["resources"];
-    check_amounts(resources, "requests", &Path::At("spec.resources"), problems);
-    let storage = &resources["requests"]["storage"];
-    if storage.is_null() {
-        problems.required("spec.resources[storage]", "");
-    } else if quantity(storage).is_some_and(Quantity::is_zero) {
-        let detail = "must be greater than zero";
-        problems.invalid("spec.resources[storage]", storage.clone(), detail);
+/// Rules on the spec of a claim inside a pod, which no schema judges; `path` is where it is.
+pub(super) fn check_claim_spec(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    label_selector::validate(&spec["selector"], &path.field("selector"), problems);
+    check_access_modes(spec, path, problems);
+    let modes = [
+        "ReadOnlyMany",
+        "ReadWriteMany",
+        "ReadWriteOnce",
+        "ReadWriteOncePod",
+    ];
+    for mode in list(spec, "accessModes") {
+        let mode = mode.as_str().unwrap_or_default();
+        if !modes.contains(&mode) {
+            problems.not_supported(path.field("accessModes"), mode, &modes);
+        }
     }
+    check_storage(spec, path, problems);
+    for field in ["storageClassName", "volumeAttributesClassName"] {
+        let name = text(spec, field);
+        if !name.is_empty() {
+            obeys(names::subdomain, name, &path.field(field), problems);
+        }
+    }
+    let modes = ["Block", "Filesystem"];
+    if let Some(mode) = spec["volumeMode"]
+        .as_str()
+        .filter(|mode| !modes.contains(mode))
+    {
+        problems.not_supported(path.field("volumeMode"), mode, &modes);
+    }
+    check_data_sources(spec, path, problems);
+}
+
+/// How much is asked for is told without saying that it was asked for.
+fn check_storage(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let storage = &spec["resources"]["requests"]["storage"];
+    let place = path.field("resources");
+    let place = place.key("storage");
+    if storage.is_null() {
+        problems.required(place, "");
+    } else if quantity(storage).is_some_and(|storage| storage.is_zero() || storage.is_negative()) {
+        problems.invalid(place, storage.clone(), "must be greater than zero");
+    }
+}
+
+fn check_data_sources(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    for field in ["dataSource", "dataSourceRef"] {
+        let source = &spec[field];
+        if source.is_null() {
+            continue;
+        }
+        let path = path.field(field);
+        for field in ["name", "kind"] {
+            if text(source, field).is_empty() {
+                problems.required(path.field(field), "");
+            }
+        }
+        let (group, kind) = (text(source, "apiGroup"), text(source, "kind"));
+        if group.is_empty() {
+            if kind != "PersistentVolumeClaim" {
+                let detail =
+                    "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+                problems.invalid(&path, kind, detail);
+            }
+        } else {
+            obeys(names::subdomain, group, &path.field("apiGroup"), problems);
+        }
+        let namespace = text(source, "namespace");
+        if !namespace.is_empty() {
+            obeys(names::label, namespace, &path.field("namespace"), problems);
+        }
+    }
+    check_same_source(spec, path, problems);
+}
+
+/// The two fields say the same, unless the newer says what the older cannot.
+fn check_same_source(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let (old, new) = (&spec["dataSource"], &spec["dataSourceRef"]);
+    let detail = if old.is_null() || new.is_null() {
+        return;
+    } else if !text(new, "namespace").is_empty() {
+        "may not be specified when dataSourceRef.namespace is specified"
+    } else if ["apiGroup", "kind", "name"]
+        .iter()
+        .any(|field| text(old, field) != text(new, field))
+    {
+        "must match dataSourceRef"
+    } else {
+        return;
+    };
+    problems.invalid(path, json!({}), detail);
 }
 
 fn storage(claim: &Value) -> &Value {

@@ -20,9 +20,14 @@ const LABEL_VALUE_FORM: &str = "a valid label must be an empty string or consist
 const KEY_FORM: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 const VARIABLE_FORM: &str = "a valid environment variable name must consist only of printable ASCII characters other than '='";
 
-/// `must be no more than N bytes`.
+/// `must be no more than N bytes`: what labels are told.
 pub fn too_long(most: usize) -> String {
     format!("must be no more than {most} bytes")
+}
+
+/// `must be no more than N characters`: what names and keys are told.
+fn too_many_characters(most: usize) -> String {
+    format!("must be no more than {most} characters")
 }
 
 /// A prefix of generated names, in the form in which the name rules can judge it.
@@ -54,7 +59,7 @@ fn is_mixed(name: &str) -> bool {
 fn judge(name: &str, most: usize, formed: bool, form: &str) -> Complaints {
     let mut complaints = Vec::new();
     if name.len() > most {
-        complaints.push(too_long(most));
+        complaints.push(too_many_characters(most));
     }
     if !formed {
         complaints.push(form.to_owned());
@@ -64,7 +69,13 @@ fn judge(name: &str, most: usize, formed: bool, form: &str) -> Complaints {
 
 /// DNS label of RFC 1123.
 pub fn label(name: &str) -> Complaints {
-    judge(name, LABEL_LENGTH, is_label(name), LABEL_FORM)
+    let labels = name.contains('.') && name.split('.').all(is_label);
+    let form = if labels {
+        "must not contain dots"
+    } else {
+        LABEL_FORM
+    };
+    judge(name, LABEL_LENGTH, is_label(name), form)
 }
 
 /// DNS subdomain of RFC 1123.
@@ -118,7 +129,10 @@ pub fn qualified(key: &str) -> Complaints {
             if prefix.is_empty() {
                 complaints.push("prefix part must be non-empty".to_owned());
             } else {
-                let wrong = subdomain(prefix);
+                let mut wrong = subdomain(prefix);
+                if prefix.len() > SUBDOMAIN_LENGTH {
+                    wrong[0] = too_long(SUBDOMAIN_LENGTH);
+                }
                 complaints.extend(wrong.into_iter().map(|text| format!("prefix part {text}")));
             }
             name
@@ -142,8 +156,14 @@ pub fn qualified(key: &str) -> Complaints {
 
 /// The value of a label.
 pub fn label_value(value: &str) -> Complaints {
-    let formed = value.is_empty() || is_mixed(value);
-    judge(value, LABEL_LENGTH, formed, LABEL_VALUE_FORM)
+    let mut complaints = Vec::new();
+    if value.len() > LABEL_LENGTH {
+        complaints.push(too_long(LABEL_LENGTH));
+    }
+    if !value.is_empty() && !is_mixed(value) {
+        complaints.push(LABEL_VALUE_FORM.to_owned());
+    }
+    complaints
 }
 
 /// A key of a ConfigMap or Secret: it becomes a file name.
@@ -173,10 +193,10 @@ pub fn variable(name: &str) -> Complaints {
 pub fn port_name(name: &str) -> Complaints {
     let mut complaints = Vec::new();
     if name.len() > 15 {
-        complaints.push(too_long(15));
+        complaints.push(too_many_characters(15));
     }
     let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
-    if !name.bytes().all(inner) {
+    if name.is_empty() || !name.bytes().all(inner) {
         let text = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
         complaints.push(text.to_owned());
     }

@@ -20,8 +20,10 @@ pub use subresources::{validate_ephemeral_containers, validate_resize};
 
 use super::{
     Moment, NameRule, Rules, Traits,
-    fields::{append, each_mut, entries, fill, filled, flag, list, number, set, text},
-    pod_spec::{default_pod_spec, validate_pod_spec},
+    fields::{
+        append, each_mut, entries, fill, filled, flag, is_set, list, number, set, take, text,
+    },
+    pod_spec::{default_pod_spec, validate_spec_of},
     warnings::pod_spec_warnings,
 };
 use crate::status::Problems;
@@ -31,13 +33,19 @@ pub(super) const RULES: Rules = Rules {
     default,
     prepare_create,
     // Tolerations are one value to whoever applies them: what was added is added again.
-    prepare_update: |new, _| {
+    prepare_update: |new, old| {
         drop_groups(new);
         if let Some(spec) = new.get_mut("spec") {
             tolerate_silence(spec);
+            for field in ["priority", "preemptionPolicy"] {
+                if !is_set(spec, field) && is_set(&old["spec"], field) {
+                    set(spec, field, old["spec"][field].clone());
+                }
+            }
         }
     },
     validate,
+    validate_create: admission::check_gates,
     validate_update: update::validate,
     validate_status: status::validate,
     warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
@@ -48,7 +56,8 @@ pub(super) const RULES: Rules = Rules {
         delete_returns_object: true,
         grace: Some(grace),
         name: NameRule::Subdomain,
-        status_keeps: &["ownerReferences"],
+        status_keeps: &["ownerReferences", "deletionTimestamp"],
+        status_stays: &["qosClass", "observedGeneration"],
         ..Traits::USUAL
     },
 };
@@ -59,11 +68,10 @@ fn default(pod: &mut Value) {
         return;
     };
     default_pod_spec(spec);
-    // Less than no time is the least there is.
+    fill(spec, "enableServiceLinks", true);
     if number(spec, "terminationGracePeriodSeconds") < 0 {
         set(spec, "terminationGracePeriodSeconds", 1);
     }
-    fill(spec, "enableServiceLinks", true);
     let shares_network = flag(spec, "hostNetwork");
     for containers in ["initContainers", "containers"] {
         for container in each_mut(spec, containers) {
@@ -102,10 +110,38 @@ fn open_on_host(container: &mut Value) {
     }
 }
 
-/// Scheduling in groups is not switched on; what asks for it is not kept.
+/// What asks for something that is not switched on is not kept: scheduling in groups, signals of
+/// one's own to stop, certificates in volumes.
 fn drop_groups(pod: &mut Value) {
-    if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.remove("schedulingGroup");
+    let Some(spec) = pod.get_mut("spec") else {
+        return;
+    };
+    take(spec, "schedulingGroup");
+    for containers in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in each_mut(spec, containers) {
+            drop_stop_signal(container);
+        }
+    }
+    for volume in each_mut(spec, "volumes") {
+        if let Some(projected) = volume.get_mut("projected") {
+            for source in each_mut(projected, "sources") {
+                take(source, "clusterTrustBundle");
+                take(source, "podCertificate");
+            }
+        }
+    }
+}
+
+/// Nothing is left of a lifecycle that said no more.
+fn drop_stop_signal(container: &mut Value) {
+    let Some(lifecycle) = container.get_mut("lifecycle") else {
+        return;
+    };
+    if take(lifecycle, "stopSignal").is_some()
+        && !is_set(lifecycle, "preStop")
+        && !is_set(lifecycle, "postStart")
+    {
+        take(container, "lifecycle");
     }
 }
 
@@ -163,7 +199,7 @@ fn tolerate_silence(spec: &mut Value) {
 }
 
 fn validate(pod: &Value, problems: &mut Problems) {
-    validate_pod_spec(&pod["spec"], "spec", problems);
+    validate_spec_of(text(&pod["metadata"], "name"), &pod["spec"], problems);
 }
 
 /// A pod that never ran or has finished needs no time to stop.

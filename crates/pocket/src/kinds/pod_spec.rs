@@ -4,29 +4,36 @@
 //! walkers, but for those that have words or a place of their own; here are the rules a schema cannot
 //! say.
 
+mod claims;
 mod containers;
 mod defaults;
 mod env;
+mod images;
 mod mounts;
 mod network;
 mod placement;
 mod ports;
 mod probes;
+mod references;
+mod restarts;
 mod security;
+mod system;
 mod volumes;
 
 use serde_json::Value;
 
+pub(super) use containers::check_image as validate_image;
 pub(super) use defaults::default_volume_source;
 pub use defaults::{default_pod_spec, default_pod_template};
-pub(super) use placement::EFFECTS;
+pub(super) use placement::{EFFECTS, check_tolerations as validate_tolerations};
 
 use super::{
     field_rules::one_of,
-    fields::{is_set, list, number, text},
+    fields::{flag, is_set, list, number, text},
     metadata::validate_template_metadata,
     names::{self, Complaints},
     path::Path,
+    resources::{check_pod_requirements, check_requirements},
 };
 use crate::status::Problems;
 
@@ -42,35 +49,77 @@ pub fn validate_pod_template(template: &Value, path: &str, problems: &mut Proble
     }
 }
 
-/// Rules on a pod spec; `path` is where it is, such as `spec`.
+/// Rules on the spec of a template; `path` is where it is, such as `spec.template.spec`.
 pub fn validate_pod_spec(spec: &Value, path: &str, problems: &mut Problems) {
-    let path = &Path::At(path);
-    volumes::check(spec, path, problems);
-    containers::check(spec, path, problems);
+    validate(spec, None, &Path::At(path), problems);
+}
+
+/// Rules on the spec of the pod that has this name.
+pub(super) fn validate_spec_of(pod: &str, spec: &Value, problems: &mut Problems) {
+    validate(spec, Some(pod), &Path::At("spec"), problems);
+}
+
+fn validate(spec: &Value, pod: Option<&str>, path: &Path<'_>, problems: &mut Problems) {
+    let volumes = volumes::check(spec, pod, path, problems);
+    claims::check(spec, path, problems);
+    containers::check(spec, &volumes, path, problems);
+    check_pod_resources(spec, path, problems);
     let restarts = ["Always", "OnFailure", "Never"];
     one_of(&restarts, spec, path, "restartPolicy", problems);
     network::check_dns_policy(spec, path, problems);
     placement::check_node_selector(spec, path, problems);
     security::check_pod(spec, path, problems);
-    security::check_users(spec, path, problems);
     placement::check_affinity(spec, path, problems);
     network::check_dns(spec, path, problems);
     placement::check_spreading(spec, path, problems);
     check_names(spec, &["serviceAccountName", "nodeName"], path, problems);
     check_deadline(spec, path, problems);
     check_names(spec, &["hostname", "subdomain"], path, problems);
+    check_hostname_override(spec, path, problems);
     placement::check_tolerations(spec, path, problems);
     network::check_host_aliases(spec, path, problems);
+    let policies = ["PreemptLowerPriority", "Never"];
+    one_of(&policies, spec, path, "preemptionPolicy", problems);
     let classes = ["priorityClassName", "runtimeClassName"];
     check_names(spec, &classes, path, problems);
-    check_os(spec, path, problems);
+    if is_set(spec, "overhead") {
+        // What a pod needs beside its containers is judged like limits, and is called so.
+        let limits = serde_json::json!({"limits": spec["overhead"]});
+        check_requirements(&limits, &path.field("overhead"), problems);
+    }
+    system::check(spec, path, problems);
 }
 
-fn check_os(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let name = text(&spec["os"], "name");
-    // That it is missing says the schema.
-    if !name.is_empty() && !matches!(name, "linux" | "windows") {
-        problems.not_supported(path.field("os"), name, &["linux", "windows"]);
+fn check_pod_resources(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let (resources, path) = (&spec["resources"], path.field("resources"));
+    if resources.is_null() {
+        return;
+    }
+    if !list(resources, "claims").is_empty() {
+        let detail = "claims may not be set for Resources at pod-level";
+        problems.forbidden(path.field("claims"), detail);
+    }
+    check_pod_requirements(resources, &path, problems);
+    claims::check_uses(resources, spec, &path, problems);
+}
+
+/// A host name of its own: the kernel holds 64 bytes of it.
+fn check_hostname_override(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let Some(name) = spec["hostnameOverride"].as_str() else {
+        return;
+    };
+    let path = path.field("hostnameOverride");
+    for field in ["setHostnameAsFQDN", "hostNetwork"] {
+        if flag(spec, field) {
+            let detail = format!("may not be specified when {field} is true");
+            problems.forbidden(&path, detail);
+        }
+    }
+    if name.len() > 64 {
+        problems.too_long(&path, 64);
+    }
+    for complaint in names::subdomain(name) {
+        problems.invalid(&path, name, complaint);
     }
 }
 

@@ -93,15 +93,14 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_with_its_path() {
         let pod = json!({"spec": {
-            "containers": [{"name": "", "env": [{"value": "x"}]}],
-            "volumes": [{"name": "v", "hostPath": {}}],
+            "containers": [{"name": "", "ports": [{"protocol": "TCP"}]}],
+            "os": {},
         }});
         assert_eq!(
             problems("io.k8s.api.core.v1.Pod", &pod),
             [
                 "spec.containers[0].name: Required value",
-                "spec.containers[0].env[0].name: Required value",
-                "spec.volumes[0].hostPath.path: Required value",
+                "spec.os.name: Required value",
             ]
         );
     }

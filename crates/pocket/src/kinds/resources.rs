@@ -68,6 +68,35 @@ pub(super) fn check_requirements(resources: &Value, path: &Path<'_>, problems: &
     }
 }
 
+/// Rules on `resources` of a whole pod, of which there are fewer.
+pub(super) fn check_pod_requirements(resources: &Value, path: &Path<'_>, problems: &mut Problems) {
+    for side in ["limits", "requests"] {
+        let path = path.field(side);
+        for (name, value) in entries(resources, side) {
+            let path = path.key(name);
+            let complaints = names::qualified(name);
+            let (sound, plain) = (complaints.is_empty(), !name.contains('/'));
+            for complaint in complaints {
+                problems.invalid(&path, name.as_str(), complaint);
+            }
+            let standard = is_standard(name) || name == "storage";
+            if sound && plain && !standard {
+                let detail = "must be a standard resource type or fully qualified";
+                problems.invalid(&path, name.as_str(), detail);
+            } else if sound && !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with(HUGE)
+            {
+                let known = ["cpu", HUGE, "memory"];
+                problems.not_supported(&path, name.as_str(), &known);
+            }
+            check_amount(value, &path, problems);
+            check_pieces(name, value, &path, problems);
+        }
+        if side == "requests" {
+            check_within_limits(resources, &path, problems);
+        }
+    }
+}
+
 const HUGE: &str = "hugepages-";
 
 fn check_container_resource(name: &str, path: &Path<'_>, problems: &mut Problems) {

@@ -37,6 +37,7 @@ pub(super) const RULES: Rules = Rules {
     validate_status: status::validate,
     warnings,
     validate: validate::validate,
+    validate_create: |_, _| {},
     validate_update: update::validate,
     admit: Some(admit),
     traits: Traits {

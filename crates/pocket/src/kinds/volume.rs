@@ -71,7 +71,7 @@ fn sources(spec: &Value) -> impl Iterator<Item = (&String, &Value)> {
 
 fn validate(volume: &Value, problems: &mut Problems) {
     let spec = &volume["spec"];
-    check_access_modes(spec, problems);
+    check_access_modes(spec, &Path::At("spec"), problems);
     let path = Path::At("spec");
     if entries(spec, "capacity").next().is_none() {
         problems.required("spec.capacity", "");
@@ -95,13 +95,14 @@ fn validate(volume: &Value, problems: &mut Problems) {
 }
 
 /// Rules on `accessModes` of volumes and claims.
-pub(super) fn check_access_modes(spec: &Value, problems: &mut Problems) {
+pub(super) fn check_access_modes(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let modes = list(spec, "accessModes");
+    let path = path.field("accessModes");
     if modes.is_empty() {
-        problems.required("spec.accessModes", "at least 1 access mode is required");
+        problems.required(path, "at least 1 access mode is required");
     } else if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
         let detail = "may not use ReadWriteOncePod with other access modes";
-        problems.forbidden("spec.accessModes", detail);
+        problems.forbidden(path, detail);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fields::list;
+use super::fields::{is_set, list, text};
 
 /// Warnings about a pod spec; `path` is where it is, such as `spec.template.spec`.
 pub fn pod_spec_warnings(spec: &Value, path: &str) -> Vec<String> {
@@ -19,6 +19,54 @@ pub fn pod_spec_warnings(spec: &Value, path: &str) -> Vec<String> {
     let confined = containers().any(|container| is_filled(&container["securityContext"]));
     if confined || is_filled(&spec["securityContext"]) {
         warnings.push(not_enforced(&format!("{path}: security contexts")));
+    }
+    warnings.extend(about_pull_secrets(spec, path));
+    warnings.extend(about_volumes(spec, path));
+    warnings
+}
+
+fn about_pull_secrets(spec: &Value, path: &str) -> Vec<String> {
+    let names: Vec<&str> = list(spec, "imagePullSecrets")
+        .iter()
+        .map(|secret| text(secret, "name"))
+        .collect();
+    let mut warnings = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let place = format!("{path}.imagePullSecrets[{index}].name");
+        if name.is_empty() {
+            warnings.push(format!("{place}: invalid empty name \"\""));
+        }
+        if names[..index].contains(name) {
+            warnings.push(format!("{place}: duplicate name \"{name}\""));
+        }
+    }
+    warnings
+}
+
+/// Sources that nothing provides any more.
+const GONE: [(&str, &str); 4] = [
+    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+];
+
+fn about_volumes(spec: &Value, path: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (index, volume) in list(spec, "volumes").iter().enumerate() {
+        for (source, since) in GONE {
+            if is_set(volume, source) {
+                warnings.push(format!("{path}.volumes[{index}].{source}: {since}"));
+            }
+        }
+        let sources = list(&volume["projected"], "sources");
+        let nothing = |source: &Value| source.as_object().is_some_and(serde_json::Map::is_empty);
+        if sources.iter().any(nothing) {
+            let name = text(volume, "name");
+            warnings.push(format!(
+                "volume \"{name}\" (Projected) has no sources provided"
+            ));
+        }
     }
     warnings
 }

@@ -91,6 +91,11 @@ fn merge_field(
         return Ok(());
     }
     let Some(old) = live.get_mut(&name) else {
+        // What is new is taken as it is: in a map of texts, these keys are one more entry.
+        if schema.is_some_and(|s| s.additional().is_some()) && directive::retains(&patch) {
+            live.insert(name, patch);
+            return Ok(());
+        }
         if let Some(value) = plain(patch)? {
             live.insert(name, value);
         }

@@ -237,6 +237,16 @@ fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
     if part == Part::Main {
         (served.rules().prepare_update)(new, old);
     }
+    if part == Part::Status
+        && let Some(status) = new.get_mut("status")
+    {
+        let absent = |now: &Value| now.is_null() || now == "" || now == 0;
+        for field in served.traits().status_stays {
+            if status.get(field).is_none_or(absent) {
+                keep(status, &old["status"], field);
+            }
+        }
+    }
     let counts = served.traits().generation && part != Part::Status && part != BINDING;
     if counts && metadata::wanted_state_differs(new, old, served.has_status()) {
         metadata::bump_generation(new);

@@ -27,6 +27,8 @@ pub enum FieldErrorKind {
     TooMany,
     /// A thing that the field refers to does not exist.
     NotFound,
+    /// What the field says could not be judged.
+    Internal,
 }
 
 impl FieldErrorKind {
@@ -42,6 +44,7 @@ impl FieldErrorKind {
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
             Self::NotFound => "FieldValueNotFound",
+            Self::Internal => "InternalError",
         }
     }
 
@@ -55,6 +58,7 @@ impl FieldErrorKind {
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
             Self::NotFound => "Not found",
+            Self::Internal => "Internal error",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Pods: the status word is the reason that explains best why the pod is as it is.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     age::since,
@@ -26,6 +26,21 @@ pub(super) fn pod(pod: &Value, now: Timestamp) -> Vec<Value> {
         text_or(pod, "/status/nominatedNodeName", NONE).into(),
         readiness_gates(pod).into(),
     ]
+}
+
+/// What a row says of a pod that will not run again.
+pub(super) fn completion(pod: &Value) -> Option<Value> {
+    let message = match text(pod, "/status/phase") {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    Some(json!({
+        "type": "Completed",
+        "status": "True",
+        "reason": text(pod, "/status/phase"),
+        "message": message,
+    }))
 }
 
 fn readiness_gates(pod: &Value) -> String {

@@ -16,13 +16,7 @@ pub fn apply(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
         if !name.is_empty() {
             return Err(format!("pod rejected: RuntimeClass \"{name}\" not found"));
         }
-        let unfounded =
-            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
-        return if has_overhead {
-            Err(unfounded.into())
-        } else {
-            Ok(())
-        };
+        return Ok(());
     };
     let overhead = &class["overhead"]["podFixed"];
     if has_overhead && given != overhead {
@@ -37,6 +31,24 @@ pub fn apply(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
         pod["spec"]["overhead"] = overhead.clone();
     }
     schedule(pod, &class["scheduling"])
+}
+
+/// Refuses a sound pod whose overhead no class is the reason of.
+pub fn check(pod: &Value) -> Result<(), String> {
+    let spec = &pod["spec"];
+    let named = !spec["runtimeClassName"]
+        .as_str()
+        .unwrap_or_default()
+        .is_empty();
+    let has_overhead = spec["overhead"]
+        .as_object()
+        .is_some_and(|amounts| !amounts.is_empty());
+    if has_overhead && !named {
+        let unfounded =
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+        return Err(unfounded.into());
+    }
+    Ok(())
 }
 
 fn schedule(pod: &mut Value, scheduling: &Value) -> Result<(), String> {
@@ -103,11 +115,6 @@ mod tests {
                 "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
             ),
             (
-                json!({"overhead": {"cpu": "1"}}),
-                None,
-                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
-            ),
-            (
                 json!({"runtimeClassName": "nope"}),
                 None,
                 "pod rejected: RuntimeClass \"nope\" not found",
@@ -116,5 +123,15 @@ mod tests {
             assert_eq!(told(spec, class), Err(why.into()));
         }
         assert_eq!(told(json!({}), None), Ok(()));
+    }
+
+    #[test]
+    fn overhead_without_a_class_is_refused() {
+        let pod = |spec: Value| json!({ "spec": spec });
+        let why =
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+        let given = pod(json!({"overhead": {"cpu": "1"}}));
+        assert_eq!(check(&given), Err(why.to_owned()));
+        assert_eq!(check(&pod(json!({"overhead": {}}))), Ok(()));
     }
 }

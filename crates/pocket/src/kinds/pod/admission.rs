@@ -24,6 +24,15 @@ pub(super) fn admit(pod: &mut Value, old: Option<&Value>, _: &dyn Cluster) -> Re
     refuse_ephemeral(pod)
 }
 
+/// A pod that waits before it is placed is nowhere yet.
+pub(super) fn check_gates(pod: &Value, problems: &mut Problems) {
+    let spec = &pod["spec"];
+    if !list(spec, "schedulingGates").is_empty() && !text(spec, "nodeName").is_empty() {
+        let detail = "cannot be set until all schedulingGates have been cleared";
+        problems.forbidden("spec.nodeName", detail);
+    }
+}
+
 fn refuse_ephemeral(pod: &Value) -> Result<(), ApiError> {
     if list(&pod["spec"], "ephemeralContainers").is_empty() {
         return Ok(());
@@ -34,7 +43,10 @@ fn refuse_ephemeral(pod: &Value) -> Result<(), ApiError> {
 }
 
 fn name_of(pod: &Value) -> &str {
-    text(&pod["metadata"], "name")
+    match text(&pod["metadata"], "name") {
+        "" => text(&pod["metadata"], "generateName"),
+        name => name,
+    }
 }
 
 fn forbidden(pod: &Value, why: &str) -> ApiError {

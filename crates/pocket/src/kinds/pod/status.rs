@@ -1,14 +1,17 @@
 //! The status of a pod: addresses under two names, and what its writers may not say.
 
+use std::net::IpAddr;
+
 use serde_json::{Value, json};
 
 use crate::{
     kinds::{
-        fields::{list, number, set, text},
+        field_rules::obeys,
+        fields::{is_set, list, number, set, text},
         names,
         path::Path,
     },
-    status::Problems,
+    status::{FieldError, FieldErrorKind, Problems},
 };
 
 /// `podIP` and the first of `podIPs` are one thing under two names; the single one wins.
@@ -24,7 +27,10 @@ pub(super) fn default(pod: &mut Value) {
         ("", Some(first)) => set(status, "podIP", first),
         ("", None) => {}
         (single, None) => set(status, "podIPs", json!([{"ip": single}])),
-        (single, Some(_)) => status["podIPs"][0]["ip"] = single.into(),
+        (single, Some(first)) if first != single => {
+            set(status, "podIPs", json!([{"ip": single}]));
+        }
+        (_, Some(_)) => {}
     }
 }
 
@@ -32,10 +38,11 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
     let (status, before) = (&new["status"], &old["status"]);
     let conditions = Path::At("status.conditions");
     for (index, condition) in list(status, "conditions").iter().enumerate() {
+        let path = conditions.index(index);
         for complaint in names::qualified(text(condition, "type")) {
-            let path = conditions.index(index);
             problems.invalid(path.field("Type"), text(condition, "type"), complaint);
         }
+        check_generation(condition, &path, problems);
     }
     let nominated = text(status, "nominatedNodeName");
     if !nominated.is_empty() {
@@ -43,19 +50,64 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
             problems.invalid("status.nominatedNodeName", nominated, complaint);
         }
     }
-    if number(status, "observedGeneration") < 0 {
-        let seen = number(status, "observedGeneration");
-        problems.invalid(
-            "status.observedGeneration",
-            seen,
-            "must be a non-negative integer",
-        );
-    }
+    check_generation(status, &Path::At("status"), problems);
     let (class, was) = (text(status, "qosClass"), text(before, "qosClass"));
-    if !was.is_empty() && class != was {
+    // One that is left out stays.
+    if !was.is_empty() && !class.is_empty() && class != was {
         problems.invalid("status.qosClass", class, "field is immutable");
     }
     check_addresses(status, problems);
+    if is_set(status, "extendedResourceClaimStatus") {
+        check_extended(
+            &status["extendedResourceClaimStatus"],
+            &new["spec"],
+            problems,
+        );
+    }
+}
+
+/// Which claim a pod's devices came from, and for which requests of its containers.
+fn check_extended(claimed: &Value, spec: &Value, problems: &mut Problems) {
+    let path = Path::At("status.extendedResourceClaimStatus");
+    let containers = || {
+        ["initContainers", "containers"]
+            .into_iter()
+            .flat_map(|f| list(spec, f))
+    };
+    let mappings = list(claimed, "requestMappings");
+    let all = path.field("requestMappings");
+    if mappings.is_empty() {
+        problems.required(all, "at least one request mapping is required");
+    }
+    for (index, mapping) in mappings.iter().enumerate() {
+        let place = all.index(index);
+        let (container, resource) = (
+            text(mapping, "containerName"),
+            text(mapping, "resourceName"),
+        );
+        match containers().find(|known| text(known, "name") == container) {
+            None => {
+                let detail = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+                problems.invalid(place.field("containerName"), container, detail);
+            }
+            Some(known) if !is_set(&known["resources"]["requests"], resource) => {
+                let detail = "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests";
+                problems.invalid(place.field("resourceName"), resource, detail);
+            }
+            Some(_) => {}
+        }
+        let request = text(mapping, "requestName");
+        obeys(names::label, request, &path.field("requestName"), problems);
+    }
+    match text(claimed, "resourceClaimName") {
+        "" => problems.required(path.field("resourceClaimName"), ""),
+        name => obeys(
+            names::subdomain,
+            name,
+            &path.field("resourceClaimName"),
+            problems,
+        ),
+    }
 }
 
 fn check_addresses(status: &Value, problems: &mut Problems) {
@@ -63,6 +115,7 @@ fn check_addresses(status: &Value, problems: &mut Problems) {
     for (index, entry) in list(status, "podIPs").iter().enumerate() {
         crate::kinds::address::check_form(text(entry, "ip"), &path.index(index), problems);
     }
+    check_families(list(status, "podIPs"), &path, problems);
     let path = Path::At("status.hostIPs");
     let host = text(status, "hostIP");
     for (index, entry) in list(status, "hostIPs").iter().enumerate() {
@@ -75,6 +128,62 @@ fn check_addresses(status: &Value, problems: &mut Problems) {
             );
         }
         crate::kinds::address::check_form(text(entry, "ip"), &place, problems);
+    }
+    check_families(list(status, "hostIPs"), &path, problems);
+}
+
+/// At most one address of each family.
+fn check_families(addresses: &[Value], path: &Path<'_>, problems: &mut Problems) {
+    if addresses.len() < 2 {
+        return;
+    }
+    let addresses: Vec<&str> = addresses.iter().map(|entry| text(entry, "ip")).collect();
+    let family = |address: &&str| family_of(address);
+    let families: Option<Vec<bool>> = addresses.iter().map(family).collect();
+    if families.is_none()
+        && let Some((index, wrong)) = addresses
+            .iter()
+            .enumerate()
+            .find(|(_, address)| family_of(address).is_none())
+    {
+        problems.push(FieldError {
+            kind: FieldErrorKind::Internal,
+            path: path.to_string(),
+            value: None,
+            detail: format!(
+                "failed to check for dual stack with error:invalid IP[{index}]: {wrong}"
+            ),
+        });
+    }
+    let both = families.is_some_and(|families| families.len() == 2 && families[0] != families[1]);
+    if !both {
+        let shown = addresses
+            .iter()
+            .map(|ip| format!("{{\"IP\":{}}}", json!(ip)));
+        let shown = format!("[{}]", shown.collect::<Vec<_>>().join(","));
+        let detail = "may specify no more than one IP for each IP family";
+        problems.written(FieldErrorKind::Invalid, path, &shown, detail);
+    }
+}
+
+/// Whether an address is of the newer family; zeros that lead a number are looked past.
+fn family_of(address: &str) -> Option<bool> {
+    let plain = |part: &str| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0".to_owned(),
+        part => part.to_owned(),
+    };
+    let four: Vec<String> = address.split('.').map(plain).collect();
+    let parsed = address
+        .parse::<IpAddr>()
+        .or_else(|_| four.join(".").parse());
+    parsed.ok().map(|address| address.is_ipv6())
+}
+
+fn check_generation(holder: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let seen = number(holder, "observedGeneration");
+    if seen < 0 {
+        let detail = "must be a non-negative integer";
+        problems.invalid(path.field("observedGeneration"), seen, detail);
     }
 }
 

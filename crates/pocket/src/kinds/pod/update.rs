@@ -1,12 +1,15 @@
 //! What may change in a pod that exists: images, added tolerations, a nearer deadline, fewer
 //! scheduling gates, and nothing else.
 
+use std::ops::ControlFlow;
+
 use serde_json::Value;
 
 use crate::{
     kinds::{
         fields::{each_mut, entries, is_set, list, number, set, take, text},
         path::Path,
+        pod_spec::{validate_image, validate_tolerations},
     },
     status::Problems,
 };
@@ -25,7 +28,10 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
             return;
         }
     }
-    check_deadline(new, old, problems);
+    check_images(new, problems);
+    if check_deadline(new, old, problems).is_break() {
+        return;
+    }
     check_tolerations(new, old, problems);
     check_gates(new, old, problems);
     if without_changeable(new, old) != *old {
@@ -71,21 +77,40 @@ fn keeps_selector(new: &Value, old: &Value) -> bool {
     entries(old, "nodeSelector").all(|(key, value)| now.get(key) == Some(value))
 }
 
-fn check_deadline(new: &Value, old: &Value, problems: &mut Problems) {
-    const FIELD: &str = "activeDeadlineSeconds";
-    if !is_set(old, FIELD) {
-        return;
-    }
-    let path = "spec.activeDeadlineSeconds";
-    if !is_set(new, FIELD) {
-        let detail = "must not update from a positive integer to nil value";
-        problems.invalid(path, Value::Null, detail);
-    } else if number(new, FIELD) > number(old, FIELD) {
-        let detail = "must be less than or equal to previous value";
-        problems.invalid(path, new[FIELD].clone(), detail);
+/// What may change is judged once more.
+fn check_images(new: &Value, problems: &mut Problems) {
+    for field in ["containers", "initContainers"] {
+        let path = Path::At("spec");
+        let path = path.field(field);
+        for (index, container) in list(new, field).iter().enumerate() {
+            validate_image(container, &path.index(index), problems);
+        }
     }
 }
 
+/// A deadline that is out of the question ends the matter: no more is said.
+fn check_deadline(new: &Value, old: &Value, problems: &mut Problems) -> ControlFlow<()> {
+    const FIELD: &str = "activeDeadlineSeconds";
+    let (path, seconds) = ("spec.activeDeadlineSeconds", number(new, FIELD));
+    let most = i64::from(i32::MAX);
+    let detail = if !is_set(new, FIELD) {
+        if is_set(old, FIELD) {
+            let detail = "must not update from a positive integer to nil value";
+            problems.invalid(path, Value::Null, detail);
+        }
+        return ControlFlow::Continue(());
+    } else if !(0..=most).contains(&seconds) {
+        format!("must be between 0 and {most}, inclusive")
+    } else if is_set(old, FIELD) && seconds > number(old, FIELD) {
+        "must be less than or equal to previous value".to_owned()
+    } else {
+        return ControlFlow::Continue(());
+    };
+    problems.invalid(path, seconds, detail);
+    ControlFlow::Break(())
+}
+
+/// Tolerations that are added are judged once more.
 fn check_tolerations(new: &Value, old: &Value, problems: &mut Problems) {
     let lasting = |toleration: &Value| {
         let mut toleration = toleration.clone();
@@ -94,7 +119,9 @@ fn check_tolerations(new: &Value, old: &Value, problems: &mut Problems) {
     };
     let now: Vec<Value> = list(new, "tolerations").iter().map(lasting).collect();
     let kept = |toleration: &Value| now.contains(&lasting(toleration));
-    if !list(old, "tolerations").iter().all(kept) {
+    if list(old, "tolerations").iter().all(kept) {
+        validate_tolerations(new, &Path::At("spec"), problems);
+    } else {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         problems.forbidden("spec.tolerations", detail);
     }

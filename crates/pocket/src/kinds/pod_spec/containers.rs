@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{env, mounts, ports, probes, security};
+use super::{claims, env, mounts, ports, probes, restarts, security, volumes::Sound};
 use crate::{
     kinds::{
         field_rules::one_of,
@@ -17,26 +17,38 @@ use crate::{
 };
 
 /// Rules on all containers of a pod spec.
-pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn check(spec: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems: &mut Problems) {
     let mut names = HashSet::new();
     for field in ["containers", "initContainers", "ephemeralContainers"] {
         let path = path.field(field);
         for (index, container) in list(spec, field).iter().enumerate() {
             let path = path.index(index);
-            check_one(container, spec, &path, problems);
+            check_one(container, (spec, volumes), &path, problems);
             let name = text(container, "name");
-            if !name.is_empty() && !names.insert(name) {
+            if !names.insert(name) {
                 problems.duplicate(path.field("name"), name);
             }
-            if field == "initContainers" {
+            if field == "ephemeralContainers" {
+                check_ephemeral(container, &path, problems);
+                continue;
+            }
+            restarts::check(container, spec, &path, problems);
+            if field == "initContainers" && text(container, "restartPolicy") != "Always" {
                 check_init(container, &path, problems);
+            } else {
+                probes::check(container, spec, &path, problems);
             }
         }
     }
     ports::check_host_ports(spec, path, problems);
 }
 
-fn check_one(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+fn check_one(
+    container: &Value,
+    (spec, volumes): (&Value, &Sound<'_>),
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let name = text(container, "name");
     if !name.is_empty() {
         for complaint in names::label(name) {
@@ -48,19 +60,51 @@ fn check_one(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Pr
     let field = "terminationMessagePolicy";
     one_of(&policies, container, path, field, problems);
     ports::check(container, path, problems);
-    env::check(container, path, problems);
-    mounts::check(container, spec, path, problems);
+    env::check(container, volumes, path, problems);
+    mounts::check(container, volumes, path, problems);
     let policies = ["Always", "IfNotPresent", "Never"];
     one_of(&policies, container, path, "imagePullPolicy", problems);
     let resources = path.field("resources");
     check_requirements(&container["resources"], &resources, problems);
+    claims::check_uses(&container["resources"], spec, &resources, problems);
     security::check_container(container, spec, path, problems);
-    let policies = ["Always", "Never", "OnFailure"];
-    one_of(&policies, container, path, "restartPolicy", problems);
-    probes::check(container, spec, path, problems);
 }
 
-fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+/// A container that looks into a pod has no part in how the pod fares.
+fn check_ephemeral(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let detail = "cannot be set for an Ephemeral Container";
+    for field in [
+        "ports",
+        "resources",
+        "resizePolicy",
+        "restartPolicy",
+        "restartPolicyRules",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "lifecycle",
+    ] {
+        let given = &container[field];
+        let empty = matches!(
+            field,
+            "ports" | "resources" | "resizePolicy" | "restartPolicyRules"
+        ) && (given.as_object().is_some_and(serde_json::Map::is_empty)
+            || given.as_array().is_some_and(Vec::is_empty));
+        if !given.is_null() && !empty {
+            problems.forbidden(path.field(field), detail);
+        }
+    }
+    let mounts = path.field("volumeMounts");
+    for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
+        for field in ["subPath", "subPathExpr"] {
+            if !text(mount, field).is_empty() {
+                problems.forbidden(mounts.index(index).field(field), detail);
+            }
+        }
+    }
+}
+
+pub(in crate::kinds) fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
     let image = text(container, "image");
     if image.is_empty() {
         problems.required(path.field("image"), "");
@@ -73,9 +117,6 @@ fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
 /// An init container runs to its end before the others, so nothing may wait for it to be ready;
 /// one that restarts always is a sidecar and may.
 fn check_init(container: &Value, path: &Path<'_>, problems: &mut Problems) {
-    if text(container, "restartPolicy") == "Always" {
-        return;
-    }
     for field in [
         "livenessProbe",
         "readinessProbe",

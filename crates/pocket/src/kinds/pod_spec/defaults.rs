@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::images::may_change;
 use crate::kinds::claim::default_claim_spec;
 use crate::kinds::fields::{each_mut, fill, filled, is_empty, part, set, text};
 
@@ -81,13 +82,11 @@ fn default_container(container: &mut Value) {
 
 /// Images that may change under their name are always pulled.
 pub(super) fn pull_policy(image: &str) -> &'static str {
-    let (name, digest) = image.split_once('@').unwrap_or((image, ""));
-    let last = name.rsplit('/').next().unwrap_or_default();
-    let fixed = match last.split_once(':') {
-        Some((_, tag)) => tag != "latest",
-        None => !digest.is_empty(),
-    };
-    if fixed { "IfNotPresent" } else { "Always" }
+    if may_change(image) {
+        "Always"
+    } else {
+        "IfNotPresent"
+    }
 }
 
 fn default_probe(probe: &mut Value) {

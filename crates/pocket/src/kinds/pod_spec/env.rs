@@ -2,28 +2,21 @@
 
 use serde_json::Value;
 
-use super::check_text;
+use super::{
+    check_text,
+    mounts::not_found,
+    references,
+    volumes::{Sound, check_no_backsteps},
+};
 use crate::{
     kinds::{
+        field_rules::obeys,
         fields::{is_set, list, text},
-        names,
+        names::{self, Complaints},
         path::Path,
     },
     status::Problems,
 };
-
-/// Fields of the pod that a variable may show.
-const POD_FIELDS: [&str; 9] = [
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-];
 
 const SOURCES: [&str; 5] = [
     "fieldRef",
@@ -34,22 +27,27 @@ const SOURCES: [&str; 5] = [
 ];
 
 /// Rules on `env` and `envFrom` of one container.
-pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn check(
+    container: &Value,
+    volumes: &Sound<'_>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let env = path.field("env");
     for (index, variable) in list(container, "env").iter().enumerate() {
         let path = env.index(index);
-        check_text(variable, "name", names::variable, &path, problems);
+        check_needed(variable, "name", names::variable, &path, problems);
         if is_set(variable, "valueFrom") {
-            check_source(variable, &path, problems);
+            check_source(variable, volumes, &path, problems);
         }
     }
     let from = path.field("envFrom");
     for (index, source) in list(container, "envFrom").iter().enumerate() {
-        check_bulk_source(source, &from, index, problems);
+        check_bulk_source(source, &from, &from.index(index), problems);
     }
 }
 
-fn check_source(variable: &Value, path: &Path<'_>, problems: &mut Problems) {
+fn check_source(variable: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems: &mut Problems) {
     let from = &variable["valueFrom"];
     let path = path.field("valueFrom");
     let sources: Vec<&str> = SOURCES.into_iter().filter(|s| is_set(from, s)).collect();
@@ -65,56 +63,95 @@ fn check_source(variable: &Value, path: &Path<'_>, problems: &mut Problems) {
         problems.invalid(path, "", detail);
     }
     if is_set(from, "fieldRef") {
-        check_field(&from["fieldRef"], &path.field("fieldRef"), problems);
+        let path = path.field("fieldRef");
+        references::check_field(
+            &from["fieldRef"],
+            &references::VARIABLE_FIELDS,
+            &path,
+            problems,
+        );
+    }
+    if is_set(from, "resourceFieldRef") {
+        let path = path.field("resourceFieldRef");
+        references::check_resource(&from["resourceFieldRef"], false, &path, problems);
     }
     for reference in ["configMapKeyRef", "secretKeyRef"] {
         if is_set(from, reference) {
-            let path = path.field(reference);
-            let reference = &from[reference];
-            if text(reference, "name").is_empty() {
-                problems.required(path.field("name"), "");
-            }
-            check_text(reference, "key", names::config_key, &path, problems);
+            check_key(&from[reference], &path.field(reference), problems);
         }
+    }
+    if is_set(from, "fileKeyRef") {
+        check_file(&from["fileKeyRef"], &path.field("fileKeyRef"), problems);
+        check_file_volume(&from["fileKeyRef"], volumes, &path, problems);
     }
 }
 
-fn check_field(reference: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let field = text(reference, "fieldPath");
-    if field.is_empty() || POD_FIELDS.contains(&field) || is_subscript(field) {
-        return;
-    }
-    let path = path.field("fieldPath");
-    if matches!(field, "metadata.labels" | "metadata.annotations") {
-        problems.not_supported(path, field, &POD_FIELDS);
+fn check_key(reference: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let name = text(reference, "name");
+    obeys(names::subdomain, name, &path.field("name"), problems);
+    check_needed(reference, "key", names::config_key, path, problems);
+}
+
+/// A line of a file that a container wrote.
+fn check_file(reference: &Value, path: &Path<'_>, problems: &mut Problems) {
+    check_needed(reference, "key", names::variable, path, problems);
+    check_needed(reference, "volumeName", names::label, path, problems);
+    let (file, place) = (text(reference, "path"), path.field("path"));
+    if file.is_empty() {
+        problems.required(place, "");
     } else {
-        let detail = format!("error converting fieldPath: field label not supported: {field}");
-        problems.invalid(path, field, detail);
+        check_no_backsteps(file, &place, problems);
     }
 }
 
-/// `metadata.labels['key']` or `metadata.annotations['key']`.
-pub(super) fn is_subscript(field: &str) -> bool {
-    ["metadata.labels['", "metadata.annotations['"]
-        .iter()
-        .filter_map(|start| field.strip_prefix(start)?.strip_suffix("']"))
-        .any(|key| names::qualified(&key.to_lowercase()).is_empty())
-}
-
-/// That there is one source is said of all of them together.
-fn check_bulk_source(source: &Value, all: &Path<'_>, index: usize, problems: &mut Problems) {
-    let path = all.index(index);
-    check_text(source, "prefix", names::variable, &path, problems);
-    let sources = ["configMapRef", "secretRef"];
-    let given = || sources.iter().filter(|name| is_set(source, name));
-    for name in given() {
-        let path = path.field(name);
-        if text(&source[*name], "name").is_empty() {
-            problems.required(path.field("name"), "");
+fn check_file_volume(
+    reference: &Value,
+    volumes: &Sound<'_>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let (path, name) = (path.field("fileKeyRef"), text(reference, "volumeName"));
+    let place = path.field("volumeName");
+    match volumes.get(name) {
+        None => not_found(&place, name, problems),
+        Some(volume) if !is_set(volume, "emptyDir") => {
+            let detail = "referenced volume must be of type emptyDir";
+            problems.invalid(place, name, detail);
         }
-        check_text(&source[*name], "name", names::subdomain, &path, problems);
+        Some(_) => {}
     }
-    let detail = match given().count() {
+}
+
+/// Applies a name rule to a field that must be there.
+fn check_needed(
+    holder: &Value,
+    field: &str,
+    rule: fn(&str) -> Complaints,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    if text(holder, field).is_empty() {
+        problems.required(path.field(field), "");
+    } else {
+        check_text(holder, field, rule, path, problems);
+    }
+}
+
+/// What is wrong with the choice of sources is said of all of them, in `all`.
+fn check_bulk_source(source: &Value, all: &Path<'_>, path: &Path<'_>, problems: &mut Problems) {
+    check_text(source, "prefix", names::variable, path, problems);
+    let sources = ["configMapRef", "secretRef"];
+    for reference in sources.into_iter().filter(|s| is_set(source, s)) {
+        let path = path.field(reference);
+        check_needed(
+            &source[reference],
+            "name",
+            names::subdomain,
+            &path,
+            problems,
+        );
+    }
+    let detail = match sources.iter().filter(|s| is_set(source, s)).count() {
         0 => "must specify one of: `configMapRef` or `secretRef`",
         1 => return,
         _ => "may not have more than one field specified at a time",

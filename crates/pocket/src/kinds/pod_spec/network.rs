@@ -1,7 +1,5 @@
 //! Rules on how a pod finds others by name.
 
-use std::net::IpAddr;
-
 use serde_json::Value;
 
 use crate::{
@@ -35,15 +33,18 @@ pub(super) fn check_dns(spec: &Value, path: &Path<'_>, problems: &mut Problems) 
     if text(spec, "dnsPolicy") == "None" {
         if !is_set(spec, "dnsConfig") {
             let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
-            problems.required(path, detail);
-        } else if servers.is_empty() {
+            problems.required(&path, detail);
+            return;
+        }
+        if servers.is_empty() {
             let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            problems.required(place, detail);
+            problems.required(&place, detail);
+            return;
         }
     }
     if servers.len() > MOST_SERVERS {
         let detail = format!("must not have more than {MOST_SERVERS} nameservers");
-        problems.invalid(place, servers, detail);
+        problems.invalid(&place, servers, detail);
     }
     for (index, server) in servers.iter().enumerate() {
         check_address(
@@ -93,8 +94,5 @@ pub(super) fn check_host_aliases(spec: &Value, path: &Path<'_>, problems: &mut P
 }
 
 fn check_address(address: &str, path: &Path<'_>, problems: &mut Problems) {
-    if address.parse::<IpAddr>().is_err() {
-        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        problems.invalid(path, address, detail);
-    }
+    crate::kinds::address::check_form(address, path, problems);
 }

@@ -37,7 +37,7 @@ pub(super) fn check_spreading(spec: &Value, path: &Path<'_>, problems: &mut Prob
 }
 
 /// Rules on the tolerations of a pod spec.
-pub(super) fn check_tolerations(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+pub(in crate::kinds) fn check_tolerations(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let path = path.field("tolerations");
     for (index, toleration) in list(spec, "tolerations").iter().enumerate() {
         check_toleration(toleration, &path.index(index), problems);

@@ -54,25 +54,45 @@ fn check_host_port(port: &Value, path: &Path<'_>, problems: &mut Problems) {
 /// A port of the node is taken once, and equals the container's when they share a network.
 pub(super) fn check_host_ports(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let mut taken = HashSet::new();
-    let path = path.field("containers");
+    let (path, inits) = (path.field("containers"), path.field("initContainers"));
     for (index, container) in list(spec, "containers").iter().enumerate() {
         let path = path.index(index);
-        let path = path.field("ports");
-        for (index, port) in list(container, "ports").iter().enumerate() {
-            let host = number(port, "hostPort");
-            let path = path.index(index);
-            if flag(spec, "hostNetwork") && host != 0 && host != number(port, "containerPort") {
-                let detail = "must match `hostPort` when `hostNetwork` is true";
-                let container = port["containerPort"].clone();
-                problems.invalid(path.field("containerPort"), container, detail);
-            }
-            if host == 0 {
-                continue;
-            }
-            let key = format!("{}/{}/{host}", text(port, "protocol"), text(port, "hostIP"));
-            if !taken.insert(key.clone()) {
-                problems.duplicate(path.field("hostPort"), key);
-            }
+        check_taken(
+            container,
+            flag(spec, "hostNetwork"),
+            &mut taken,
+            &path,
+            problems,
+        );
+    }
+    // Init containers come and go before the others, each with its ports.
+    for (index, container) in list(spec, "initContainers").iter().enumerate() {
+        let path = inits.index(index);
+        check_taken(container, false, &mut HashSet::new(), &path, problems);
+    }
+}
+
+fn check_taken(
+    container: &Value,
+    shared: bool,
+    taken: &mut HashSet<String>,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let path = path.field("ports");
+    for (index, port) in list(container, "ports").iter().enumerate() {
+        let host = number(port, "hostPort");
+        let path = path.index(index);
+        if shared && host != 0 && host != number(port, "containerPort") {
+            let detail = "must match `containerPort` when `hostNetwork` is true";
+            problems.invalid(path.field("hostPort"), host, detail);
+        }
+        if host == 0 {
+            continue;
+        }
+        let key = format!("{}/{}/{host}", text(port, "protocol"), text(port, "hostIP"));
+        if !taken.insert(key.clone()) {
+            problems.duplicate(path.field("hostPort"), key);
         }
     }
 }

@@ -15,6 +15,8 @@ use crate::{
 
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
+const HEADER_FORM: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+
 /// Rules on the probes and the lifecycle of one container.
 pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let lifecycle = path.field("lifecycle");
@@ -22,8 +24,9 @@ pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: 
         let handler = &container["lifecycle"][moment];
         if !handler.is_null() {
             let path = lifecycle.field(moment);
-            check_handler(handler, &path, problems);
-            check_sleep(&handler["sleep"], spec, &path.field("sleep"), problems);
+            if check_handler(handler, &path, problems) == Some("sleep") {
+                check_sleep(&handler["sleep"], spec, &path.field("sleep"), problems);
+            }
         }
     }
     for field in ["livenessProbe", "readinessProbe", "startupProbe"] {
@@ -69,18 +72,24 @@ fn check_grace(kind: &str, probe: &Value, path: &Path<'_>, problems: &mut Proble
     }
     let grace = path.field("terminationGracePeriodSeconds");
     let seconds = number(probe, "terminationGracePeriodSeconds");
+    if seconds < 1 {
+        problems.invalid(grace, seconds, "must be greater than 0");
+    }
     if kind == "readinessProbe" {
         problems.invalid(grace, seconds, "must not be set for readinessProbes");
-    } else if seconds < 1 {
-        problems.invalid(grace, seconds, "must be greater than 0");
     }
 }
 
-fn check_handler(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
+/// Checks the first handler of those that there are, and says which it is.
+fn check_handler(
+    handler: &Value,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) -> Option<&'static str> {
     let mut handlers = HANDLERS.into_iter().filter(|name| is_set(handler, name));
     let Some(first) = handlers.next() else {
         problems.required(path, "must specify a handler type");
-        return;
+        return None;
     };
     for other in handlers {
         let detail = "may not specify more than 1 handler type";
@@ -94,21 +103,24 @@ fn check_handler(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
         }
         "httpGet" => {
             check_port(handler, &path, problems);
-            one_of(&["HTTP", "HTTPS"], handler, &path, "scheme", problems);
-            check_headers(handler, &path.field("httpHeaders"), problems);
+            check_request(handler, &path, problems);
         }
         "tcpSocket" | "grpc" => check_port(handler, &path, problems),
         _ => {}
     }
+    Some(first)
 }
 
-fn check_headers(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
-    for header in list(handler, "httpHeaders") {
+fn check_request(get: &Value, path: &Path<'_>, problems: &mut Problems) {
+    one_of(&["HTTP", "HTTPS"], get, path, "scheme", problems);
+    let formed = |name: &str| {
+        let inner = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
+        !name.is_empty() && name.bytes().all(inner)
+    };
+    for header in list(get, "httpHeaders") {
         let name = text(header, "name");
-        let formed = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        if name.is_empty() || !formed {
-            let detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
-            problems.invalid(path, name, detail);
+        if !formed(name) {
+            problems.invalid(path.field("httpHeaders"), name, HEADER_FORM);
         }
     }
 }
@@ -120,9 +132,9 @@ fn check_port(handler: &Value, path: &Path<'_>, problems: &mut Problems) {
         _ => names::port_number(number(handler, "port")),
     };
     for complaint in complaints {
-        let shown = match text(handler, "port") {
-            "" => Value::from(number(handler, "port")),
-            name => Value::from(name),
+        let shown = match &handler["port"] {
+            Value::String(name) => Value::from(name.as_str()),
+            _ => Value::from(number(handler, "port")),
         };
         problems.invalid(path.field("port"), shown, complaint);
     }

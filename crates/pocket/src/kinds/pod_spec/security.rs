@@ -1,5 +1,7 @@
 //! Rules on as whom and how confined containers run.
 
+mod windows;
+
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
@@ -32,29 +34,31 @@ pub(super) fn check_pod(spec: &Value, path: &Path<'_>, problems: &mut Problems) 
         problems.invalid(path.field("shareProcessNamespace"), true, detail);
     }
     check_sysctls(spec, &path.field("sysctls"), problems);
-    let change = ["Always", "OnRootMismatch"];
-    one_of(&change, context, &path, "fsGroupChangePolicy", problems);
+    for (field, known) in [
+        ("fsGroupChangePolicy", &["Always", "OnRootMismatch"][..]),
+        ("supplementalGroupsPolicy", &["Merge", "Strict"]),
+        // That volumes are mounted with a label is not on.
+        ("seLinuxChangePolicy", &["Recursive"]),
+    ] {
+        check_choice(context, field, known, &path, problems);
+    }
     check_profiles(context, &path, problems);
-    let groups = ["Merge", "Strict"];
-    let field = "supplementalGroupsPolicy";
-    one_of(&groups, context, &path, field, problems);
-    let field = "seLinuxChangePolicy";
-    one_of(&["Recursive"], context, &path, field, problems);
+    windows::check(context, &path, problems);
 }
 
-/// Who has users of its own cannot have what belongs to the node.
-pub(super) fn check_users(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
-    if spec["hostUsers"] != false {
-        return;
-    }
-    for (field, shown) in [
-        ("hostNetwork", "hostNetwork"),
-        ("hostPID", "HostPID"),
-        ("hostIPC", "HostIPC"),
-    ] {
-        if flag(spec, field) {
-            problems.forbidden(path.field(shown), "when `hostUsers` is false");
-        }
+/// Refuses a choice that is there, be it empty, and not listed.
+fn check_choice(
+    context: &Value,
+    field: &str,
+    known: &[&str],
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    if let Some(choice) = context[field]
+        .as_str()
+        .filter(|choice| !known.contains(choice))
+    {
+        problems.not_supported(path.field(field), choice, known);
     }
 }
 
@@ -73,56 +77,88 @@ pub(super) fn check_container(
     for field in ["runAsUser", "runAsGroup"] {
         check_id(&context[field], &path.field(field), problems);
     }
-    one_of(
-        &["Default", "Unmasked"],
-        context,
-        &path,
-        "procMount",
-        problems,
-    );
-    if text(context, "procMount") == "Unmasked" && spec["hostUsers"] != false {
+    let mounts = ["Default", "Unmasked"];
+    check_choice(context, "procMount", &mounts, &path, problems);
+    if context["procMount"] == "Unmasked" && spec["hostUsers"] != false {
         let detail = "`hostUsers` must be false to use `Unmasked`";
         problems.invalid(path.field("procMount"), "Unmasked", detail);
     }
     check_profiles(context, &path, problems);
-    if context["allowPrivilegeEscalation"] == false && flag(context, "privileged") {
-        let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        problems.written(FieldErrorKind::Invalid, path, &shown(context), detail);
+    check_escalation(context, &path, problems);
+    windows::check(context, &path, problems);
+}
+
+/// Who has all rights cannot be kept from getting more.
+fn check_escalation(context: &Value, path: &Path<'_>, problems: &mut Problems) {
+    if context["allowPrivilegeEscalation"] != false {
+        return;
+    }
+    let added = list(&context["capabilities"], "add");
+    for (has, what) in [
+        (flag(context, "privileged"), "`privileged` to true"),
+        (
+            added.iter().any(|right| right == "CAP_SYS_ADMIN"),
+            "`capabilities.Add` CAP_SYS_ADMIN",
+        ),
+    ] {
+        if has {
+            let detail = format!("cannot set `allowPrivilegeEscalation` to false and {what}");
+            let shown = written(context);
+            problems.written(FieldErrorKind::Invalid, path, &shown, &detail);
+        }
     }
 }
 
-/// The names that fields have inside the real server, which a client is shown, in their order.
-const INSIDE: [&str; 12] = [
-    "Capabilities",
-    "Privileged",
-    "SELinuxOptions",
-    "WindowsOptions",
-    "RunAsUser",
-    "RunAsGroup",
-    "RunAsNonRoot",
-    "ReadOnlyRootFilesystem",
-    "AllowPrivilegeEscalation",
-    "ProcMount",
-    "SeccompProfile",
-    "AppArmorProfile",
-];
-
-/// A context as a client is shown it. Of what is deeper, only capabilities have names of their own
-/// here.
-fn shown(context: &Value) -> String {
-    let field = |inside: &str| {
-        let outside = match inside {
-            "SELinuxOptions" => "seLinuxOptions".to_owned(),
-            _ => inside[..1].to_lowercase() + &inside[1..],
-        };
-        let value = &context[outside];
-        if inside == "Capabilities" && value.is_object() {
-            let (add, drop) = (&value["add"], &value["drop"]);
-            return format!(r#""Capabilities":{{"Add":{add},"Drop":{drop}}}"#);
+/// A context in the form in which refusals show it: every field, each with a capital.
+fn written(context: &Value) -> String {
+    let part = |field: &str, parts: &[(&str, &str)]| {
+        let part = &context[field];
+        if part.is_null() {
+            return "null".to_owned();
         }
-        format!(r#""{inside}":{value}"#)
+        let fields = parts.iter().map(|(name, key)| {
+            let value = match &part[*key] {
+                // An absent text is an empty one where it is no pointer.
+                Value::Null if matches!(*name, "User" | "Role" | "Level" | "Type") => json!(""),
+                value => value.clone(),
+            };
+            format!("\"{name}\":{value}")
+        });
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
     };
-    format!("{{{}}}", INSIDE.map(field).join(","))
+    let profile = [("Type", "type"), ("LocalhostProfile", "localhostProfile")];
+    let capabilities = part("capabilities", &[("Add", "add"), ("Drop", "drop")]);
+    let labels = [
+        ("User", "user"),
+        ("Role", "role"),
+        ("Type", "type"),
+        ("Level", "level"),
+    ];
+    let labels = part("seLinuxOptions", &labels);
+    let windows = part(
+        "windowsOptions",
+        &[
+            ("GMSACredentialSpecName", "gmsaCredentialSpecName"),
+            ("GMSACredentialSpec", "gmsaCredentialSpec"),
+            ("RunAsUserName", "runAsUserName"),
+            ("HostProcess", "hostProcess"),
+        ],
+    );
+    let (seccomp, armor) = (
+        part("seccompProfile", &profile),
+        part("appArmorProfile", &profile),
+    );
+    let plain = |field: &str| &context[field];
+    format!(
+        r#"{{"Capabilities":{capabilities},"Privileged":{},"SELinuxOptions":{labels},"WindowsOptions":{windows},"RunAsUser":{},"RunAsGroup":{},"RunAsNonRoot":{},"ReadOnlyRootFilesystem":{},"AllowPrivilegeEscalation":{},"ProcMount":{},"SeccompProfile":{seccomp},"AppArmorProfile":{armor}}}"#,
+        plain("privileged"),
+        plain("runAsUser"),
+        plain("runAsGroup"),
+        plain("runAsNonRoot"),
+        plain("readOnlyRootFilesystem"),
+        plain("allowPrivilegeEscalation"),
+        plain("procMount"),
+    )
 }
 
 /// Users and groups have numbers that every system can hold.
@@ -137,47 +173,64 @@ fn check_id(id: &Value, path: &Path<'_>, problems: &mut Problems) {
 }
 
 fn check_profiles(context: &Value, path: &Path<'_>, problems: &mut Problems) {
-    for (field, what) in [
-        ("seccompProfile", "seccomp"),
-        ("appArmorProfile", "AppArmor"),
-    ] {
-        if is_set(context, field) {
-            check_profile(&context[field], (field, what), &path.field(field), problems);
-        }
+    if is_set(context, "seccompProfile") {
+        let path = path.field("seccompProfile");
+        check_seccomp(&context["seccompProfile"], &path, problems);
+    }
+    if is_set(context, "appArmorProfile") {
+        let path = path.field("appArmorProfile");
+        check_armor(&context["appArmorProfile"], &path, problems);
     }
 }
 
-fn check_profile(
-    profile: &Value,
-    (field, what): (&str, &str),
-    path: &Path<'_>,
-    problems: &mut Problems,
-) {
-    let kind = text(profile, "type");
-    let (place, file) = (
-        path.field("localhostProfile"),
-        text(profile, "localhostProfile"),
-    );
-    match kind {
+/// Whether the type is known is judged before, and apart from, what goes with it.
+fn check_profile_type(profile: &Value, field: &str, path: &Path<'_>, problems: &mut Problems) {
+    match text(profile, "type") {
         "" => {
             let detail = format!("type is required when {field} is set");
             problems.required(path.field("type"), detail);
         }
-        "Localhost" if file.is_empty() => {
-            let detail = format!("must be set when {what} type is Localhost");
+        _ => one_of(&PROFILES, profile, path, "type", problems),
+    }
+}
+
+fn check_seccomp(profile: &Value, path: &Path<'_>, problems: &mut Problems) {
+    check_profile_type(profile, "seccompProfile", path, problems);
+    let place = path.field("localhostProfile");
+    let file = profile["localhostProfile"].as_str();
+    match (text(profile, "type"), file) {
+        ("Localhost", None | Some("")) => {
+            let detail = "must be set when seccomp type is Localhost";
+            problems.required(&place, detail);
+        }
+        ("Localhost", Some(file)) => check_inside(file, &place, problems),
+        (kind, Some(file)) => {
+            let [kind, file] = [kind, file].map(|text| json!(text));
+            let shown = format!(r#"{{"Type":{kind},"LocalhostProfile":{file}}}"#);
+            let detail = "can only be set when seccomp type is Localhost";
+            problems.written(FieldErrorKind::Invalid, &place, &shown, detail);
+        }
+        (_, None) => {}
+    }
+}
+
+fn check_armor(profile: &Value, path: &Path<'_>, problems: &mut Problems) {
+    check_profile_type(profile, "appArmorProfile", path, problems);
+    let place = path.field("localhostProfile");
+    let name = profile["localhostProfile"].as_str();
+    match (text(profile, "type"), name) {
+        ("Localhost", name) if name.is_none_or(|name| name.trim().is_empty()) => {
+            let detail = "must be set when AppArmor type is Localhost";
             problems.required(place, detail);
         }
-        "Localhost" if what == "seccomp" => check_inside(file, &place, problems),
-        "Localhost" => {}
-        _ => {
-            if !file.is_empty() {
-                let [kind, file] = [kind, file].map(|text| json!(text));
-                let shown = format!(r#"{{"Type":{kind},"LocalhostProfile":{file}}}"#);
-                let detail = format!("can only be set when {what} type is Localhost");
-                problems.written(FieldErrorKind::Invalid, place, &shown, &detail);
-            }
-            one_of(&PROFILES, profile, path, "type", problems);
+        ("Localhost", Some(name)) if name.trim() != name => {
+            problems.invalid(place, name, "must not be padded with whitespace");
         }
+        ("RuntimeDefault" | "Unconfined", Some(name)) => {
+            let detail = "can only be set when AppArmor type is Localhost";
+            problems.invalid(place, name, detail);
+        }
+        _ => {}
     }
 }
 
@@ -187,12 +240,12 @@ fn check_sysctls(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         let path = path.index(index);
         let (path, name) = (path.field("name"), text(sysctl, "name"));
         if name.is_empty() {
-            problems.required(path, "");
+            problems.required(&path, "");
         } else if !is_sysctl(name) {
             let detail = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-            problems.invalid(path, name, detail);
+            problems.invalid(&path, name, detail);
         } else if !seen.insert(name) {
-            problems.duplicate(path, name);
+            problems.duplicate(&path, name);
         }
         for (field, prefixes) in [
             ("hostNetwork", &["net."][..]),
@@ -203,7 +256,7 @@ fn check_sysctls(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         ] {
             if flag(spec, field) && prefixes.iter().any(|prefix| name.starts_with(prefix)) {
                 let detail = format!("may not be specified when '{field}' is true");
-                problems.invalid(path, name, detail);
+                problems.invalid(&path, name, detail);
             }
         }
     }

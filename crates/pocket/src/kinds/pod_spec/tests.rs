@@ -137,7 +137,9 @@ fn variables_have_one_source() {
         (
             &at,
             json!([{"name": "N", "valueFrom": {"secretKeyRef": {"key": "k"}}}]),
-            &format!("{name}.secretKeyRef.name: Required value"),
+            &format!(
+                "{name}.secretKeyRef.name: Invalid value: \"\": a lowercase RFC 1123 subdomain"
+            ),
         ),
         (
             &at,
@@ -273,12 +275,12 @@ fn mounts_are_of_volumes_and_in_distinct_places() {
         (
             &at,
             json!([{"name": "v", "mountPath": "/a", "subPath": "/b"}]),
-            &format!("{path}[0].subPath: Invalid value: \"/b\": must be a relative path"),
+            &format!("{path}.subPath: Invalid value: \"/b\": must be a relative path"),
         ),
         (
             &at,
             json!([{"name": "v", "mountPath": "/a", "subPath": "b/../c"}]),
-            &format!("{path}[0].subPath: Invalid value: \"b/../c\": must not contain '..'"),
+            &format!("{path}.subPath: Invalid value: \"b/../c\": must not contain '..'"),
         ),
     ]);
 }
@@ -437,8 +439,14 @@ fn images_that_may_change_are_always_pulled() {
         ("x:1", "IfNotPresent"),
         ("host:5000/x", "Always"),
         ("host:5000/x:1", "IfNotPresent"),
-        ("x@sha256:0", "IfNotPresent"),
-        ("x:latest@sha256:0", "Always"),
+        (
+            "x@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+            "IfNotPresent",
+        ),
+        (
+            "x:latest@sha256:0000000000000000000000000000000000000000000000000000000000000000",
+            "Always",
+        ),
     ] {
         assert_eq!(defaults::pull_policy(image), policy, "{image}");
     }

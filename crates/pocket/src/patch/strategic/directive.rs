@@ -91,6 +91,11 @@ fn is_directive(key: &str) -> bool {
     key == PATCH || key == RETAIN || key.starts_with(DELETE) || key.starts_with(ORDER)
 }
 
+/// Whether a map says which keys stay, and nothing else of how it is merged.
+pub(super) fn retains(patch: &Value) -> bool {
+    patch.get(RETAIN).is_some() && patch.get(PATCH).is_none()
+}
+
 fn retained(value: Value) -> Result<HashSet<String>> {
     let Value::Array(keys) = value else {
         return Err(ApiError::bad_request(BAD_RETAIN));

@@ -57,6 +57,9 @@ impl Machine {
         if change.part != Part::Main || !concerned {
             return Ok(());
         }
+        if bucket == PODS {
+            runtime_class::check(new).map_err(|why| refusal(change, new, &why))?;
+        }
         let ranges = self.ranges(change);
         if ranges.is_empty() {
             return Ok(());

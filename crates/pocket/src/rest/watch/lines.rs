@@ -91,11 +91,19 @@ impl Lines {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.shown {
-            Shown::Whole => json!({
-                "kind": self.served.resource.kind,
-                "apiVersion": self.served.api_version,
-                "metadata": metadata,
-            }),
+            Shown::Whole => {
+                let mut object = json!({
+                    "kind": self.served.resource.kind,
+                    "apiVersion": self.served.api_version,
+                    "metadata": metadata,
+                });
+                if self.served.resource.kind == "Pod" && self.served.api_version == "v1" {
+                    // A pod without anything still shows what it must have.
+                    object["spec"] = json!({"containers": null});
+                    object["status"] = json!({});
+                }
+                object
+            }
             Shown::Metadata => partial(&json!({"metadata": metadata}), "PartialObjectMetadata"),
             Shown::Table => {
                 let rows = [

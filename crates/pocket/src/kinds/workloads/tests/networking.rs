@@ -186,7 +186,7 @@ fn parameters_of_an_ingress_class_are_in_a_namespace_or_not() {
         (
             json!("Namespace"),
             json!("a.b"),
-            Some("spec.parameters.namespace: Invalid value: \"a.b\": a lowercase RFC 1123 label"),
+            Some("spec.parameters.namespace: Invalid value: \"a.b\": must not contain dots"),
         ),
         (
             json!("Cluster"),

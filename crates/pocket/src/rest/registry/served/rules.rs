@@ -157,7 +157,9 @@ impl Served {
     /// What the writer is told beside the answer. Of a custom object, only what this write brought.
     pub fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         let mut told = (self.rules.warnings)(new);
-        if let Some(old) = old.filter(|_| !told.is_empty() && self.is_custom()) {
+        // Little of a pod changes, and what stays was told when it was made.
+        let once = self.is_custom() || self.resource.kind == "Pod";
+        if let Some(old) = old.filter(|_| !told.is_empty() && once) {
             let known = (self.rules.warnings)(old);
             told.retain(|text| !known.contains(text));
         }

@@ -1,0 +1,96 @@
+//! Rules on claims to devices: those that a pod has, and those that its containers use.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::{
+    kinds::{
+        field_rules::obeys,
+        fields::{is_set, list, text},
+        names,
+        path::Path,
+    },
+    status::{FieldError, FieldErrorKind, Problems},
+};
+
+/// Rules on `resourceClaims` of a pod.
+pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let all = path.field("resourceClaims");
+    let mut seen = HashSet::new();
+    for (index, claim) in list(spec, "resourceClaims").iter().enumerate() {
+        let path = all.index(index);
+        let name = text(claim, "name");
+        if name.is_empty() {
+            problems.required(path.field("name"), "");
+        } else if !seen.insert(name) {
+            problems.duplicate(path.field("name"), name);
+        } else {
+            obeys(names::label, name, &path.field("name"), problems);
+        }
+        check_source(claim, &path, problems);
+    }
+}
+
+fn check_source(claim: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let sources = ["resourceClaimName", "resourceClaimTemplateName"];
+    let detail = match sources
+        .iter()
+        .filter(|source| is_set(claim, source))
+        .count()
+    {
+        0 => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+        1 => "",
+        _ => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+    };
+    if !detail.is_empty() {
+        let [name, own, template] = ["name", sources[0], sources[1]].map(|field| &claim[field]);
+        let name = json!(name.as_str().unwrap_or_default());
+        let shown = format!(
+            r#"{{"Name":{name},"ResourceClaimName":{own},"ResourceClaimTemplateName":{template}}}"#
+        );
+        problems.written(FieldErrorKind::Invalid, path, &shown, detail);
+    }
+    for source in sources {
+        if let Some(name) = claim[source].as_str() {
+            obeys(names::subdomain, name, &path.field(source), problems);
+        }
+    }
+}
+
+/// Rules on `claims` of a container's resources: the pod has what they name.
+pub(super) fn check_uses(
+    resources: &Value,
+    spec: &Value,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
+    let all = path.field("claims");
+    let known = list(spec, "resourceClaims").iter();
+    let known: Vec<&str> = known.map(|claim| text(claim, "name")).collect();
+    let mut seen = HashSet::new();
+    for (index, claim) in list(resources, "claims").iter().enumerate() {
+        let (path, name) = (all.index(index), text(claim, "name"));
+        if name.is_empty() {
+            problems.required(path, "");
+            continue;
+        }
+        let asked = (name, text(claim, "request"));
+        if seen.contains(&asked) || seen.contains(&(name, "")) {
+            problems.duplicate(path, name);
+        }
+        seen.insert(asked);
+        if !known.contains(&name) {
+            let which = match known.as_slice() {
+                [] => " which is empty".to_owned(),
+                known => format!(": {}", known.join(", ")),
+            };
+            problems.push(FieldError {
+                kind: FieldErrorKind::NotFound,
+                path: path.to_string(),
+                value: Some(name.into()),
+                detail: format!("must be one of the names in pod.spec.resourceClaims{which}"),
+            });
+        }
+    }
+}
