@@ -171,7 +171,8 @@ impl Writing<'_> {
         payload: &Payload,
         warnings: &mut Vec<String>,
     ) -> Result<Value> {
-        let mut wanted = language.change(self.request, self.schema, current.clone(), &payload.value)?;
+        let mut wanted =
+            language.change(self.request, self.schema, current.clone(), &payload.value)?;
         let (kind, version) = called(&wanted);
         if (kind, version) != ("Scale", scaled::VERSION) {
             return Err(conform::unreadable_patch(&unregistered(kind, version)));

@@ -91,11 +91,15 @@ impl Lines {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.shown {
-            Shown::Whole => json!({
-                "kind": self.served.resource.kind,
-                "apiVersion": self.served.api_version,
-                "metadata": metadata,
-            }),
+            Shown::Whole => {
+                let resource = &self.served.resource;
+                let blank = super::blank::fields(&resource.group, &resource.kind);
+                let mut object = blank.unwrap_or_else(|| json!({}));
+                object["kind"] = json!(resource.kind);
+                object["apiVersion"] = json!(self.served.api_version);
+                object["metadata"] = metadata;
+                object
+            }
             Shown::Metadata => partial(&json!({"metadata": metadata}), "PartialObjectMetadata"),
             Shown::Table => {
                 let rows = [
