@@ -117,7 +117,7 @@ mod tests {
             value,
             json!({"spec": {"size": [{}], "ports": [{"port": 1}, [{}]]}})
         );
-        assert_eq!(dropped, ["spec.size[0].a", "spec.ports[1][0].port"]);
+        assert_eq!(dropped, ["spec.ports[1][0].port", "spec.size[0].a"]);
     }
 
     #[test]

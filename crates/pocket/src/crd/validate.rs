@@ -123,6 +123,9 @@ fn walk(
         if let (Value::Number(_), Some(limits)) = (new, &schema.node().limits) {
             scalar::check(limits, new, at, findings);
         }
+        if let Some(limits) = &schema.node().limits {
+            junction::check(schema, limits, new, at, findings);
+        }
     }
     if findings.0.len() > before && old == Some(new) {
         findings.0.truncate(before);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::path::Path;
 use crate::status::Problems;
 
-const NOT_A_PERCENTAGE: &str = "a valid percent string must be a numeric followed by an ending '%' (e.g. '1%', regex used for validation is '[0-9]+%')";
+const NOT_A_PERCENTAGE: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
 /// A count, or a share of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,10 @@ mod tests {
             (json!("100%"), ""),
             (json!(1000), ""),
             (json!(-1), "must be greater than or equal to 0"),
-            (json!("x"), "must be a numeric followed by an ending '%'"),
+            (
+                json!("x"),
+                "must be a numeric string followed by an ending '%'",
+            ),
             (json!("101%"), "must not be greater than 100%"),
             (
                 json!("99999999999999999999%"),

@@ -35,6 +35,8 @@ impl NameRule {
 
     fn prefix_complaints(self, prefix: &str) -> Complaints {
         match self {
+            // What comes after it makes any beginning a name.
+            Self::PathSegment if matches!(prefix, "." | "..") => Complaints::new(),
             Self::PathSegment => self.complaints(prefix),
             _ => self.complaints(&names::without_trailing_dash(prefix)),
         }

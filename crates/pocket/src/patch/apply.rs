@@ -117,6 +117,15 @@ pub fn apply(
     Ok(Applied { object, changes })
 }
 
+/// Whether the fields of `object` are of their types. Items of lists may come twice.
+pub fn is_typed(schema: Schema<'_>, object: &Value) -> bool {
+    let known = |problem: &Problem| {
+        problem.message.starts_with("duplicate entries")
+            || problem.message == "field not declared in schema"
+    };
+    check::check(schema, object).iter().all(known)
+}
+
 /// What stays whatever the applier owned before. What nobody may own is part of it: `metadata`
 /// does not go with its last label.
 fn kept(others: &Managers, own: &Entry, took_over: bool) -> FieldSet {

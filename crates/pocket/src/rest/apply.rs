@@ -31,7 +31,8 @@ impl Machine {
         }
         let mut warnings = Vec::new();
         let (kind, version) = (&served.resource.kind, &served.api_version);
-        let config = applied_config(request, kind, version, &mut warnings)?;
+        let mut config = applied_config(request, kind, version, &mut warnings)?;
+        served.read_applied(&mut config);
         let created = self
             .apply_new(request, served, part, &config, &mut warnings)
             .await?;

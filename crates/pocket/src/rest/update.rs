@@ -167,12 +167,16 @@ impl Machine {
             }
             check_revision(served, part, name, &new, live)?;
         }
+        let untyped = served.is_custom() && discards_untyped(served, part, &new, &old);
         let self_link = new["metadata"].get("selfLink").cloned();
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
         *warnings = merge(warnings, told.into_iter().collect());
         if booking == Booking::Whole {
             self.book(request, served, part, Some(&old), &mut new)?;
+            if untyped {
+                metadata::of(&mut new).remove("managedFields");
+            }
         }
         let change = Change {
             request,
@@ -204,6 +208,17 @@ impl Machine {
         }
         self.put(served, &request.target.path(), live, &new).await
     }
+}
+
+/// Whether a part that this endpoint does not write is not of its type. Who owns what is then
+/// forgotten, as on the reference.
+fn discards_untyped(served: &Served, part: Part, new: &Value, old: &Value) -> bool {
+    let discarded = match part {
+        Part::Main if served.has_status() => "status",
+        Part::Status => "spec",
+        _ => return false,
+    };
+    new[discarded] != old[discarded] && !crate::patch::apply::is_typed(served.schema(), new)
 }
 
 fn check_change(served: &Served, part: Part, name: &str, new: &Value, old: &Value) -> Result<()> {

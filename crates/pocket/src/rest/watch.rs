@@ -1,5 +1,6 @@
 //! Watches: a state to begin with, then every change in order, then a clean end.
 
+mod blank;
 mod definition;
 mod feed;
 mod lines;

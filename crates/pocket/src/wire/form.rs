@@ -68,13 +68,10 @@ impl Patch {
 pub(super) fn is_readable(verb: Verb, content_type: &str, custom: bool) -> bool {
     match verb {
         Verb::Update => true,
-        Verb::Create => {
-            custom
-                || matches!(
-                    content_type,
-                    "" | "application/json" | "application/yaml" | super::protobuf::CONTENT_TYPE
-                )
-        }
+        Verb::Create => matches!(
+            content_type,
+            "" | "application/json" | "application/yaml" | super::protobuf::CONTENT_TYPE
+        ),
         Verb::Patch => {
             content_type.contains("patch+") && !(custom && content_type.contains("strategic"))
         }

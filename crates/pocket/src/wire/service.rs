@@ -425,7 +425,11 @@ fn payload(
             }));
         }
         // What a patch may be written in is decided where patches are understood.
-        patch if verb == Verb::Patch && patch.ends_with("+json") => {
+        patch
+            if patch.ends_with("+json")
+                && form::is_readable(Verb::Patch, patch, served.is_custom())
+                && verb == Verb::Patch =>
+        {
             decode::json(bytes).map_err(|error| form.undecodable(&error.message))?
         }
         _ if verb == Verb::Patch => return Ok(None),

@@ -52,9 +52,9 @@ struct Check {
 impl Check {
     fn value(&mut self, schema: Option<Schema<'_>>, value: &Value) {
         if let Some(schema) = schema
-            && let Some(expected) = mismatch(schema.node().ty, value)
+            && let Some(expected) = mismatch(kind(schema), value)
         {
-            let found = found(schema.node().ty, value);
+            let found = found(kind(schema), value);
             self.problem(format!("expected {expected}, got {found}"));
             return;
         }
@@ -125,6 +125,19 @@ fn takes_anything(schema: Schema<'_>) -> bool {
     node.preserve_unknown || node.embedded_resource || node.ty == Type::Any
 }
 
+/// What a schema asks for here: text that has a format may be any scalar.
+fn kind(schema: Schema<'_>) -> Type {
+    let node = schema.node();
+    let plain = node
+        .format
+        .as_deref()
+        .is_none_or(|format| matches!(format, "" | "byte"));
+    match node.ty {
+        Type::String if !plain => Type::IntOrString,
+        ty => ty,
+    }
+}
+
 /// What was expected, if `value` is not it. Null is the absence of anything.
 fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
     let (fits, expected) = match ty {
@@ -133,7 +146,7 @@ fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
         Type::String => (value.is_string(), "string"),
         Type::Integer | Type::Number => (value.is_number(), "numeric (int or float)"),
         Type::Boolean => (value.is_boolean(), "boolean"),
-        Type::IntOrString | Type::Quantity => (is_scalar(value), "scalar"),
+        Type::IntOrString | Type::Quantity => (is_scalar(value), "any scalar"),
         Type::Any => return None,
     };
     (!fits && !value.is_null()).then_some(expected)
@@ -143,7 +156,9 @@ fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
 fn found(ty: Type, value: &Value) -> String {
     match ty {
         Type::Integer | Type::Number => go_type(value).to_owned(),
-        Type::Object | Type::Array | Type::Boolean => format!("&{{{}}}", words::plain(value)),
+        Type::Object | Type::Array | Type::Boolean | Type::IntOrString | Type::Quantity => {
+            format!("&{{{}}}", words::plain(value))
+        }
         _ => format!("&value.valueUnstructured{{Value:{}}}", words::syntax(value)),
     }
 }

@@ -51,11 +51,12 @@ impl Conflict {
     }
 
     /// By what the conflicts of several owners are ordered.
-    pub(super) fn owner_order(&self) -> (&str, Operation, &str, &str) {
+    pub(super) fn owner_order(&self) -> (&str, Operation, &str, bool, &str) {
         (
             &self.manager,
             self.operation,
             &self.api_version,
+            self.subresource.is_empty(),
             &self.subresource,
         )
     }

@@ -64,8 +64,11 @@ pub(crate) fn element(
 ) -> Result<Element, Unkeyed> {
     match (shape, item) {
         (Shape::Keyed(keys), Value::Object(item)) => keyed(keys, items, item),
+        (Shape::Keyed(_), Value::Null) => Err(Unkeyed::NoObject),
         (Shape::Keyed(_), _) => Err(Unkeyed::NotAnObject),
         (Shape::Set, Value::Null) => Err(Unkeyed::Null),
+        (Shape::Set, Value::Object(_)) => Err(Unkeyed::Object),
+        (Shape::Set, Value::Array(_)) => Err(Unkeyed::List),
         _ => Ok(Element::value(item)),
     }
 }
@@ -91,9 +94,18 @@ pub enum Unkeyed {
         "associative list with keys has an element that omits all key fields [{0}] (and doesn't have default values for any key fields)"
     )]
     NoKey(String),
+    /// There is no item where one should be.
+    #[error("associative list with keys may not have a null element")]
+    NoObject,
     /// A set has no null.
-    #[error("an item of a set must not be null")]
+    #[error("associative list without keys has an element that's an explicit null")]
     Null,
+    /// A set has no maps.
+    #[error("associative list without keys has an element that's a map type")]
+    Object,
+    /// A set has no lists.
+    #[error("not supported: associative list with lists as elements")]
+    List,
 }
 
 fn keyed(
@@ -104,7 +116,7 @@ fn keyed(
     let mut present: Vec<(&str, &Value)> = keys
         .iter()
         .filter_map(|key| {
-            let value = item.get(&**key).filter(|v| !v.is_null());
+            let value = item.get(&**key);
             Some((&**key, value.or_else(|| default_of(items, key))?))
         })
         .collect();

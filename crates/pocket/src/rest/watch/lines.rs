@@ -92,16 +92,12 @@ impl Lines {
         }
         let object = match self.shown {
             Shown::Whole => {
-                let mut object = json!({
-                    "kind": self.served.resource.kind,
-                    "apiVersion": self.served.api_version,
-                    "metadata": metadata,
-                });
-                if self.served.resource.kind == "Pod" && self.served.api_version == "v1" {
-                    // A pod without anything still shows what it must have.
-                    object["spec"] = json!({"containers": null});
-                    object["status"] = json!({});
-                }
+                let resource = &self.served.resource;
+                let blank = super::blank::fields(&resource.group, &resource.kind);
+                let mut object = blank.unwrap_or_else(|| json!({}));
+                object["kind"] = json!(resource.kind);
+                object["apiVersion"] = json!(self.served.api_version);
+                object["metadata"] = metadata;
                 object
             }
             Shown::Metadata => partial(&json!({"metadata": metadata}), "PartialObjectMetadata"),

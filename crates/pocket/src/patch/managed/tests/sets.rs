@@ -83,7 +83,7 @@ fn a_missing_key_takes_the_schemas_default_or_stays_out() {
         (
             list(&["a", "b"]),
             json!({"a": "1", "b": null}),
-            "k:{\"a\":\"1\"}",
+            "k:{\"a\":\"1\",\"b\":null}",
         ),
         (list(&["b"]), json!({"a": "1"}), "i:0"),
         (

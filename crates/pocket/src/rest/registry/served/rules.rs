@@ -64,6 +64,24 @@ impl Served {
         Ok(dropped)
     }
 
+    /// Reads what is applied to a custom object as the reference does, which has no type for it: a
+    /// time that is none is nothing, and numbers are what they count.
+    pub fn read_applied(&self, config: &mut Value) {
+        if !self.is_custom() {
+            return;
+        }
+        whole_numbers(config);
+        let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return;
+        };
+        for field in ["creationTimestamp", "deletionTimestamp"] {
+            let text = metadata.get(field).and_then(Value::as_str);
+            if text.is_some_and(|text| crate::crd::validate::date_time(text).is_none()) {
+                metadata.remove(field);
+            }
+        }
+    }
+
     /// Fills what was left out. A custom object keeps the schema of the version it is sent in.
     pub fn default(&self, value: &mut Value) {
         match &self.shape {
@@ -218,7 +236,18 @@ impl Served {
 
 /// The metadata of a custom object is held as that of any other.
 fn conform_metadata(value: &mut Value) -> Result<Vec<String>, String> {
-    let metadata = value.get_mut("metadata").filter(|value| value.is_object());
+    let metadata = value.get_mut("metadata").filter(|value| !value.is_null());
+    if let Some(other) = metadata.as_ref().filter(|value| !value.is_object()) {
+        let found = match other {
+            Value::Array(_) => "array",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+            _ => "string",
+        };
+        return Err(format!(
+            "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
+        ));
+    }
     let schema = schema::builtin().named(schema::OBJECT_META);
     let (Some(metadata), Some(schema)) = (metadata, schema) else {
         return Ok(Vec::new());
