@@ -67,7 +67,6 @@ impl Patch {
 /// Whether the body of a write can be read at all: where it cannot, nothing is said of its options.
 pub(super) fn is_readable(verb: Verb, content_type: &str, custom: bool) -> bool {
     match verb {
-        Verb::Update => true,
         Verb::Create => matches!(
             content_type,
             "" | "application/json" | "application/yaml" | super::protobuf::CONTENT_TYPE

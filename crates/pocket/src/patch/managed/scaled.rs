@@ -23,7 +23,7 @@ pub fn shown(owners: &Managers, place: Place<'_>) -> Managers {
         fields: at(&[Element::field("spec"), Element::field("replicas")]),
         ..entry.clone()
     });
-    Managers::from_iter(shown)
+    shown.collect()
 }
 
 /// The entries of the object after its Scale was written through `api_version`.

@@ -56,6 +56,10 @@ impl Resource {
 
 /// Where the schema and the rules come from.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once for each kind and shared; a box would be followed on every request"
+)]
 pub enum Shape {
     /// From the table of kinds.
     BuiltIn {

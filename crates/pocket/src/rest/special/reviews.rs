@@ -62,7 +62,7 @@ impl Machine {
     fn answered(&self, request: &Request, served: &Served, review: Value) -> Result<Value> {
         match &*served.resource.plural {
             "selfsubjectreviews" => Ok(self.review_self(request, &review)),
-            "tokenreviews" => self.review_token(review),
+            "tokenreviews" => Ok(self.review_token(review)),
             "selfsubjectaccessreviews" => Ok(self.review_own_access(request, review)),
             "selfsubjectrulesreviews" => Ok(self.review_rules(request, &review)),
             "subjectaccessreviews" | "localsubjectaccessreviews" => Ok(self.review_access(review)),

@@ -203,7 +203,7 @@ impl Served {
                     // Here the status is the body.
                     let mut error = error.clone();
                     if let Some(inside) = error.detail.strip_prefix("status.") {
-                        error.detail = inside.to_owned();
+                        error.detail = inside.into();
                     }
                     problems.push(error);
                 }
