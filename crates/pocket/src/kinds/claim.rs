@@ -120,7 +120,7 @@ fn check_data_sources(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
             if kind != "PersistentVolumeClaim" {
                 let detail =
                     "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-                problems.invalid(&path, kind, detail);
+                problems.invalid(path, kind, detail);
             }
         } else {
             obeys(names::subdomain, group, &path.field("apiGroup"), problems);

@@ -112,14 +112,14 @@ fn check_hostname_override(spec: &Value, path: &Path<'_>, problems: &mut Problem
     for field in ["setHostnameAsFQDN", "hostNetwork"] {
         if flag(spec, field) {
             let detail = format!("may not be specified when {field} is true");
-            problems.forbidden(&path, detail);
+            problems.forbidden(path, detail);
         }
     }
     if name.len() > 64 {
-        problems.too_long(&path, 64);
+        problems.too_long(path, 64);
     }
     for complaint in names::subdomain(name) {
-        problems.invalid(&path, name, complaint);
+        problems.invalid(path, name, complaint);
     }
 }
 

@@ -77,16 +77,16 @@ pub(super) fn check_pod_requirements(resources: &Value, path: &Path<'_>, problem
             let complaints = names::qualified(name);
             let (sound, plain) = (complaints.is_empty(), !name.contains('/'));
             for complaint in complaints {
-                problems.invalid(&path, name.as_str(), complaint);
+                problems.invalid(path, name.as_str(), complaint);
             }
             let standard = is_standard(name) || name == "storage";
             if sound && plain && !standard {
                 let detail = "must be a standard resource type or fully qualified";
-                problems.invalid(&path, name.as_str(), detail);
+                problems.invalid(path, name.as_str(), detail);
             } else if sound && !matches!(name.as_str(), "cpu" | "memory") && !name.starts_with(HUGE)
             {
                 let known = ["cpu", HUGE, "memory"];
-                problems.not_supported(&path, name.as_str(), &known);
+                problems.not_supported(path, name.as_str(), &known);
             }
             check_amount(value, &path, problems);
             check_pieces(name, value, &path, problems);

@@ -107,11 +107,11 @@ fn check_depth(mount: &Value, path: &Path<'_>, problems: &mut Problems) {
     match mount["recursiveReadOnly"].as_str() {
         Some("Enabled" | "IfPossible") => {
             if !flag(mount, "readOnly") {
-                problems.forbidden(&path, "may only be specified when readOnly is true");
+                problems.forbidden(path, "may only be specified when readOnly is true");
             }
             if !matches!(mount["mountPropagation"].as_str(), None | Some("None")) {
                 let detail = "may only be specified when mountPropagation is None or not specified";
-                problems.forbidden(&path, detail);
+                problems.forbidden(path, detail);
             }
         }
         Some(other) if !DEPTHS.contains(&other) => problems.not_supported(path, other, &DEPTHS),

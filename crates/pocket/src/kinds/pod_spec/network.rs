@@ -33,18 +33,18 @@ pub(super) fn check_dns(spec: &Value, path: &Path<'_>, problems: &mut Problems) 
     if text(spec, "dnsPolicy") == "None" {
         if !is_set(spec, "dnsConfig") {
             let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
-            problems.required(&path, detail);
+            problems.required(path, detail);
             return;
         }
         if servers.is_empty() {
             let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            problems.required(&place, detail);
+            problems.required(place, detail);
             return;
         }
     }
     if servers.len() > MOST_SERVERS {
         let detail = format!("must not have more than {MOST_SERVERS} nameservers");
-        problems.invalid(&place, servers, detail);
+        problems.invalid(place, servers, detail);
     }
     for (index, server) in servers.iter().enumerate() {
         check_address(

@@ -143,7 +143,7 @@ fn huge(resource: &str) -> Option<&str> {
 /// What an amount is divided by before it is shown.
 fn check_divisor(reference: &Value, resource: &str, path: &Path<'_>, problems: &mut Problems) {
     let divisor = &reference["divisor"];
-    if quantity(divisor).is_none_or(|divisor| divisor.is_zero()) {
+    if quantity(divisor).is_none_or(crate::quantity::Quantity::is_zero) {
         return;
     }
     let (values, what): (&[&str], _) = match resource.split_once('.') {

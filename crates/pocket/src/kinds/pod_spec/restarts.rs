@@ -34,7 +34,7 @@ pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: 
     }
     let path = path.field("restartPolicyRules");
     if rules.len() > MOST_RULES {
-        problems.too_many(&path, rules.len(), MOST_RULES);
+        problems.too_many(path, rules.len(), MOST_RULES);
     }
     for (index, rule) in rules.iter().enumerate() {
         check_rule(rule, &path.index(index), problems);

@@ -201,14 +201,14 @@ fn check_seccomp(profile: &Value, path: &Path<'_>, problems: &mut Problems) {
     match (text(profile, "type"), file) {
         ("Localhost", None | Some("")) => {
             let detail = "must be set when seccomp type is Localhost";
-            problems.required(&place, detail);
+            problems.required(place, detail);
         }
         ("Localhost", Some(file)) => check_inside(file, &place, problems),
         (kind, Some(file)) => {
             let [kind, file] = [kind, file].map(|text| json!(text));
             let shown = format!(r#"{{"Type":{kind},"LocalhostProfile":{file}}}"#);
             let detail = "can only be set when seccomp type is Localhost";
-            problems.written(FieldErrorKind::Invalid, &place, &shown, detail);
+            problems.written(FieldErrorKind::Invalid, place, &shown, detail);
         }
         (_, None) => {}
     }
@@ -240,12 +240,12 @@ fn check_sysctls(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         let path = path.index(index);
         let (path, name) = (path.field("name"), text(sysctl, "name"));
         if name.is_empty() {
-            problems.required(&path, "");
+            problems.required(path, "");
         } else if !is_sysctl(name) {
             let detail = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-            problems.invalid(&path, name, detail);
+            problems.invalid(path, name, detail);
         } else if !seen.insert(name) {
-            problems.duplicate(&path, name);
+            problems.duplicate(path, name);
         }
         for (field, prefixes) in [
             ("hostNetwork", &["net."][..]),
@@ -256,7 +256,7 @@ fn check_sysctls(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         ] {
             if flag(spec, field) && prefixes.iter().any(|prefix| name.starts_with(prefix)) {
                 let detail = format!("may not be specified when '{field}' is true");
-                problems.invalid(&path, name, detail);
+                problems.invalid(path, name, detail);
             }
         }
     }

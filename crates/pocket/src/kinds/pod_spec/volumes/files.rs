@@ -119,7 +119,7 @@ pub(super) fn check_projected(projected: &Value, path: &Path<'_>, problems: &mut
         let kinds = ["secret", "configMap", "downwardAPI", "serviceAccountToken"];
         if kinds.iter().filter(|kind| is_set(source, kind)).count() > 1 {
             let detail = "may not specify more than 1 volume type per source";
-            problems.forbidden(&place, detail);
+            problems.forbidden(place, detail);
         }
     }
 }

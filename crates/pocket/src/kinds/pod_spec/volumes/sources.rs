@@ -112,7 +112,7 @@ fn one_of_set(
 }
 
 fn check_empty(source: &Value, path: &Path<'_>, problems: &mut Problems) {
-    if quantity(&source["sizeLimit"]).is_some_and(|limit| limit.is_negative()) {
+    if quantity(&source["sizeLimit"]).is_some_and(crate::quantity::Quantity::is_negative) {
         let detail = "SizeLimit field must be a valid resource quantity";
         problems.forbidden(path.field("sizeLimit"), detail);
     }
@@ -312,10 +312,10 @@ fn check_csi(source: &Value, path: &Path<'_>, problems: &mut Problems) {
     if !driver.is_empty() {
         let path = path.field("driver");
         if driver.len() > names::LABEL_LENGTH {
-            problems.too_long(&path, names::LABEL_LENGTH);
+            problems.too_long(path, names::LABEL_LENGTH);
         }
         for complaint in names::subdomain(&driver.to_lowercase()) {
-            problems.invalid(&path, driver, complaint);
+            problems.invalid(path, driver, complaint);
         }
     }
     if is_set(source, "nodePublishSecretRef") {
