@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Cluster, Rules, Traits,
-    field_rules::{immutable, one_of},
+    field_rules::immutable,
     fields::{fill, filled, flag, number, set, text},
     path::Path,
 };
@@ -69,8 +69,6 @@ fn set_generation(object: &mut Value, generation: Value) {
 }
 
 fn validate(object: &Value, problems: &mut Problems) {
-    let policies = ["Never", "PreemptLowerPriority"];
-    one_of(&policies, object, &Path::Root, "preemptionPolicy", problems);
     let name = text(&object["metadata"], "name");
     let value = number(object, "value");
     if name.starts_with("system-") {
