@@ -15,6 +15,7 @@ mod metrics;
 mod negotiate;
 mod openid;
 mod paced;
+mod payload;
 pub mod protobuf;
 mod route;
 mod serve;

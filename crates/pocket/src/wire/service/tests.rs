@@ -80,7 +80,7 @@ async fn options_of_a_deletion_may_be_protobuf_whatever_is_deleted() {
         ("/apis/example.com/v1/gadgets/none", StatusCode::NOT_FOUND),
     ] {
         let request = HttpRequest::delete(uri)
-            .header(CONTENT_TYPE, protobuf::CONTENT_TYPE)
+            .header(CONTENT_TYPE, crate::wire::protobuf::CONTENT_TYPE)
             .body(Full::<Bytes>::from(bytes.clone()))
             .unwrap();
         let answer = pocket.service().oneshot(request).await.unwrap();
@@ -88,7 +88,7 @@ async fn options_of_a_deletion_may_be_protobuf_whatever_is_deleted() {
     }
     bytes[0] = b'x';
     let broken = HttpRequest::delete("/apis/example.com/v1/gadgets")
-        .header(CONTENT_TYPE, protobuf::CONTENT_TYPE)
+        .header(CONTENT_TYPE, crate::wire::protobuf::CONTENT_TYPE)
         .body(Full::<Bytes>::from(bytes))
         .unwrap();
     let answer = pocket.service().oneshot(broken).await.unwrap();

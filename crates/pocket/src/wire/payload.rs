@@ -1,0 +1,94 @@
+//! What came with a request, read in the encoding its type names.
+
+use http::StatusCode;
+
+use super::{decode, form, protobuf};
+use crate::{
+    rest::{Payload, Served, Target, Verb},
+    status::{ApiError, Result},
+};
+
+/// Reads the body in the encoding its type names.
+pub(super) fn payload(
+    verb: Verb,
+    form: form::Patch,
+    content_type: &str,
+    bytes: &[u8],
+    served: &Served,
+    target: &Target,
+) -> Result<Option<Payload>> {
+    if bytes.is_empty() {
+        return match verb {
+            Verb::Create | Verb::Update if target.subresource.is_none() => Err(form::unreadable(
+                served,
+                bytes,
+                &form::parse_error(form::ENDED),
+            )),
+            Verb::Patch if content_type == "application/apply-patch+yaml" => {
+                Ok(Some(Payload::default()))
+            }
+            Verb::Patch if form::is_readable(verb, content_type, served.is_custom()) => {
+                Err(form.undecodable(form::ENDED))
+            }
+            _ => Ok(None),
+        };
+    }
+    let deletes = matches!(verb, Verb::Delete | Verb::DeleteCollection);
+    let decoded = match content_type {
+        _ if verb == Verb::Patch && !content_type.contains("patch+") => return Ok(None),
+        "" | "application/json" => {
+            let mut decoded = decode::json(bytes).map_err(|error| match verb {
+                Verb::Create | Verb::Update => form::unreadable(served, bytes, &error.message),
+                _ => error,
+            })?;
+            if matches!(verb, Verb::Create | Verb::Update) {
+                form::check(served, bytes, &decoded.value)?;
+                if decoded.value.is_null() {
+                    decoded.value = serde_json::json!({});
+                }
+            }
+            decoded
+        }
+        "application/yaml" | "application/apply-patch+yaml" => decode::yaml(bytes)?,
+        // What goes with a deletion is of a built-in kind, whatever is deleted.
+        protobuf::CONTENT_TYPE if !served.is_custom() || deletes => {
+            let expected = (!deletes && target.subresource.is_none())
+                .then_some((served.api_version.as_str(), served.resource.kind.as_str()));
+            if !bytes.starts_with(protobuf::MAGIC) {
+                let why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+                return Err(form::unreadable(served, bytes, why));
+            }
+            let value = protobuf::decode(bytes, expected)?;
+            return Ok(Some(Payload {
+                value,
+                duplicates: Vec::new(),
+            }));
+        }
+        // What a patch may be written in is decided where patches are understood.
+        patch
+            if patch.ends_with("+json")
+                && form::is_readable(Verb::Patch, patch, served.is_custom())
+                && verb == Verb::Patch =>
+        {
+            decode::json(bytes).map_err(|error| form.undecodable(&error.message))?
+        }
+        _ if verb == Verb::Patch => return Ok(None),
+        _ => return Err(unsupported()),
+    };
+    Ok(Some(Payload {
+        value: decoded.value,
+        duplicates: decoded.duplicates,
+    }))
+}
+
+fn unsupported() -> ApiError {
+    ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "UnsupportedMediaType",
+        format!(
+            "the body of the request was in an unknown format - accepted media types include: \
+             application/json, application/yaml, {}",
+            protobuf::CONTENT_TYPE
+        ),
+    )
+}
