@@ -6,7 +6,6 @@ use http::Method;
 use neap_load::reference::{Plan, Token};
 
 #[tokio::test]
-#[ignore = "needs the reference control plane, named in NEAP_REFERENCE"]
 async fn a_folder_that_was_used_has_its_objects_when_it_is_started_again() {
     let program = env::var_os("NEAP_REFERENCE").expect("NEAP_REFERENCE names the program");
     let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@
 //! that is too much is too much every time it gathers.
 //!
 //! The bounds of p99 have not been shown to hold on a quiet machine yet, so these are run by hand:
-//! `cargo xtask test -- -p neap --test crowd -- --ignored`.
+//! `NEAP_BIN=target/release/neap cargo test -p neap --features crowds --test crowd`.
 
 #![expect(
     clippy::unwrap_used,
@@ -131,7 +131,6 @@ impl Stage {
 }
 
 #[test]
-#[ignore = "judges the p99 of a machine with nothing else to do: run it alone, with --ignored"]
 fn ten_thousand_idle_connections_cost_little_each_and_are_not_noticed() {
     const CLIENTS: usize = 10_000;
     const EACH: u64 = 40_000;
@@ -146,7 +145,6 @@ fn ten_thousand_idle_connections_cost_little_each_and_are_not_noticed() {
 }
 
 #[test]
-#[ignore = "judges the p99 of a machine with nothing else to do: run it alone, with --ignored"]
 fn slow_headers_and_slow_bodies_hold_little_and_are_not_noticed() {
     const CLIENTS: usize = 500;
     let test = "slow_headers_and_slow_bodies_hold_little_and_are_not_noticed";
@@ -162,7 +160,6 @@ fn slow_headers_and_slow_bodies_hold_little_and_are_not_noticed() {
 }
 
 #[test]
-#[ignore = "judges the p99 of a machine with nothing else to do: run it alone, with --ignored"]
 fn watchers_that_never_read_hold_little_and_are_not_noticed() {
     const CLIENTS: usize = 1000;
     let test = "watchers_that_never_read_hold_little_and_are_not_noticed";
@@ -180,7 +177,6 @@ fn watchers_that_never_read_hold_little_and_are_not_noticed() {
 }
 
 #[test]
-#[ignore = "judges the p99 of a machine with nothing else to do: run it alone, with --ignored"]
 fn a_thousand_lists_at_once_hold_little_and_are_not_noticed() {
     const CLIENTS: usize = 1000;
     const OBJECTS: usize = 8000;
