@@ -9,7 +9,7 @@ use crate::store::{
 };
 
 /// A slice writes and syncs about this much; less in tests, whose stores are small.
-const SLICE: usize = if cfg!(test) { 1 << 9 } else { 1 << 20 };
+const SLICE: usize = if cfg!(test) { 1 << 9 } else { 1 << 17 };
 
 /// An object and where it lives: resource, path.
 type Place = (Arc<str>, Arc<str>, Arc<Object>);
