@@ -72,8 +72,8 @@ pub fn differences(reference: &Answer, pocket: &Answer) -> Vec<Difference> {
     }
     if reference.body["kind"] == "Status" && reference.code >= 400 {
         let (theirs, ours) = (
-            without_object(reference.body.clone()),
-            without_object(pocket.body.clone()),
+            sorted(without_object(reference.body.clone())),
+            sorted(without_object(pocket.body.clone())),
         );
         refusals(&theirs, &ours, &mut out);
     } else {
@@ -144,6 +144,26 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
     if out.len() == before {
         values("", reference, pocket, out);
     }
+}
+
+/// Conflicts, and the errors of an applied configuration, come in the order of a map: another one
+/// each time.
+fn sorted(mut status: Value) -> Value {
+    let causes = status.pointer_mut("/details/causes");
+    if let Some(causes) = causes.and_then(Value::as_array_mut)
+        && causes
+            .iter()
+            .all(|cause| cause["reason"] == "FieldManagerConflict")
+    {
+        causes.sort_by_key(Value::to_string);
+    }
+    let message = status["message"].as_str().unwrap_or_default();
+    if let Some((before, errors)) = message.split_once(": errors:\n") {
+        let mut errors: Vec<_> = errors.split('\n').collect();
+        errors.sort_unstable();
+        status["message"] = format!("{before}: errors:\n{}", errors.join("\n")).into();
+    }
+    status
 }
 
 /// What one list has and the other lacks, one by one, or that their order differs.

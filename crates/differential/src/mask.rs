@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 13] = [
+pub const MASKS: [&str; 14] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists: presence",
     "times of this year: presence and format",
@@ -23,6 +23,7 @@ pub const MASKS: [&str; 13] = [
     "descriptions of table columns, which are in our own words: presence",
     "the suffix of generated names: by its call",
     "order of managedFields entries, which follows times",
+    "order of conflicts and of errors of an applied configuration, which is that of a map",
     "content of objects that the control plane makes by itself (kube-root-ca.crt, default ServiceAccounts)",
 ];
 

@@ -6,6 +6,7 @@
 
 mod builtin;
 pub mod conform;
+pub(crate) mod go;
 mod held;
 mod limits;
 mod place;

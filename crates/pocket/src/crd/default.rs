@@ -42,6 +42,12 @@ fn object(schema: Schema<'_>, fields: &mut Map<String, Value>) {
             }
         }
     }
+    if let Some(additional) = schema.additional() {
+        let node = additional.node();
+        let dropped = !node.nullable && node.default.is_none();
+        fields
+            .retain(|name, value| !dropped || !value.is_null() || schema.property(name).is_some());
+    }
     for (name, value) in fields {
         match schema.property(name) {
             Some(property) => default(property, value),
@@ -54,7 +60,7 @@ fn object(schema: Schema<'_>, fields: &mut Map<String, Value>) {
     }
 }
 
-/// A value of a map or a list cannot be absent, so null stays where there is no default for it.
+/// An item of a list cannot be absent, so null stays where there is no default for it.
 fn entry(schema: Schema<'_>, value: &mut Value) {
     if value.is_null()
         && !schema.node().nullable

@@ -104,18 +104,44 @@ impl Scale {
     /// The numbers are those of a Scale, whatever the schema says.
     fn validate(&self, object: &Value, problems: &mut Problems) {
         for path in [&self.spec_replicas, &self.status_replicas] {
-            let Some(number) = path.find(object).first().and_then(|found| found.as_i64()) else {
-                continue;
-            };
             let most = i32::MAX.into();
-            if number < 0 {
-                problems.invalid(path.source(), number, "should be a non-negative integer");
-            } else if number > most {
-                let detail = format!("should be less than or equal to {most}");
-                problems.invalid(path.source(), number, detail);
+            let source = path.source();
+            match number(path, object) {
+                Ok(Some(number)) if number < 0 => {
+                    problems.invalid(source, number, "should be a non-negative integer");
+                }
+                Ok(Some(number)) if number > most => {
+                    let detail = format!("should be less than or equal to {most}");
+                    problems.invalid(source, number, detail);
+                }
+                Ok(_) => {}
+                Err(why) => {
+                    problems.invalid(source, 0, format!("{source} accessor error: {why}"));
+                }
             }
         }
     }
+}
+
+/// The number at a path of fields, or why there is something else.
+fn number(path: &Path, object: &Value) -> Result<Option<i64>, String> {
+    let mut found = object;
+    for field in path.fields().unwrap_or_default() {
+        let Some(fields) = found.as_object() else {
+            let (shown, ty) = crate::schema::go::shown(found);
+            return Err(format!(
+                "{shown} is of the type {ty}, expected map[string]interface{{}}"
+            ));
+        };
+        let Some(value) = fields.get(field) else {
+            return Ok(None);
+        };
+        found = value;
+    }
+    found.as_i64().map(Some).ok_or_else(|| {
+        let (shown, ty) = crate::schema::go::shown(found);
+        format!("{shown} is of the type {ty}, expected int64")
+    })
 }
 
 /// A column that `kubectl get` prints.

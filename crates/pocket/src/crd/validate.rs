@@ -123,7 +123,7 @@ fn walk(
         if let (Value::Number(_), Some(limits)) = (new, &schema.node().limits) {
             scalar::check(limits, new, at, findings);
         }
-        if let Some(limits) = &schema.node().limits {
+        if let Some(limits) = schema.node().limits.as_ref().filter(|_| !new.is_null()) {
             junction::check(schema, limits, new, at, findings);
         }
     }
@@ -145,10 +145,18 @@ fn has_type(schema: Schema<'_>, value: &Value, at: &Place<'_>, findings: &mut Fi
         Type::Any => (true, ""),
     };
     let format = schema.node().format.as_deref();
-    match (value, format) {
+    let numeric = matches!(schema.node().ty, Type::Integer | Type::Number);
+    match (value, format.filter(|format| !format.is_empty())) {
         _ if fits => {}
-        (Value::Number(_), Some(format)) if schema.node().ty == Type::Integer => {
-            findings.wrong_type_named(at, "float64", format);
+        // The reference takes text and lists for whatever has a format and is no number, and says
+        // of everything else that it has another format.
+        (Value::String(_) | Value::Array(_), Some(_)) if !numeric => {}
+        (Value::Number(number), Some(format)) => {
+            let found = if number.is_i64() { "int64" } else { "float64" };
+            findings.wrong_type_named(at, found, format);
+        }
+        (Value::Bool(_) | Value::Object(_), Some(format)) => {
+            findings.wrong_type_named(at, "", format);
         }
         _ => findings.wrong_type(at, value, expected),
     }

@@ -18,7 +18,7 @@ use crate::{schema::Schema, status::Problems};
 
 /// Fields that kinds judge whole, because what is said of them has details or a place of its own
 /// that no schema tells. Each name means the same wherever it is.
-pub(super) const JUDGED_BY_KINDS: [&str; 29] = [
+pub(super) const JUDGED_BY_KINDS: [&str; 33] = [
     "affinity",
     "claims",
     "dnsConfig",
@@ -45,9 +45,13 @@ pub(super) const JUDGED_BY_KINDS: [&str; 29] = [
     "terminationMessagePolicy",
     "tolerations",
     "topologySpreadConstraints",
+    "strategy",
+    "group",
+    "ownerReferences",
     "volumeDevices",
     "volumeMounts",
     "volumes",
+    "names",
 ];
 
 /// Rules on the object alone; on create and on update.

@@ -51,8 +51,14 @@ fn default(object: &mut Value) {
         if strategy["type"] == "RollingUpdate"
             && let Some(rolling) = filled(strategy, "rollingUpdate")
         {
-            fill(rolling, "maxUnavailable", "25%");
-            fill(rolling, "maxSurge", "25%");
+            // No text is no share, and not the usual one.
+            for name in ["maxUnavailable", "maxSurge"] {
+                if let Some(counts) = rolling.as_object_mut()
+                    && counts.get(name).is_none_or(Value::is_null)
+                {
+                    counts.insert(name.into(), "25%".into());
+                }
+            }
         }
     }
     if let Some(template) = filled(spec, "template") {
@@ -90,6 +96,11 @@ fn validate_strategy(strategy: &Value, problems: &mut Problems) {
         }
         return;
     }
+    if strategy["type"] != "RollingUpdate" {
+        let supported = ["Recreate", "RollingUpdate"];
+        problems.not_supported("spec.strategy", held(strategy), &supported);
+        return;
+    }
     let unavailable = &strategy["rollingUpdate"]["maxUnavailable"];
     let surge = &strategy["rollingUpdate"]["maxSurge"];
     let unavailable_path = ROLLING.field("maxUnavailable");
@@ -101,6 +112,19 @@ fn validate_strategy(strategy: &Value, problems: &mut Problems) {
         problems.invalid(unavailable_path, unavailable.clone(), detail);
     }
     int_or_percent::validate_at_most_all(unavailable, &unavailable_path, problems);
+}
+
+/// A strategy as the reference holds it, which it shows where the type is not one it knows.
+fn held(strategy: &Value) -> Value {
+    let rolling = &strategy["rollingUpdate"];
+    let count = |name: &str| match &rolling[name] {
+        Value::Null => Value::from(0),
+        count => count.clone(),
+    };
+    let rolling = rolling
+        .is_object()
+        .then(|| json!({"MaxUnavailable": count("maxUnavailable"), "MaxSurge": count("maxSurge")}));
+    json!({"Type": strategy["type"], "RollingUpdate": rolling})
 }
 
 fn validate_status(new: &Value, old: &Value, problems: &mut Problems) {

@@ -66,6 +66,11 @@ fn validate_runs_forever(pod: &Value, owner: &str, problems: &mut Problems) {
         problems.not_supported(PATH.field("restartPolicy"), policy.clone(), &["Always"]);
     }
     if is_set(pod, "activeDeadlineSeconds") {
+        // The template of a Deployment is that of its ReplicaSets, and is judged as theirs.
+        let owner = match owner {
+            "Deployment" => "ReplicaSet",
+            owner => owner,
+        };
         let detail = format!("activeDeadlineSeconds in {owner} is not Supported");
         problems.forbidden(PATH.field("activeDeadlineSeconds"), detail);
     }
@@ -109,10 +114,10 @@ pub(super) fn validate_collisions(new: &Value, old: &Value, problems: &mut Probl
         &["collisionCount"],
         problems,
     );
-    if let Some(before) = count(old) {
+    if let Some(before) = count(old)
+        && count(new).is_none_or(|now| now < before)
+    {
         let now = count(new).unwrap_or(0);
-        if now < before {
-            problems.invalid("status.collisionCount", now, "cannot be decremented");
-        }
+        problems.invalid("status.collisionCount", now, "cannot be decremented");
     }
 }

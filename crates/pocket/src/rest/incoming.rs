@@ -62,11 +62,18 @@ pub(super) fn shape(
         mut value,
         duplicates,
     } = payload;
-    check_kind(served, &mut value)?;
+    // What a custom object is is looked at after its metadata was read.
+    let late = served.is_custom() && origin == Origin::Body && value.is_object();
+    if !late {
+        check_kind(served, &mut value)?;
+    }
     let mode = request.field_validation()?;
     warnings.extend(match origin {
         Origin::Body => {
-            let unknown = served.conform(&mut value)?;
+            let given = called(served, &value);
+            let unknown = served
+                .conform(&mut value)
+                .map_err(|error| renamed(served, &given, error))?;
             let (kind, api_version) = (&served.resource.kind, &served.api_version);
             mode.judge(&unknown, &duplicates, kind, api_version)?
         }
@@ -81,8 +88,29 @@ pub(super) fn shape(
             mode.judge_patch(&unknown, &duplicates)?
         }
     });
+    if late {
+        check_kind(served, &mut value)?;
+    }
     check_place(request, served, &mut value)?;
     Ok(value)
+}
+
+/// Kind and version as a body gives them.
+fn called(served: &Served, value: &Value) -> String {
+    let kind = value["kind"].as_str().unwrap_or(&served.resource.kind);
+    let version = value["apiVersion"].as_str().unwrap_or(&served.api_version);
+    let version = version.rsplit('/').next().unwrap_or_default();
+    format!("{kind} in version {version:?} cannot")
+}
+
+/// A refusal of a body that calls itself something else says what it calls itself.
+fn renamed(served: &Served, given: &str, mut error: ApiError) -> ApiError {
+    let kind = &served.resource.kind;
+    let expected = format!("{kind} in version {:?} cannot", served.version);
+    if let Some(rest) = error.message.strip_prefix(&expected) {
+        error.message = format!("{given}{rest}");
+    }
+    error
 }
 
 /// `apiVersion` and `kind` must be those of the URL; absent ones are filled in.

@@ -89,12 +89,13 @@ impl Machine {
             .and_then(|n| usize::try_from(n).ok())
             // Whoever is content with any state gets all of it.
             .filter(|&n| n > 0 && request.parameter("resourceVersion") != Some("0"));
+        check_match(request)?;
+        let selection = Selection::of(request, served)?;
         let token = request
             .parameter("continue")
             .map(decode_token)
             .transpose()?;
         let at = revision_rule(request, token.as_ref(), limit.is_some())?;
-        let selection = Selection::of(request, served)?;
         let revision = match at {
             At::Newest => None,
             At::NotOlderThan(revision) => {
@@ -205,21 +206,39 @@ fn cut(
 
 const NEEDS_REVISION: &str = "resourceVersionMatch is forbidden unless resourceVersion is provided";
 
+/// Refuses ways to match a state that mean nothing, before anything else is looked at.
+fn check_match(request: &Request) -> Result<()> {
+    let Some(matching) = request.parameter("resourceVersionMatch") else {
+        return Ok(());
+    };
+    let field = "resourceVersionMatch";
+    let given = request.parameter("resourceVersion");
+    let mut problems = Problems::new();
+    if given.is_none() {
+        problems.forbidden(field, NEEDS_REVISION);
+    }
+    if request.parameter("continue").is_some() {
+        let detail = "resourceVersionMatch is forbidden when continue is provided";
+        problems.forbidden(field, detail);
+    }
+    if !matches!(matching, "Exact" | "NotOlderThan") {
+        let supported = ["Exact", "NotOlderThan", ""];
+        problems.not_supported(field, matching, &supported);
+    }
+    if matching == "Exact" && given == Some("0") {
+        let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+        problems.forbidden(field, detail);
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(option_error("list", &problems))
+}
+
 fn revision_rule(request: &Request, token: Option<&Continue>, limited: bool) -> Result<At> {
     let given = request.parameter("resourceVersion");
     let matching = request.parameter("resourceVersionMatch");
-    let mut problems = Problems::new();
     if let Some(token) = token {
-        if matching.is_some() {
-            problems.forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden when continue is provided",
-            );
-            if given.is_none() {
-                problems.forbidden("resourceVersionMatch", NEEDS_REVISION);
-            }
-            return Err(option_error("list", &problems));
-        }
         if given.is_some_and(|rv| rv != "0") {
             let message = "specifying resource version is not allowed when using continue";
             return Err(ApiError::bad_request(message));
@@ -227,25 +246,13 @@ fn revision_rule(request: &Request, token: Option<&Continue>, limited: bool) -> 
         return Ok(At::Exactly(token.rv));
     }
     let revision = request.revision("list")?;
-    match (matching, revision) {
-        (Some("Exact"), Some(revision)) => return Ok(At::Exactly(revision)),
-        (Some("Exact"), None) if given.is_some() => problems.forbidden(
-            "resourceVersionMatch",
-            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-        ),
-        (Some("Exact" | "NotOlderThan"), None) if given.is_none() => {
-            problems.forbidden("resourceVersionMatch", NEEDS_REVISION);
-        }
+    Ok(match (matching, revision) {
+        (Some("Exact"), Some(revision)) => At::Exactly(revision),
         // Pages of a state that was named are pages of that state.
-        (None, Some(revision)) if limited => return Ok(At::Exactly(revision)),
-        (None | Some("NotOlderThan"), Some(revision)) => return Ok(At::NotOlderThan(revision)),
-        (None | Some("NotOlderThan"), None) => return Ok(At::Newest),
-        (Some(other), _) => {
-            let supported = ["Exact", "NotOlderThan", ""];
-            problems.not_supported("resourceVersionMatch", other, &supported);
-        }
-    }
-    Err(option_error("list", &problems))
+        (None, Some(revision)) if limited => At::Exactly(revision),
+        (_, Some(revision)) => At::NotOlderThan(revision),
+        (_, None) => At::Newest,
+    })
 }
 
 fn encode_token(revision: u64, key: &str) -> String {

@@ -167,13 +167,14 @@ impl Machine {
             }
             check_revision(served, part, name, &new, live)?;
         }
+        let deletion = new["metadata"].get("deletionTimestamp").cloned();
         let untyped = served.is_custom() && discards_untyped(served, part, &new, &old);
         let self_link = new["metadata"].get("selfLink").cloned();
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
         *warnings = merge(warnings, told.into_iter().collect());
         if booking == Booking::Whole {
-            self.book(request, served, part, Some(&old), &mut new)?;
+            self.book_change(request, served, part, (&old, deletion), &mut new)?;
             if untyped {
                 metadata::of(&mut new).remove("managedFields");
             }
@@ -207,6 +208,26 @@ impl Machine {
             return pretended(object).map(Some);
         }
         self.put(served, &request.target.path(), live, &new).await
+    }
+
+    /// Books what changed. Whoever asks for another end owns it, though it does not change.
+    fn book_change(
+        &self,
+        request: &Request,
+        served: &Served,
+        part: Part,
+        (old, deletion): (&Value, Option<Value>),
+        new: &mut Value,
+    ) -> Result<()> {
+        let kept = new["metadata"].get("deletionTimestamp").cloned();
+        if let (Some(asked), true) = (deletion, kept.is_some()) {
+            metadata::of(new).insert("deletionTimestamp".into(), asked);
+        }
+        self.book(request, served, part, Some(old), new)?;
+        if let Some(kept) = kept {
+            metadata::of(new).insert("deletionTimestamp".into(), kept);
+        }
+        Ok(())
     }
 }
 

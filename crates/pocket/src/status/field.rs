@@ -100,15 +100,25 @@ impl FieldError {
     }
 }
 
-/// Strings are quoted, null is Go's `null`, everything else is compact JSON. A selector is shown in
-/// the order of its parts.
+/// Pairs of fields that are shown in this order wherever both are there.
+const ORDERED: [[&str; 2]; 3] = [
+    ["matchLabels", "matchExpressions"],
+    ["Type", "RollingUpdate"],
+    ["MaxUnavailable", "MaxSurge"],
+];
+
+/// Strings are quoted, null is Go's `null`, everything else is compact JSON. A selector and a
+/// strategy are shown in the order of their parts.
 fn shown(value: &Value) -> String {
-    match (value.get("matchLabels"), value.get("matchExpressions")) {
-        (Some(labels), Some(expressions)) => {
-            format!("{{\"matchLabels\":{labels},\"matchExpressions\":{expressions}}}")
-        }
-        _ => value.to_string(),
-    }
+    let ordered = ORDERED.iter().find_map(|[first, second]| {
+        let (one, other) = (value.get(first)?, value.get(second)?);
+        Some(format!(
+            "{{\"{first}\":{},\"{second}\":{}}}",
+            shown(one),
+            shown(other)
+        ))
+    });
+    ordered.unwrap_or_else(|| value.to_string())
 }
 
 impl fmt::Display for FieldError {

@@ -38,6 +38,7 @@ impl fmt::Display for Problem {
 pub(super) fn check(schema: Schema<'_>, config: &Value) -> Vec<Problem> {
     let mut check = Check {
         path: Vec::new(),
+        free: takes_anything(schema),
         problems: Vec::new(),
     };
     check.value(Some(schema), config);
@@ -46,6 +47,8 @@ pub(super) fn check(schema: Schema<'_>, config: &Value) -> Vec<Problem> {
 
 struct Check {
     path: Vec<Element>,
+    /// The object takes any fields, and so does what is declared in it.
+    free: bool,
     problems: Vec<Problem>,
 }
 
@@ -74,6 +77,7 @@ impl Check {
         let (below, _) = shape::part(schema, name);
         let declared = below.is_some()
             || schema.is_none_or(takes_anything)
+            || (self.free && !self.in_metadata())
             || (self.path.is_empty() && matches!(name, "apiVersion" | "kind" | "metadata"));
         self.path.push(Element::field(name));
         if declared {
@@ -112,6 +116,10 @@ impl Check {
             self.value(items, item);
             seen.extend(self.path.pop());
         }
+    }
+
+    fn in_metadata(&self) -> bool {
+        self.path.first() == Some(&Element::field("metadata"))
     }
 
     fn problem(&mut self, message: String) {

@@ -65,3 +65,94 @@ fn at(path: &[Element]) -> FieldSet {
     set.insert(path);
     set
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn place(version: &str) -> Option<Vec<Element>> {
+        (version == "apps/v1").then(|| vec![Element::field("spec"), Element::field("replicas")])
+    }
+
+    fn entry(manager: &str, operation: &str, subresource: &str, fields: &Value) -> Value {
+        let mut entry = json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1",
+            "fieldsType": "FieldsV1", "fieldsV1": fields, "time": "2026-01-01T00:00:00Z"});
+        if !subresource.is_empty() {
+            entry["subresource"] = subresource.into();
+        }
+        entry
+    }
+
+    fn managers(entries: &[Value]) -> Managers {
+        Managers::decode(&json!(entries)).unwrap()
+    }
+
+    fn told(managers: Managers) -> Vec<String> {
+        let entries = managers.encode();
+        let told = entries.as_array().unwrap().iter().map(|entry| {
+            let text = |name: &str| entry[name].as_str().unwrap_or("-").to_owned();
+            let names = ["manager", "operation", "apiVersion", "subresource", "time"];
+            format!("{} {}", names.map(text).join(" "), entry["fieldsV1"])
+        });
+        told.collect()
+    }
+
+    const NUMBER: &str = r#"{"f:spec":{"f:replicas":{}}}"#;
+
+    #[test]
+    fn a_scale_shows_those_who_own_the_number() {
+        let owners = managers(&[
+            entry(
+                "maker",
+                "Update",
+                "",
+                &json!({"f:spec": {"f:paused": {}, "f:replicas": {}}}),
+            ),
+            entry(
+                "painter",
+                "Update",
+                "",
+                &json!({"f:metadata": {"f:labels": {}}}),
+            ),
+        ]);
+        let expected = format!("maker Update autoscaling/v1 - 2026-01-01T00:00:00Z {NUMBER}");
+        assert_eq!(told(shown(&owners, &place)), [expected]);
+    }
+
+    #[test]
+    fn an_updater_keeps_the_number_in_an_entry_of_its_own() {
+        let fields = json!({"f:spec": {"f:paused": {}, "f:replicas": {}}});
+        let owners = managers(&[entry("maker", "Update", "", &fields)]);
+        let scaled = shown(&owners, &place);
+        assert_eq!(
+            told(carried_back(&owners, scaled, "apps/v1", &place)),
+            [
+                format!("maker Update apps/v1 - - {NUMBER}"),
+                r#"maker Update apps/v1 - 2026-01-01T00:00:00Z {"f:spec":{"f:paused":{}}}"#
+                    .to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_applier_keeps_what_it_has_and_a_new_owner_takes_the_number() {
+        let fields: Value = serde_json::from_str(NUMBER).unwrap();
+        let owners = managers(&[entry("applier", "Apply", "", &fields)]);
+        let kept = carried_back(&owners, shown(&owners, &place), "apps/v1", &place);
+        let applier = format!("applier Apply apps/v1 - 2026-01-01T00:00:00Z {NUMBER}");
+        assert_eq!(told(kept), [applier]);
+        let taken = managers(&[entry("ci", "Update", "scale", &fields)]);
+        let taken = carried_back(&owners, taken, "apps/v1", &place);
+        assert_eq!(told(taken), [format!("ci Update apps/v1 scale - {NUMBER}")]);
+    }
+
+    #[test]
+    fn entries_of_versions_that_nobody_knows_go() {
+        let mut old = entry("maker", "Update", "", &json!({"f:spec": {"f:paused": {}}}));
+        old["apiVersion"] = "apps/v0".into();
+        let owners = managers(&[old]);
+        assert!(carried_back(&owners, Managers::default(), "apps/v1", &place).is_empty());
+    }
+}

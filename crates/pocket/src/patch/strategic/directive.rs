@@ -155,9 +155,14 @@ pub(super) fn plain(patch: Value) -> Result<Option<Value>> {
 }
 
 /// As [`plain`], for a map whose `$patch` was already looked at.
+///
+/// The keys to retain stay in it: where nothing is live there is nothing to retain, and the
+/// reference takes them for a field.
 pub(super) fn plain_map(mut map: Fields) -> Result<Fields> {
+    let retained = map.get(RETAIN).cloned();
     Directives::take(&mut map)?;
     let mut fields = Map::new();
+    fields.extend(retained.map(|keys| (RETAIN.to_owned(), keys)));
     for (key, value) in map.into_iter().filter(|(_, value)| !value.is_null()) {
         if let Some(value) = plain(value)? {
             fields.insert(key, value);

@@ -57,6 +57,9 @@ impl Machine {
             let object = self.read(request, served).await?;
             return show_scale(request, served, &paths, &object);
         }
+        if request.verb == Verb::Patch && request.content_type != APPLY_YAML {
+            language(request, served)?;
+        }
         let writing = Writing {
             request,
             served,
@@ -177,13 +180,25 @@ impl Writing<'_> {
         if (kind, version) != ("Scale", scaled::VERSION) {
             return Err(conform::unreadable_patch(&unregistered(kind, version)));
         }
-        let conformed = conform::conform_patched(self.schema, &mut wanted, "Scale")?;
+        let conformed = match language {
+            Language::Strategic => conform::conform_merged(self.schema, &mut wanted, "Scale")
+                .map_err(|why| conform::unreadable_patch(&why))?,
+            _ => conform::conform_patched(self.schema, &mut wanted, "Scale")?,
+        };
         let mode = self.request.field_validation()?;
         warnings.extend(mode.judge_patch(&conformed.unknown, &payload.duplicates)?);
         Ok(wanted)
     }
 
     fn applied(&self, current: &Value, config: &Value) -> Result<Value> {
+        if self.served.is_custom() && current["metadata"].get("managedFields").is_none() {
+            return Err(ApiError::failure(format!(
+                "failed to create manager for existing fields: failed to convert live object \
+                 (/; {version}, Kind=Scale) to proper version: \
+                 request to convert CR to an invalid group/version: {version}",
+                version = scaled::VERSION,
+            )));
+        }
         let stamp = self.booked.stamp();
         let force = self.request.flag("force");
         let applied = apply::apply(self.schema, Some(current), config, &stamp, force)?;
@@ -209,13 +224,18 @@ impl Writing<'_> {
             return Ok(());
         }
         let name = &self.request.target.name;
+        let (uid, stored) = (metadata::text(wanted, "uid"), metadata::text(old, "uid"));
+        let another = !uid.is_empty() && uid != stored;
+        if another && self.request.verb == Verb::Update {
+            // Refused by whoever writes, whatever the number is.
+            return Ok(());
+        }
         let mut problems = Problems::new();
         scale::validate(wanted, &mut problems);
         if !problems.is_empty() {
             return Err(ApiError::invalid("autoscaling", "Scale", name, &problems));
         }
-        let (uid, stored) = (metadata::text(wanted, "uid"), metadata::text(old, "uid"));
-        if self.request.verb == Verb::Patch && !uid.is_empty() && uid != stored {
+        if another {
             let resource = &self.served.resource;
             let plural = format!("{}/scale", resource.plural);
             let why = format!(

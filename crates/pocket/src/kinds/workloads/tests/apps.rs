@@ -138,7 +138,7 @@ fn deadlines_do_not_fit_pods_that_run_forever() {
     let mut template = pod_template("Always");
     template["spec"]["activeDeadlineSeconds"] = json!(5);
     for (plural, kind) in [
-        ("deployments", "Deployment"),
+        ("deployments", "ReplicaSet"),
         ("replicasets", "ReplicaSet"),
         ("statefulsets", "StatefulSet"),
         ("daemonsets", "DaemonSet"),

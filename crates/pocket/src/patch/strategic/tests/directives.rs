@@ -72,15 +72,19 @@ fn a_list_may_be_replaced() {
 }
 
 #[test]
-fn directives_do_not_survive_where_nothing_is_live() {
+fn directives_but_the_keys_to_retain_do_not_survive_where_nothing_is_live() {
     let patch = json!({"spec": {
         "$retainKeys": ["containers"],
         "$setElementOrder/containers": [{"name": "a"}],
         "containers": [{"name": "a", "$setElementOrder/env": []}, {"name": "b", "$patch": "delete"}],
     }});
-    let expected = pod(&names(&["a"]));
-    assert_eq!(patched("core.v1.Pod", json!({}), patch.clone()), expected);
-    assert_eq!(patched("core.v1.Pod", json!({"spec": {}}), patch), expected);
+    let mut expected = pod(&names(&["a"]));
+    assert_eq!(
+        patched("core.v1.Pod", json!({"spec": {}}), patch.clone()),
+        expected
+    );
+    expected["spec"]["$retainKeys"] = json!(["containers"]);
+    assert_eq!(patched("core.v1.Pod", json!({}), patch), expected);
 }
 
 #[test]

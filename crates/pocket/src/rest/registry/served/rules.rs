@@ -59,8 +59,8 @@ impl Served {
         };
         let unknown = conform_metadata(value)?;
         whole_numbers(value);
-        let mut dropped = definition.versions[*version].prune(value);
-        dropped.extend(unknown);
+        let mut dropped = unknown;
+        dropped.extend(definition.versions[*version].prune(value));
         Ok(dropped)
     }
 

@@ -1,0 +1,60 @@
+//! Values as the reference prints them in refusals that come from its language.
+
+use serde_json::Value;
+
+/// A value in the plain form, and its type: `[a b]` and `[]interface {}`.
+pub(crate) fn shown(value: &Value) -> (String, &'static str) {
+    let ty = match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    };
+    (plain(value), ty)
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(plain).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(key, _)| *key);
+            let shown = fields
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", plain(value)));
+            format!("map[{}]", shown.collect::<Vec<_>>().join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_shown_with_their_types() {
+        for (value, text, ty) in [
+            (json!(null), "<nil>", "<nil>"),
+            (json!(1.5), "1.5", "float64"),
+            (json!(["a", 2]), "[a 2]", "[]interface {}"),
+            (
+                json!({"b": 1, "a": []}),
+                "map[a:[] b:1]",
+                "map[string]interface {}",
+            ),
+        ] {
+            assert_eq!(shown(&value), (text.to_owned(), ty));
+        }
+    }
+}
