@@ -119,6 +119,20 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
         .collect()
     };
     let before = out.len();
+    let exactly = |status: &Value| -> Vec<String> {
+        let all = status["details"]["causes"].as_array().into_iter().flatten();
+        all.map(ToString::to_string).collect()
+    };
+    let (mut theirs, mut ours) = (exactly(reference), exactly(pocket));
+    if theirs != ours {
+        theirs.sort_unstable();
+        ours.sort_unstable();
+        if theirs == ours {
+            let whole = (reference["message"].clone(), pocket["message"].clone());
+            lists("causes", &theirs, &ours, &whole, out);
+            return;
+        }
+    }
     let (theirs, ours) = (causes(reference), causes(pocket));
     if theirs != ours {
         lists(
@@ -131,7 +145,7 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
         return;
     }
     for field in ["reason", "message"] {
-        if reference[field] != pocket[field] {
+        if unordered(&reference[field]) != unordered(&pocket[field]) {
             let text = |status: &Value| general(status[field].as_str().unwrap_or_default());
             out.push(Difference {
                 field: field.into(),
@@ -142,12 +156,13 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
         }
     }
     if out.len() == before {
-        values("", reference, pocket, out);
+        let mut ours = pocket.clone();
+        ours["message"] = reference["message"].clone();
+        values("", reference, &ours, out);
     }
 }
 
-/// Conflicts, and the errors of an applied configuration, come in the order of a map: another one
-/// each time.
+/// Conflicts come in the order of a map: another one each time.
 fn sorted(mut status: Value) -> Value {
     let causes = status.pointer_mut("/details/causes");
     if let Some(causes) = causes.and_then(Value::as_array_mut)
@@ -157,13 +172,29 @@ fn sorted(mut status: Value) -> Value {
     {
         causes.sort_by_key(Value::to_string);
     }
-    let message = status["message"].as_str().unwrap_or_default();
-    if let Some((before, errors)) = message.split_once(": errors:\n") {
-        let mut errors: Vec<_> = errors.split('\n').collect();
-        errors.sort_unstable();
-        status["message"] = format!("{before}: errors:\n{}", errors.join("\n")).into();
-    }
     status
+}
+
+/// What is wrong with an applied configuration is told in the order in which the reference's maps
+/// happen to be read, and not at all once a field was met that is not declared.
+fn unordered(message: &Value) -> (String, Vec<String>) {
+    let text = message.as_str().unwrap_or_default();
+    let typed = text.starts_with("failed to create typed patch object");
+    let split = if typed { "): " } else { ": errors:\n" };
+    let Some((subject, problems)) = text.split_once(split) else {
+        return (text.to_owned(), Vec::new());
+    };
+    let lines = problems.trim_start_matches("errors:\n").lines();
+    let mut lines: Vec<String> = lines.map(|line| line.trim().to_owned()).collect();
+    lines.sort();
+    if lines
+        .iter()
+        .any(|line| line.ends_with("not declared in schema"))
+    {
+        lines.retain(|line| line.ends_with("not declared in schema"));
+        lines.truncate(1);
+    }
+    (subject.to_owned(), lines)
 }
 
 /// What one list has and the other lacks, one by one, or that their order differs.

@@ -57,8 +57,8 @@ pub struct Drawer {
     /// The objects that are there.
     pub objects: Vec<Known>,
     names: usize,
-    /// An object to be owned by; never deleted.
-    anchor: usize,
+    /// In each namespace, the call that made an object to be owned by; never deleted.
+    anchors: Vec<usize>,
     /// The token of a page, and the path it continues.
     pages: Option<(usize, String, usize)>,
     /// Revisions that lists had.
@@ -80,14 +80,14 @@ pub(super) const MANAGERS: [&str; 6] = [
 ];
 
 impl Drawer {
-    /// A drawer for one seed that works in `namespaces`; `anchor` is the call that made an object
-    /// for others to be owned by.
+    /// A drawer for one seed that works in `namespaces`; `anchors` are the calls that made
+    /// an object in each for others to be owned by.
     pub fn new(
         world: Arc<World>,
         seed: u64,
         tag: &str,
         namespaces: Vec<String>,
-        anchor: usize,
+        anchors: Vec<usize>,
     ) -> Self {
         Self {
             world,
@@ -96,7 +96,7 @@ impl Drawer {
             namespaces,
             objects: Vec::new(),
             names: 0,
-            anchor,
+            anchors,
             pages: None,
             lists: Vec::new(),
         }
@@ -348,7 +348,7 @@ impl Drawer {
         seen.chain(lists)
             .chain(names)
             .chain(page)
-            .chain([self.anchor])
+            .chain(self.anchors.iter().copied())
             .collect()
     }
 }

@@ -23,7 +23,7 @@ pub const MASKS: [&str; 14] = [
     "descriptions of table columns, which are in our own words: presence",
     "the suffix of generated names: by its call",
     "order of managedFields entries, which follows times",
-    "order of conflicts and of errors of an applied configuration, which is that of a map",
+    "order of conflicts and of problems of an applied configuration, which is that of a map, and what is told beside an undeclared field",
     "content of objects that the control plane makes by itself (kube-root-ca.crt, default ServiceAccounts)",
 ];
 
@@ -62,7 +62,7 @@ static CELL: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static SHOWN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
 static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)(resource ?version[^0-9]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
+    Regex::new(r"(?i)(resource ?version[^0-9\]]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
 });
 
 impl Labels {

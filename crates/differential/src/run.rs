@@ -146,7 +146,7 @@ impl Run {
         let namespaces = ["a", "b"]
             .map(|suffix| format!("d{seed}{tag}-{suffix}"))
             .to_vec();
-        let mut anchor = 0;
+        let mut anchors = Vec::new();
         for namespace in &namespaces {
             self.setup(
                 "/api/v1/namespaces",
@@ -162,11 +162,10 @@ impl Run {
             ))
             .await?;
             let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-            anchor = self
-                .setup(&path, json!({"metadata": {"name": "anchor"}}))
-                .await?;
+            let anchor = json!({"metadata": {"name": "anchor"}});
+            anchors.push(self.setup(&path, anchor).await?);
         }
-        let mut drawer = Drawer::new(self.world.clone(), seed, &tag, namespaces.clone(), anchor);
+        let mut drawer = Drawer::new(self.world.clone(), seed, &tag, namespaces.clone(), anchors);
         for step in 0..requests {
             if step % BETWEEN_WATCHES == BETWEEN_WATCHES - 1 {
                 let (kind, namespace, path) = drawer.watch();

@@ -14,6 +14,13 @@ const OWN: [&str; 6] = [
     "name",
 ];
 
+/// Whether a server made up the end of the name. What the prefix was may have been taken out since.
+fn was_generated(name: &str) -> bool {
+    let suffix = name.rsplit('-').next().unwrap_or_default();
+    let parts = name.split('-').count();
+    parts > 3 && suffix.len() == 5
+}
+
 /// Volumes for tokens have names that servers make up.
 fn name_tokens(value: &mut Value, path: &mut String, number: usize) {
     let length = path.len();
@@ -43,7 +50,9 @@ fn name_tokens(value: &mut Value, path: &mut String, number: usize) {
 
 /// Replaces what servers choose by references to the answer `number`, which this value is.
 pub(super) fn symbolic(value: &mut Value, number: usize) {
-    let generated = value["metadata"]["generateName"].is_string();
+    let generated = value["metadata"]["name"]
+        .as_str()
+        .is_some_and(was_generated);
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
         for (key, item) in metadata.iter_mut() {
             if OWN.contains(&key.as_str()) && (key != "name" || generated) {

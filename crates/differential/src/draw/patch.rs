@@ -61,7 +61,7 @@ impl Drawer {
         } else {
             (known.namespace.clone(), known.name.clone())
         };
-        let mut value = self.fresh(kind, &name, changes);
+        let mut value = self.fresh(kind, (&namespace, &name), changes);
         if subresource == "status" {
             value["status"] = table.status_seed.clone();
             self.change_status(&table.root, &mut value, 1);

@@ -49,7 +49,12 @@ impl Drawer {
     }
 
     /// A new object: valid at first, then changed.
-    pub(super) fn fresh(&mut self, kind: usize, name: &str, changes: usize) -> Value {
+    pub(super) fn fresh(
+        &mut self,
+        kind: usize,
+        (namespace, name): (&str, &str),
+        changes: usize,
+    ) -> Value {
         let world = self.world.clone();
         let table = &world.kinds[kind];
         let mut value = pick(&mut self.dice, &table.seeds).clone();
@@ -75,7 +80,7 @@ impl Drawer {
             value["metadata"]["finalizers"] = json!(["example.com/hold"]);
         }
         if chance(&mut self.dice, 12) {
-            value["metadata"]["ownerReferences"] = self.owners();
+            value["metadata"]["ownerReferences"] = self.owners(namespace);
         }
         for _ in 0..changes {
             mutate(&world.types, &table.root, &mut value, &mut self.dice);
@@ -83,8 +88,11 @@ impl Drawer {
         value
     }
 
-    fn owners(&mut self) -> Value {
-        let anchor = self.anchor;
+    /// Owners of an object, which are in its namespace: others would be as good as none, and when
+    /// the object then ends is not for a call to know.
+    fn owners(&mut self, namespace: &str) -> Value {
+        let place = self.namespaces.iter().position(|name| name == namespace);
+        let anchor = self.anchors[place.unwrap_or_default()];
         let mut owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "anchor", "uid": capture(anchor, "/metadata/uid")});
         match self.dice.below(8) {
             0 => owner["uid"] = "".into(),
@@ -124,7 +132,7 @@ impl Drawer {
         // What a definition may say has tests of its own; here it is an object like others.
         let definition = self.world.kinds[kind].name == "CustomResourceDefinition";
         let changes = if definition { 0 } else { self.changes() };
-        let mut value = self.fresh(kind, &name, changes);
+        let mut value = self.fresh(kind, (&namespace, &name), changes);
         if generate && self.world.kinds[kind].name != "CustomResourceDefinition" {
             if let Some(metadata) = value["metadata"].as_object_mut() {
                 metadata.remove("name");

@@ -35,9 +35,7 @@ impl NameRule {
 
     fn prefix_complaints(self, prefix: &str) -> Complaints {
         match self {
-            // What comes after it makes any beginning a name.
-            Self::PathSegment if matches!(prefix, "." | "..") => Complaints::new(),
-            Self::PathSegment => self.complaints(prefix),
+            Self::PathSegment => names::path_segment_prefix(prefix),
             _ => self.complaints(&names::without_trailing_dash(prefix)),
         }
     }

@@ -107,7 +107,9 @@ fn check_type(secret: &Value, problems: &mut Problems) {
                 require(&keys, problems);
             }
         }
-        "kubernetes.io/ssh-auth" => require(&["ssh-privatekey"], problems),
+        "kubernetes.io/ssh-auth" if text(&secret["data"], "ssh-privatekey").is_empty() => {
+            problems.required(Path::At("data").key("ssh-privatekey"), "");
+        }
         "kubernetes.io/tls" => require(&["tls.crt", "tls.key"], problems),
         _ => {}
     }

@@ -33,6 +33,9 @@ type Fields = Map<String, Value>;
 /// The live object with the patch merged into it.
 pub fn apply(schema: Schema<'_>, live: Value, patch: Value) -> Result<Value> {
     refuse_deep(&patch)?;
+    if patch.is_null() {
+        return Ok(live);
+    }
     let Value::Object(patch) = patch else {
         let why = super::merge::not_a_map(&patch);
         return Err(ApiError::bad_request(

@@ -26,7 +26,7 @@ impl Machine {
         served: &Arc<Served>,
         part: Part,
     ) -> Result<Reply> {
-        if part != Part::Main {
+        if !part.makes(served) {
             self.present(request, served).await?;
         }
         let mut warnings = Vec::new();
@@ -73,7 +73,7 @@ impl Machine {
         warnings: &mut Vec<String>,
     ) -> Result<Option<Arc<Object>>> {
         let head = self.head(served, &request.target.path());
-        if part != Part::Main || head.is_some_and(|head| head.object.is_some()) {
+        if !part.makes(served) || head.is_some_and(|head| head.object.is_some()) {
             return Ok(None);
         }
         let booked = self.booked(request, served, part)?;
@@ -97,15 +97,15 @@ impl Machine {
                 &why,
             ));
         }
+        if metadata::text(config, "name").is_empty() {
+            return Err(nameless(&request.target.name));
+        }
+        check_place(request, served, &mut value)?;
         let revision = metadata::text(config, "resourceVersion");
         if !revision.is_empty() && revision.parse::<u64>().is_err() {
             let why = super::request::not_a_number("ParseUint", revision);
             return Err(ApiError::failure(why));
         }
-        if metadata::text(config, "name").is_empty() {
-            return Err(nameless(&request.target.name));
-        }
-        check_place(request, served, &mut value)?;
         let inserted = self
             .insert(request, served, value, Booking::Done, warnings)
             .await;

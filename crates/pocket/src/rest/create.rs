@@ -11,7 +11,7 @@ use super::{
     broken,
     incoming::{Origin, shape},
     metadata,
-    request::path,
+    request::{Verb, path},
     update::Part,
 };
 use crate::{
@@ -59,19 +59,26 @@ impl Machine {
         served.check_not_ending(metadata::text(&value, "name"))?;
         warnings.extend(dedup_owners(&mut value));
         let asked = metadata::text(&value, "resourceVersion").to_owned();
-        let has_revision = booking == Booking::Whole && asked.parse().unwrap_or(0_u64) > 0;
+        let has_revision = request.verb == Verb::Create && asked.parse().unwrap_or(0_u64) > 0;
         self.stamp(served, request, &mut value);
         served.check_alias(&mut value)?;
         served.to_storage(&mut value);
         served.default(&mut value);
-        served.drop_status(&mut value);
-        if booking == Booking::Whole {
-            self.book(request, served, Part::Main, None, &mut value)?;
+        let part = match request.target.subresource.as_deref() {
+            Some("status") => Part::Status,
+            _ => Part::Main,
+        };
+        if part == Part::Main {
+            served.drop_status(&mut value);
         }
+        if booking == Booking::Whole {
+            self.book(request, served, part, None, &mut value)?;
+        }
+        served.drop_status(&mut value);
         let change = Change {
             request,
             served,
-            part: Part::Main,
+            part,
             old: None,
         };
         // What the server adds from here on is nobody's.
@@ -96,6 +103,7 @@ impl Machine {
             }
             return self.pretend_create(request, served, &value).await;
         }
+        metadata::of(&mut value).remove("selfLink");
         let object = self.store_new(request, served, value, generated).await?;
         if served.is_namespace() {
             self.move_in(&object.metadata().name).await;

@@ -236,7 +236,8 @@ impl Machine {
 
     fn fate(&self, served: &Served, old: &Value, options: &DeleteOptions) -> Fate {
         let pending = old["metadata"]["deletionGracePeriodSeconds"].as_i64();
-        if let Some(pending) = pending.filter(|seconds| *seconds > 0) {
+        let graceful = served.traits().grace.is_some() && metadata::is_deleting(old);
+        if let Some(pending) = pending.filter(|seconds| *seconds > 0 && graceful) {
             return shortened(served, old, options, pending);
         }
         let mut new = old.clone();

@@ -90,6 +90,7 @@ impl Machine {
         let body = Some(Payload {
             value,
             duplicates: Vec::new(),
+            problem: None,
         });
         self.handle(Request { body, ..request }).await?;
         Ok(())
@@ -116,6 +117,7 @@ impl Machine {
             body: Some(Payload {
                 value: typed(&served, config),
                 duplicates: Vec::new(),
+                problem: None,
             }),
             content_type: "application/apply-patch+yaml".into(),
             query: query.map(|(key, value)| (key.into(), value.into())).into(),

@@ -18,6 +18,8 @@ pub struct Payload {
     pub value: Value,
     /// Paths of fields that were given twice; the last one counts.
     pub duplicates: Vec<String>,
+    /// Why a patch could not be read. Said only once there is something to change.
+    pub problem: Option<String>,
 }
 
 /// How an object came to be, which decides how it is refused.
@@ -32,9 +34,12 @@ pub(crate) enum Origin {
 impl Request {
     /// The body; a write without one is refused.
     pub(crate) fn payload(&self) -> Result<Payload> {
-        self.body
-            .clone()
-            .ok_or_else(|| ApiError::bad_request("the request has no body"))
+        let body = self.body.clone();
+        let payload = body.ok_or_else(|| ApiError::bad_request("the request has no body"))?;
+        match payload.problem {
+            Some(why) => Err(ApiError::bad_request(why)),
+            None => Ok(payload),
+        }
     }
 
     /// What is done about fields that are unknown or written twice.
@@ -61,6 +66,7 @@ pub(super) fn shape(
     let Payload {
         mut value,
         duplicates,
+        ..
     } = payload;
     // What a custom object is is looked at after its metadata was read.
     let late = served.is_custom() && origin == Origin::Body && value.is_object();

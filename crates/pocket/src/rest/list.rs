@@ -89,7 +89,7 @@ impl Machine {
             .and_then(|n| usize::try_from(n).ok())
             // Whoever is content with any state gets all of it.
             .filter(|&n| n > 0 && request.parameter("resourceVersion") != Some("0"));
-        check_match(request)?;
+        check_matching(request)?;
         let selection = Selection::of(request, served)?;
         let token = request
             .parameter("continue")
@@ -204,30 +204,29 @@ fn cut(
     }
 }
 
-const NEEDS_REVISION: &str = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+const MATCH: &str = "resourceVersionMatch";
 
-/// Refuses ways to match a state that mean nothing, before anything else is looked at.
-fn check_match(request: &Request) -> Result<()> {
-    let Some(matching) = request.parameter("resourceVersionMatch") else {
+/// Refuses a rule about revisions that contradicts the other options.
+fn check_matching(request: &Request) -> Result<()> {
+    let Some(matching) = request.parameter(MATCH) else {
         return Ok(());
     };
-    let field = "resourceVersionMatch";
     let given = request.parameter("resourceVersion");
     let mut problems = Problems::new();
     if given.is_none() {
-        problems.forbidden(field, NEEDS_REVISION);
+        let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+        problems.forbidden(MATCH, detail);
     }
     if request.parameter("continue").is_some() {
         let detail = "resourceVersionMatch is forbidden when continue is provided";
-        problems.forbidden(field, detail);
+        problems.forbidden(MATCH, detail);
     }
     if !matches!(matching, "Exact" | "NotOlderThan") {
-        let supported = ["Exact", "NotOlderThan", ""];
-        problems.not_supported(field, matching, &supported);
+        problems.not_supported(MATCH, matching, &["Exact", "NotOlderThan", ""]);
     }
     if matching == "Exact" && given == Some("0") {
         let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-        problems.forbidden(field, detail);
+        problems.forbidden(MATCH, detail);
     }
     if problems.is_empty() {
         return Ok(());
@@ -237,7 +236,6 @@ fn check_match(request: &Request) -> Result<()> {
 
 fn revision_rule(request: &Request, token: Option<&Continue>, limited: bool) -> Result<At> {
     let given = request.parameter("resourceVersion");
-    let matching = request.parameter("resourceVersionMatch");
     if let Some(token) = token {
         if given.is_some_and(|rv| rv != "0") {
             let message = "specifying resource version is not allowed when using continue";
@@ -245,14 +243,15 @@ fn revision_rule(request: &Request, token: Option<&Continue>, limited: bool) -> 
         }
         return Ok(At::Exactly(token.rv));
     }
-    let revision = request.revision("list")?;
-    Ok(match (matching, revision) {
-        (Some("Exact"), Some(revision)) => At::Exactly(revision),
-        // Pages of a state that was named are pages of that state.
-        (None, Some(revision)) if limited => At::Exactly(revision),
-        (_, Some(revision)) => At::NotOlderThan(revision),
-        (_, None) => At::Newest,
-    })
+    Ok(
+        match (request.parameter(MATCH), request.revision("list")?) {
+            (Some("Exact"), Some(revision)) => At::Exactly(revision),
+            // Pages of a state that was named are pages of that state.
+            (None, Some(revision)) if limited => At::Exactly(revision),
+            (_, Some(revision)) => At::NotOlderThan(revision),
+            (_, None) => At::Newest,
+        },
+    )
 }
 
 fn encode_token(revision: u64, key: &str) -> String {
@@ -269,8 +268,12 @@ fn decode_token(text: &str) -> Result<Continue> {
         let whole = text.len() - text.len() % 4;
         bad(&format!("illegal base64 data at input byte {whole}"))
     })?;
-    let read: Value = serde_json::from_slice(&json)
-        .map_err(|_| bad("invalid character looking for beginning of value"))?;
+    let read: Value = serde_json::from_slice(&json).map_err(|_| {
+        let first = json.first().map_or(' ', |byte| char::from(*byte));
+        bad(&format!(
+            "invalid character '{first}' looking for beginning of value"
+        ))
+    })?;
     let version = read["v"].as_str().unwrap_or_default();
     if version != TOKEN_VERSION {
         let why = format!("server does not recognize this encoded version {version}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Machine, Request, Served};
+use super::{Machine, Request, Served, Verb};
 
 /// Characters of generated name suffixes: no vowels, so that no words appear.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -23,13 +23,7 @@ const CHOSEN: [&str; 6] = [
 const KEPT: [&str; 3] = ["resourceVersion", "generation", "creationTimestamp"];
 
 /// Fields an update may leave out but not change.
-const FILLED: [&str; 5] = [
-    "uid",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "name",
-    "namespace",
-];
+const FILLED: [&str; 3] = ["uid", "name", "namespace"];
 
 /// `metadata` as a map, made if absent.
 pub(crate) fn of(value: &mut Value) -> &mut Map<String, Value> {
@@ -70,11 +64,18 @@ impl Machine {
         let generation = served.traits().generation;
         let namespace = &request.target.namespace;
         let metadata = of(value);
-        for field in CHOSEN.iter().chain(&["selfLink"]) {
+        // Whoever creates by an update or an apply is believed more.
+        let created = request.verb == Verb::Create;
+        for field in CHOSEN {
             // Kinds that count nothing keep what they are told.
-            if *field != "generation" || generation {
-                metadata.remove(*field);
+            let kept =
+                field == "generation" && !generation || field.starts_with("deletion") && !created;
+            if !kept {
+                metadata.remove(field);
             }
+        }
+        if created {
+            metadata.remove("selfLink");
         }
         metadata.insert("uid".into(), json!(self.environment.uuid()));
         metadata.insert(
@@ -113,15 +114,24 @@ pub(crate) fn carry_over(new: &mut Value, old: &Value) {
             None => metadata.remove(field),
         };
     }
-    metadata.remove("selfLink");
-    // Nobody takes a deletion back.
-    if let Some(time) = old.get("deletionTimestamp") {
-        metadata.insert("deletionTimestamp".into(), time.clone());
-    }
     for field in FILLED {
         if let Some(value) = old.get(field) {
             metadata.entry(field).or_insert_with(|| value.clone());
         }
+    }
+}
+
+/// Nobody takes a deletion back. Whoever tries is booked as the owner of what was tried.
+pub(crate) fn keep_deleting(new: &mut Value, old: &Value) {
+    let old = &old["metadata"];
+    if let Some(time) = old.get("deletionTimestamp") {
+        of(new).insert("deletionTimestamp".into(), time.clone());
+    }
+    if let Some(grace) = old.get("deletionGracePeriodSeconds") {
+        let metadata = of(new);
+        metadata
+            .entry("deletionGracePeriodSeconds")
+            .or_insert_with(|| grace.clone());
     }
 }
 

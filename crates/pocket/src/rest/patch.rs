@@ -88,7 +88,13 @@ impl Machine {
         }
         let language = language(request, served)?;
         let mut warnings = Vec::new();
-        let payload = request.payload()?;
+        let payload = match request.payload() {
+            Ok(payload) => payload,
+            Err(error) => {
+                self.present(request, served).await?;
+                return Err(error);
+            }
+        };
         let mut strict = Vec::new();
         let object = self
             .modify(request, served, part, &mut warnings, |old| {
@@ -123,6 +129,7 @@ fn patched(
     let payload = Payload {
         value,
         duplicates: payload.duplicates.clone(),
+        problem: None,
     };
     let mut value = shape(request, served, payload, Origin::Patch, warnings)?;
     served.to_storage(&mut value);

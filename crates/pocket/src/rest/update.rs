@@ -36,6 +36,16 @@ pub(crate) enum Part {
 pub(crate) const BINDING: Part = Part::Other("binding");
 
 impl Part {
+    /// Whether an apply to this endpoint makes an object that is not there. Kinds that are made by
+    /// an update are made by one of their status, too.
+    pub(crate) fn makes(self, served: &Served) -> bool {
+        match self {
+            Self::Main => true,
+            Self::Status => served.traits().create_on_update,
+            Self::Other(_) => false,
+        }
+    }
+
     /// The name under which managed fields of this endpoint are booked.
     pub(crate) fn subresource(self) -> Option<&'static str> {
         match self {
@@ -78,7 +88,7 @@ impl Machine {
         {
             return Err(uid_differs(served, request, &value, "", 0));
         }
-        let creates = part == Part::Main && served.traits().create_on_update;
+        let creates = part.makes(served) && served.traits().create_on_update;
         if creates
             && self
                 .head(served, &request.target.path())
@@ -167,14 +177,12 @@ impl Machine {
             }
             check_revision(served, part, name, &new, live)?;
         }
-        let deletion = new["metadata"].get("deletionTimestamp").cloned();
         let untyped = served.is_custom() && discards_untyped(served, part, &new, &old);
-        let self_link = new["metadata"].get("selfLink").cloned();
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
         *warnings = merge(warnings, told.into_iter().collect());
         if booking == Booking::Whole {
-            self.book_change(request, served, part, (&old, deletion), &mut new)?;
+            self.book(request, served, part, Some(&old), &mut new)?;
             if untyped {
                 metadata::of(&mut new).remove("managedFields");
             }
@@ -195,39 +203,15 @@ impl Machine {
             *warnings = merge(warnings, served.warnings(&new, Some(&old)));
         }
         let _held = self.settle(change, &mut new, warnings).await?;
-        let dry = request.dry_run()?;
-        if new == old && (!dry || self_link.is_none()) {
-            return Ok(Some(live.clone()));
-        }
-        if dry {
-            if let Some(link) = self_link.filter(|link| link != "") {
-                // Only what is stored loses it.
-                metadata::of(&mut new).insert("selfLink".into(), link);
-            }
+        if request.dry_run()? {
             let object = Object::pretended(&new, live.revision());
             return pretended(object).map(Some);
         }
+        metadata::of(&mut new).remove("selfLink");
+        if new == old {
+            return Ok(Some(live.clone()));
+        }
         self.put(served, &request.target.path(), live, &new).await
-    }
-
-    /// Books what changed. Whoever asks for another end owns it, though it does not change.
-    fn book_change(
-        &self,
-        request: &Request,
-        served: &Served,
-        part: Part,
-        (old, deletion): (&Value, Option<Value>),
-        new: &mut Value,
-    ) -> Result<()> {
-        let kept = new["metadata"].get("deletionTimestamp").cloned();
-        if let (Some(asked), true) = (deletion, kept.is_some()) {
-            metadata::of(new).insert("deletionTimestamp".into(), asked);
-        }
-        self.book(request, served, part, Some(old), new)?;
-        if let Some(kept) = kept {
-            metadata::of(new).insert("deletionTimestamp".into(), kept);
-        }
-        Ok(())
     }
 }
 
@@ -270,6 +254,7 @@ fn settle_fields(served: &Served, part: Part, new: &mut Value, old: &Value) {
 
 /// Carries over what the kind keeps, and counts the generation. What this does nobody owns.
 fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
+    metadata::keep_deleting(new, old);
     if part == Part::Main {
         (served.rules().prepare_update)(new, old);
     }

@@ -74,7 +74,7 @@ pub fn conform_part<'a>(
 fn walk<'a>(schema: Schema<'a>, value: &mut Value, kind: &'a str) -> Result<Conformed, String> {
     let mut walker = Walker::new(kind);
     walker.value(schema, value, Place::Root, kind)?;
-    Ok(walker.found)
+    walker.remembered.map_or(Ok(walker.found), Err)
 }
 
 /// 400: the body cannot be read as the kind it says it is.
@@ -105,6 +105,9 @@ struct Walker<'a> {
     fields: Vec<&'a str>,
     /// The value was merged from typed parts.
     merged: bool,
+    /// The first mismatch that a decoder remembers while it goes on. Types that decode themselves
+    /// stop it, and theirs is then the only problem told.
+    remembered: Option<String>,
     found: Conformed,
 }
 
@@ -114,6 +117,7 @@ impl<'a> Walker<'a> {
             inside: kind,
             fields: Vec::new(),
             merged: false,
+            remembered: None,
             found: Conformed::default(),
         }
     }
@@ -132,16 +136,39 @@ impl<'a> Walker<'a> {
             (Type::Object, Value::Object(map)) if is_map(node) => self.map(schema, map, at, ty),
             (Type::Object, Value::Object(fields)) => self.fields(schema, fields, at),
             (Type::Array, Value::Array(items)) => self.items(schema, items, at, ty),
-            (Type::Object | Type::Array, other) => Err(self.mismatch(schema, other, ty)),
+            (Type::Object | Type::Array, other) => {
+                let why = self.mismatch(schema, other, ty);
+                self.refuse(node, why)
+            }
+            (_, Value::Array(items)) if ty == "[]uint8" && !self.merged => {
+                if let Some(odd) = items.iter().find(|item| !is_byte(item)) {
+                    let why = self.mismatch(schema, odd, "uint8");
+                    return self.refuse(node, why);
+                }
+                *value = scalar::encoded(items).into();
+                Ok(())
+            }
             (_, scalar) => match scalar::check(schema, scalar) {
                 Ok(()) => Ok(()),
-                Err(scalar::Problem::Mismatch) => Err(self.mismatch(schema, value, ty)),
+                Err(scalar::Problem::Mismatch) => {
+                    let why = self.mismatch(schema, value, ty);
+                    self.refuse(node, why)
+                }
                 Err(scalar::Problem::Content(why)) if self.merged && ty == "[]uint8" => {
                     Err(format!("error decoding from json: {why}"))
                 }
-                Err(scalar::Problem::Content(why)) => Err(why),
+                Err(scalar::Problem::Content(why)) => self.refuse(node, why),
             },
         }
+    }
+
+    /// Stops, or remembers and goes on.
+    fn refuse(&mut self, node: &Node, why: String) -> Result<(), String> {
+        if self.merged || is_self_decoding(node) {
+            return Err(why);
+        }
+        self.remembered.get_or_insert(why);
+        Ok(())
     }
 
     /// The named fields of a struct.
@@ -153,22 +180,27 @@ impl<'a> Walker<'a> {
     ) -> Result<(), String> {
         let held = schema.node().held;
         let outside = std::mem::replace(&mut self.inside, held.map_or("struct", |held| held.name));
-        let mut problem = None;
+        // What was merged is read in the order of the type, everything else in the order it came.
+        let mut problem: Option<(usize, String)> = None;
         fields.retain(|name, value| {
             let here = Place::Field(&at, name);
             let Some((name, field)) = schema.named_property(name) else {
                 self.unknown(here);
                 return false;
             };
-            if value.is_null() || problem.is_some() {
+            let known = held.and_then(|held| held.field(name));
+            let place = known.map_or(0, |known| known.place);
+            let over = |(at, _): &(usize, String)| !self.merged || *at <= place;
+            if value.is_null() || problem.as_ref().is_some_and(over) {
                 return false;
             }
-            let known = held.and_then(|held| held.field(name));
             let depth = self.fields.len();
             self.fields.extend(known.and_then(|known| known.inside));
             self.fields.push(name);
             let ty = known.map_or("string", |known| known.ty);
-            problem = self.value(field, value, here, ty).err();
+            if let Err(why) = self.value(field, value, here, ty) {
+                problem = Some((place, why));
+            }
             self.fields.truncate(depth);
             let zero = known.map_or(Zero::Dropped, |known| known.zero);
             // A built-in object forgets its managers when it is sent an empty list of them.
@@ -178,7 +210,7 @@ impl<'a> Walker<'a> {
         });
         self.inside = outside;
         write_zeros(schema, fields);
-        problem.map_or(Ok(()), Err)
+        problem.map_or(Ok(()), |(_, why)| Err(why))
     }
 
     /// The entries of a map: none is dropped, and null is the zero of the type.
@@ -258,6 +290,11 @@ impl<'a> Walker<'a> {
     }
 }
 
+/// Whether an element of a list that stands for bytes is one.
+fn is_byte(item: &Value) -> bool {
+    item.is_null() || item.as_u64().is_some_and(|number| number < 256)
+}
+
 /// Types that read themselves from JSON, wherever they are.
 fn is_self_decoding(node: &Node) -> bool {
     let time = node.ty == Type::String && node.format.as_deref() == Some("date-time");
@@ -281,6 +318,7 @@ fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
         }
         (Type::Object, _) if is_map(node) => format!("cannot restore map from {found}"),
         (Type::Object, _) => format!("cannot restore struct from: {found}"),
+        (Type::String, _) if found == "int64" => "cannot convert int64 to string".to_owned(),
         (Type::String, _) => "unrecognized type: string".to_owned(),
         (Type::Boolean, _) => "unrecognized type: bool".to_owned(),
         _ => format!("unrecognized type: {ty}"),

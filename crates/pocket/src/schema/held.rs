@@ -20,6 +20,8 @@ pub struct Field {
     pub ty: &'static str,
     /// The inner struct that it is really a field of, if there is one.
     pub inside: Option<&'static str>,
+    /// Its place among the fields of the type.
+    pub place: usize,
 }
 
 /// What becomes of the zero of a field.
@@ -63,11 +65,11 @@ fn line(line: &'static str) -> Option<(&'static str, Held)> {
     let mut words = line.split(' ');
     let definition = words.next()?;
     let name = definition.rsplit('.').next()?;
-    let fields = words.filter_map(field).collect();
+    let fields = words.enumerate().filter_map(field).collect();
     Some((definition, Held { name, fields }))
 }
 
-fn field(word: &'static str) -> Option<(&'static str, Field)> {
+fn field((place, word): (usize, &'static str)) -> Option<(&'static str, Field)> {
     let (name, rest) = word.split_once(':')?;
     let (rest, inside) = match rest.split_once('^') {
         Some((rest, inside)) => (rest, Some(inside)),
@@ -79,7 +81,13 @@ fn field(word: &'static str) -> Option<(&'static str, Field)> {
         b'~' => (Zero::Gone, &rest[1..]),
         _ => (Zero::Dropped, rest),
     };
-    Some((name, Field { zero, ty, inside }))
+    let field = Field {
+        zero,
+        ty,
+        inside,
+        place,
+    };
+    Some((name, field))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use crate::{
-    rest::{Served, Verb},
+    rest::{Payload, Served, Verb},
     status::{ApiError, Result},
 };
 
@@ -53,14 +53,18 @@ impl Patch {
         }
     }
 
-    /// 400 for a patch that is no JSON.
-    pub(super) fn undecodable(self, why: &str) -> ApiError {
+    /// A patch that is no JSON, which is said once it is known that there is something to patch.
+    pub(super) fn undecodable(self, why: &str) -> Payload {
         let why = why.rsplit("json parse error: ").next().unwrap_or(why);
-        ApiError::bad_request(match self {
+        let problem = match self {
             Self::Strict => format!("error decoding patch: {why}"),
             Self::LenientMerge => "Invalid JSON Patch".to_owned(),
             Self::Plain => why.to_owned(),
-        })
+        };
+        Payload {
+            problem: Some(problem),
+            ..Payload::default()
+        }
     }
 }
 

@@ -18,20 +18,7 @@ pub(super) fn payload(
     target: &Target,
 ) -> Result<Option<Payload>> {
     if bytes.is_empty() {
-        return match verb {
-            Verb::Create | Verb::Update if target.subresource.is_none() => Err(form::unreadable(
-                served,
-                bytes,
-                &form::parse_error(form::ENDED),
-            )),
-            Verb::Patch if content_type == "application/apply-patch+yaml" => {
-                Ok(Some(Payload::default()))
-            }
-            Verb::Patch if form::is_readable(verb, content_type, served.is_custom()) => {
-                Err(form.undecodable(form::ENDED))
-            }
-            _ => Ok(None),
-        };
+        return nothing_sent(verb, form, content_type, served, target);
     }
     let deletes = matches!(verb, Verb::Delete | Verb::DeleteCollection);
     let decoded = match content_type {
@@ -61,7 +48,7 @@ pub(super) fn payload(
             let value = protobuf::decode(bytes, expected)?;
             return Ok(Some(Payload {
                 value,
-                duplicates: Vec::new(),
+                ..Payload::default()
             }));
         }
         // What a patch may be written in is decided where patches are understood.
@@ -70,7 +57,10 @@ pub(super) fn payload(
                 && form::is_readable(Verb::Patch, patch, served.is_custom())
                 && verb == Verb::Patch =>
         {
-            decode::json(bytes).map_err(|error| form.undecodable(&error.message))?
+            match decode::json(bytes) {
+                Ok(decoded) => decoded,
+                Err(error) => return Ok(Some(form.undecodable(&error.message))),
+            }
         }
         _ if verb == Verb::Patch => return Ok(None),
         _ => return Err(unsupported()),
@@ -78,7 +68,32 @@ pub(super) fn payload(
     Ok(Some(Payload {
         value: decoded.value,
         duplicates: decoded.duplicates,
+        problem: None,
     }))
+}
+
+/// What an empty body stands for.
+fn nothing_sent(
+    verb: Verb,
+    form: form::Patch,
+    content_type: &str,
+    served: &Served,
+    target: &Target,
+) -> Result<Option<Payload>> {
+    match verb {
+        Verb::Create | Verb::Update if target.subresource.is_none() => Err(form::unreadable(
+            served,
+            &[],
+            &form::parse_error(form::ENDED),
+        )),
+        Verb::Patch if content_type == "application/apply-patch+yaml" => {
+            Ok(Some(Payload::default()))
+        }
+        Verb::Patch if form::is_readable(verb, content_type, served.is_custom()) => {
+            Ok(Some(form.undecodable(form::ENDED)))
+        }
+        _ => Ok(None),
+    }
 }
 
 fn unsupported() -> ApiError {

@@ -119,7 +119,7 @@ fn ordered(field: &str, value: Value) -> Result<(String, Vec<Value>)> {
 
 pub(super) fn not_a_list(value: &Value) -> ApiError {
     let found = match value {
-        Value::Null => "nil",
+        Value::Null => "%!s(<nil>)",
         Value::Bool(_) => "bool",
         Value::Number(number) if number.is_f64() => "float64",
         Value::Number(_) => "int64",
@@ -143,8 +143,9 @@ pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) 
     Ok(())
 }
 
-/// The value that a patch means where nothing is live: no directives, no nulls in maps, and
-/// nothing that is marked by a `$patch`, whatever it asks for. None if the value itself is marked.
+/// The value that a patch means where nothing is live: no nulls in maps, and nothing that is marked
+/// by a `$patch`, whatever it asks for. None if the value itself is marked. Other directives are
+/// fields like any other here, as the reference has it.
 pub(super) fn plain(patch: Value) -> Result<Option<Value>> {
     match patch {
         Value::Object(map) if map.contains_key(PATCH) => Ok(None),
@@ -155,14 +156,8 @@ pub(super) fn plain(patch: Value) -> Result<Option<Value>> {
 }
 
 /// As [`plain`], for a map whose `$patch` was already looked at.
-///
-/// The keys to retain stay in it: where nothing is live there is nothing to retain, and the
-/// reference takes them for a field.
-pub(super) fn plain_map(mut map: Fields) -> Result<Fields> {
-    let retained = map.get(RETAIN).cloned();
-    Directives::take(&mut map)?;
+pub(super) fn plain_map(map: Fields) -> Result<Fields> {
     let mut fields = Map::new();
-    fields.extend(retained.map(|keys| (RETAIN.to_owned(), keys)));
     for (key, value) in map.into_iter().filter(|(_, value)| !value.is_null()) {
         if let Some(value) = plain(value)? {
             fields.insert(key, value);

@@ -122,10 +122,6 @@ pub(super) fn merge_ordered(
     let patch = match patch {
         None => None,
         Some(Value::Array(items)) => Some(items),
-        Some(Value::Null) => {
-            live.remove(name);
-            return Ok(());
-        }
         Some(other) => return Err(not_a_list(&other)),
     };
     let wanted = wanted(key, order)?;

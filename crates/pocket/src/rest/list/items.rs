@@ -70,6 +70,10 @@ impl Items {
         let (head, end) = match form {
             // An empty list of these has no items at all.
             Form::Metadata if listed.objects.is_empty() => (head(&form, served, metadata), "null}"),
+            // Nor has an empty table of these rows.
+            Form::Table { .. } if listed.objects.is_empty() && is_of_roles(served) => {
+                (head(&form, served, metadata), "null}")
+            }
             _ => (head(&form, served, metadata) + "[", "]}"),
         };
         Ok(Self {
@@ -140,6 +144,11 @@ impl Items {
         };
         out.put_slice(value.to_string().as_bytes());
     }
+}
+
+fn is_of_roles(served: &Served) -> bool {
+    matches!(served.resource.plural.as_str(), "roles" | "clusterroles")
+        && served.resource.group == "rbac.authorization.k8s.io"
 }
 
 /// Everything up to the name of the field with the items.

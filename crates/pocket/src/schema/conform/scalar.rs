@@ -6,6 +6,7 @@ use base64::{
     Engine,
     alphabet::STANDARD,
     engine::{GeneralPurpose, GeneralPurposeConfig},
+    prelude::BASE64_STANDARD,
 };
 use serde_json::{Number, Value};
 
@@ -122,6 +123,13 @@ fn bytes(text: &mut String) -> Result<(), Problem> {
         LENIENT.encode_string(&decoded, text);
     }
     Ok(())
+}
+
+/// Bytes that were written as numbers, as they are kept.
+pub(super) fn encoded(numbers: &[Value]) -> String {
+    let byte = |number: &Value| number.as_u64().and_then(|n| u8::try_from(n).ok());
+    let bytes: Vec<u8> = numbers.iter().map(|n| byte(n).unwrap_or(0)).collect();
+    BASE64_STANDARD.encode(bytes)
 }
 
 /// Where the reference gives up: at the first byte that cannot be where it is, or at the begin of

@@ -1,5 +1,7 @@
 //! Times as texts, refused in the words of the reference's parser.
 
+use std::fmt::Write;
+
 use jiff::Timestamp;
 
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
@@ -20,13 +22,14 @@ const PARTS: [(&str, &str, usize, (u32, u32)); 6] = [
 pub(super) fn parse(text: &str, micros: bool) -> Result<Timestamp, String> {
     check(text, micros)?;
     text.parse()
-        .map_err(|_| format!("parsing time {text:?}: day out of range"))
+        .map_err(|_| format!("parsing time {}: day out of range", quoted(text)))
 }
 
 fn check(text: &str, micros: bool) -> Result<(), String> {
     let layout = if micros { MICROS } else { SECONDS };
     let cannot = |rest: &str, part: &str| {
-        format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}")
+        let (text, rest) = (quoted(text), quoted(rest));
+        format!("parsing time {text} as {layout:?}: cannot parse {rest} as {part:?}")
     };
     let mut rest = text;
     for (before, part, length, (least, most)) in PARTS {
@@ -39,7 +42,8 @@ fn check(text: &str, micros: bool) -> Result<(), String> {
         };
         if number < least || number > most {
             return Err(format!(
-                "parsing time {text:?}: {} out of range",
+                "parsing time {}: {} out of range",
+                quoted(text),
                 word(part)
             ));
         }
@@ -64,8 +68,28 @@ fn check(text: &str, micros: bool) -> Result<(), String> {
     let length = if offset[0] == b'Z' { 1 } else { 6 };
     match &zone[length..] {
         "" => Ok(()),
-        more => Err(format!("parsing time {text:?}: extra text: {more:?}")),
+        more => Err(format!(
+            "parsing time {}: extra text: {}",
+            quoted(text),
+            quoted(more)
+        )),
     }
+}
+
+/// In quotes, with every byte that is not plain ASCII as a number.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=b'~' | 0x7f => out.push(char::from(byte)),
+            _ => {
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    }
+    out.push('"');
+    out
 }
 
 fn is_number(text: &str) -> bool {

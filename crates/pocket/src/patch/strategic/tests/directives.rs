@@ -72,11 +72,10 @@ fn a_list_may_be_replaced() {
 }
 
 #[test]
-fn directives_but_the_keys_to_retain_do_not_survive_where_nothing_is_live() {
+fn directives_are_fields_like_others_where_nothing_is_live() {
     let patch = json!({"spec": {
         "$retainKeys": ["containers"],
-        "$setElementOrder/containers": [{"name": "a"}],
-        "containers": [{"name": "a", "$setElementOrder/env": []}, {"name": "b", "$patch": "delete"}],
+        "containers": [{"name": "a"}, {"name": "b", "$patch": "delete"}],
     }});
     let mut expected = pod(&names(&["a"]));
     assert_eq!(
@@ -109,7 +108,7 @@ fn scalars_leave_a_list() {
     assert_eq!(patched("core.v1.Pod", live, patch.clone()), expected);
     let none = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}});
     assert_eq!(
-        patched("core.v1.Pod", json!({}), none),
+        patched("core.v1.Pod", json!({"metadata": {}}), none),
         json!({"metadata": {}})
     );
 }
@@ -232,11 +231,13 @@ fn deleted_elements_need_not_be_in_the_order() {
 }
 
 #[test]
-fn null_beside_an_order_deletes_the_list() {
+fn null_beside_an_order_is_no_list() {
     let patch = json!({"spec": {"$setElementOrder/containers": [], "containers": null}});
+    let (code, message) = refusal("core.v1.Pod", pod(&names(&["a"])), patch);
+    assert_eq!(code, 500);
     assert_eq!(
-        patched("core.v1.Pod", pod(&names(&["a"])), patch),
-        json!({"spec": {}})
+        message,
+        "expected a []interface {}, but received a %!s(<nil>)"
     );
 }
 
