@@ -7,7 +7,7 @@
 
 use json_patch::{
     AddOperation, PatchOperation,
-    jsonptr::{Pointer, assign::Assign, resolve::Resolve},
+    jsonptr::{Pointer, PointerBuf, assign::Assign, resolve::Resolve},
     patch_unsafe,
 };
 use serde_json::Value;
@@ -35,8 +35,9 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
         value: live,
         copied: 0,
     };
-    for operation in &operations {
-        document.run(operation)?;
+    for mut operation in operations {
+        document.resolve_places(&mut operation);
+        document.run(&operation)?;
     }
     Ok(document.value)
 }
@@ -118,6 +119,15 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
+/// Whether a place is a number as nobody writes one.
+fn is_odd_number(token: &str) -> bool {
+    let digits = token.trim_start_matches(['+', '-']);
+    token.len() > 1
+        && token.starts_with(['0', '+', '-'])
+        && !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The document between two operations.
 struct Document {
     value: Value,
@@ -129,6 +139,55 @@ struct Document {
 }
 
 impl Document {
+    /// Writes places in lists as this document counts them: `02` is `2`, and `-1` is the last.
+    fn resolve_places(&self, operation: &mut PatchOperation) {
+        match operation {
+            PatchOperation::Add(op) => self.resolve_place(&mut op.path, true),
+            PatchOperation::Remove(op) => self.resolve_place(&mut op.path, false),
+            PatchOperation::Replace(op) => self.resolve_place(&mut op.path, false),
+            PatchOperation::Test(op) => self.resolve_place(&mut op.path, false),
+            PatchOperation::Move(op) => {
+                self.resolve_place(&mut op.from, false);
+                self.resolve_place(&mut op.path, true);
+            }
+            PatchOperation::Copy(op) => {
+                self.resolve_place(&mut op.from, false);
+                self.resolve_place(&mut op.path, true);
+            }
+        }
+    }
+
+    fn resolve_place(&self, path: &mut PointerBuf, adds: bool) {
+        if !path.tokens().any(|token| is_odd_number(token.encoded())) {
+            return;
+        }
+        let mut here = Some(&self.value);
+        let last = path.count().saturating_sub(1);
+        let mut out = PointerBuf::new();
+        for (at, token) in path.tokens().enumerate() {
+            let decoded = token.decoded();
+            let mut name = decoded.to_string();
+            if let Some(Value::Array(items)) = here
+                && is_odd_number(&name)
+                && let Ok(place) = name.parse::<i64>()
+            {
+                let length = items.len() + usize::from(adds && at == last);
+                let place = match usize::try_from(place) {
+                    Ok(place) => Some(place),
+                    Err(_) => length.checked_add_signed(isize::try_from(place).unwrap_or(0)),
+                };
+                name = place.map_or(name, |place| place.to_string());
+            }
+            here = match here {
+                Some(Value::Object(fields)) => fields.get(&name),
+                Some(Value::Array(items)) => name.parse().ok().and_then(|n: usize| items.get(n)),
+                _ => None,
+            };
+            out.push_back(name.as_str());
+        }
+        *path = out;
+    }
+
     fn run(&mut self, operation: &PatchOperation) -> Result<()> {
         match operation {
             PatchOperation::Test(test) => return self.test(&test.path, &test.value),

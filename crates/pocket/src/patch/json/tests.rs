@@ -43,6 +43,45 @@ fn operations_run_in_order() {
 }
 
 #[test]
+fn places_in_lists_are_counted_as_numbers() {
+    let live = || json!({"l": [1, 2, 3], "m": {"02": 1}});
+    for (operation, expected) in [
+        (
+            json!({"op": "add", "path": "/l/02", "value": 9}),
+            json!([1, 2, 9, 3]),
+        ),
+        (
+            json!({"op": "add", "path": "/l/+1", "value": 9}),
+            json!([1, 9, 2, 3]),
+        ),
+        (
+            json!({"op": "add", "path": "/l/-1", "value": 9}),
+            json!([1, 2, 3, 9]),
+        ),
+        (json!({"op": "remove", "path": "/l/-1"}), json!([1, 2])),
+        (
+            json!({"op": "replace", "path": "/l/-3", "value": 9}),
+            json!([9, 2, 3]),
+        ),
+        (
+            json!({"op": "copy", "from": "/l/00", "path": "/l/03"}),
+            json!([1, 2, 3, 1]),
+        ),
+        (
+            json!({"op": "test", "path": "/m/02", "value": 1}),
+            json!([1, 2, 3]),
+        ),
+    ] {
+        let patched = apply(live(), json!([operation])).unwrap();
+        assert_eq!(patched["l"], expected, "{operation}");
+    }
+    for path in ["/l/-4", "/l/04", "/l/--1"] {
+        let operation = json!([{"op": "replace", "path": path, "value": 9}]);
+        assert!(apply(live(), operation).is_err(), "{path}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_the_object_is_invalid() {
     let live = json!({"a": {"b": 1}, "l": [1]});
     for operation in [
