@@ -62,7 +62,7 @@ static CELL: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static SHOWN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
 static REVISIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)(resource ?version[^0-9\]]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
+    Regex::new(r"(?i)(resource ?version[^0-9\]}]{0,40}?\(?)([0-9]+)\)?|\(current: [0-9]+\)|\([0-9]{2,}\)|: [0-9]{3,}, current").ok()
 });
 
 impl Labels {
@@ -198,7 +198,11 @@ impl Labels {
                     .find_iter(&text)
                     .map(|m| m.as_str().to_owned())
                     .collect();
-                for uid in found {
+                // Calls give one that no server chooses.
+                for uid in found
+                    .into_iter()
+                    .filter(|uid| !uid.starts_with("00000000-"))
+                {
                     let label = self.label("uid", &uid);
                     text = text.replace(&uid, &label);
                 }

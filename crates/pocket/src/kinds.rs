@@ -212,6 +212,8 @@ pub enum NameRule {
     Rfc1035,
     /// A path segment: RBAC kinds.
     PathSegment,
+    /// A path segment that may begin like anything: whatever an object is, once it is there.
+    Changed,
 }
 
 impl Traits {

@@ -24,6 +24,12 @@ impl Drawer {
         if matches!(call.about.kind.as_str(), "ConfigMap" | "Secret") {
             narrow_data(body, object, patch);
         }
+        if call.about.kind == "Role" {
+            narrow_rules(body);
+        }
+        if call.about.kind == "Lease" && object.is_some() {
+            narrow_election(body);
+        }
         if let Some(object) = object {
             narrow_end(body, object, patch);
         }
@@ -47,6 +53,31 @@ fn narrow_data(body: &mut Map<String, Value>, object: Option<&Value>, patch: boo
         if frozen && entries.is_empty() {
             body.remove(field);
         }
+    }
+}
+
+/// Inside of what is owned as a whole, an empty list is another value than none until it is kept.
+fn narrow_rules(body: &mut Map<String, Value>) {
+    let rules = body.get_mut("rules").and_then(Value::as_array_mut);
+    for rule in rules.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for field in ["resourceNames", "nonResourceURLs"] {
+            if rule
+                .get(field)
+                .and_then(Value::as_array)
+                .is_some_and(Vec::is_empty)
+            {
+                rule.remove(field);
+            }
+        }
+    }
+}
+
+/// Fields that are not kept, with whoever tried to set them noted all the same: as with the end of
+/// an object, what changes is the time.
+fn narrow_election(body: &mut Map<String, Value>) {
+    if let Some(Value::Object(spec)) = body.get_mut("spec") {
+        spec.remove("strategy");
+        spec.remove("preferredHolder");
     }
 }
 

@@ -271,6 +271,7 @@ impl Drawer {
             ),
             13 => metadata["generation"] = 77.into(),
             14 => metadata["deletionTimestamp"] = "2020-01-01T00:00:00Z".into(),
+            15 => drop(metadata.as_object_mut().map(|fields| fields.remove("name"))),
             _ => {}
         }
     }

@@ -29,13 +29,14 @@ impl NameRule {
             Self::Subdomain => names::subdomain(name),
             Self::Label => names::label(name),
             Self::Rfc1035 => names::label_1035(name),
-            Self::PathSegment => names::path_segment(name),
+            Self::PathSegment | Self::Changed => names::path_segment(name),
         }
     }
 
     fn prefix_complaints(self, prefix: &str) -> Complaints {
         match self {
             Self::PathSegment => names::path_segment(prefix),
+            Self::Changed => names::path_segment_prefix(prefix),
             _ => self.complaints(&names::without_trailing_dash(prefix)),
         }
     }
@@ -192,7 +193,7 @@ pub fn validate_changed_metadata(
     namespaced: bool,
     problems: &mut Problems,
 ) {
-    validate_metadata(new, NameRule::PathSegment, namespaced, problems);
+    validate_metadata(new, NameRule::Changed, namespaced, problems);
     validate_metadata_update(new, old, problems);
 }
 

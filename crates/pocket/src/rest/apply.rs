@@ -101,11 +101,7 @@ impl Machine {
             return Err(nameless(&request.target.name));
         }
         check_place(request, served, &mut value)?;
-        let revision = metadata::text(config, "resourceVersion");
-        if !revision.is_empty() && revision.parse::<u64>().is_err() {
-            let why = super::request::not_a_number("ParseUint", revision);
-            return Err(ApiError::failure(why));
-        }
+        metadata::check_revision(config)?;
         let inserted = self
             .insert(request, served, value, Booking::Done, warnings)
             .await;

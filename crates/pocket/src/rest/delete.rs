@@ -89,6 +89,8 @@ impl Machine {
         request: &Request,
         served: &Arc<Served>,
     ) -> Result<Reply> {
+        // What is meant is looked at before how it is to go.
+        super::selection::Selection::of(request, served)?;
         let options = DeleteOptions::of(request)?;
         let listed = self.select(request, served).await?;
         let mut warnings = Vec::new();

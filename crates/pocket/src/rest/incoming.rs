@@ -206,7 +206,7 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
     }
     let name = metadata::text(value, "name");
     if !target.name.is_empty() && name != target.name {
-        if name.is_empty() && request.verb == Verb::Patch {
+        if name.is_empty() && matches!(request.verb, Verb::Patch | Verb::Update) {
             return Err(nameless(&target.name));
         }
         if name.is_empty() {

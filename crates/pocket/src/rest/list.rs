@@ -58,6 +58,7 @@ impl Machine {
     pub(super) async fn list(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         // What cannot be read is said before what may not be asked.
         request.number("limit")?;
+        request.number("timeoutSeconds")?;
         Selection::check_form(request)?;
         if request.names("sendInitialEvents") {
             let mut problems = Problems::new();

@@ -86,7 +86,8 @@ impl Machine {
         };
         if served.traits().create_on_update && !metadata::text(&value, "uid").is_empty() && absent()
         {
-            return Err(uid_differs(served, request, &value, "", 0));
+            let error = uid_differs(served, request, &value, "", 0);
+            return Err(error.warned(&warnings));
         }
         let creates = part.makes(served) && served.traits().create_on_update;
         if creates
@@ -94,6 +95,7 @@ impl Machine {
                 .head(served, &request.target.path())
                 .is_none_or(|head| head.object.is_none())
         {
+            metadata::check_revision(&value).map_err(|error| error.warned(&warnings))?;
             let object = self
                 .insert(request, served, value, Booking::Whole, &mut warnings)
                 .await

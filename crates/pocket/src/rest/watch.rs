@@ -42,8 +42,13 @@ enum Start {
 
 impl Machine {
     pub(super) async fn watch(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
-        let start = start(request)?;
+        // What cannot be read is said before what may not be asked.
+        request.number("limit")?;
+        request.number("timeoutSeconds")?;
+        Selection::check_form(request)?;
+        check_options(request)?;
         let selection = Selection::of(request, served)?;
+        let start = start(request)?;
         let lines = Lines::new(
             self.clone(),
             served.clone(),
@@ -84,7 +89,7 @@ impl Machine {
     }
 }
 
-fn start(request: &Request) -> Result<Start> {
+fn check_options(request: &Request) -> Result<()> {
     let wants_state = request.names("sendInitialEvents");
     let matching = request.parameter("resourceVersionMatch");
     let mut problems = Problems::new();
@@ -99,9 +104,14 @@ fn start(request: &Request) -> Result<Start> {
     if let Some(other) = matching.filter(|word| *word != "NotOlderThan") {
         problems.not_supported("resourceVersionMatch", other, &["NotOlderThan"]);
     }
-    if !problems.is_empty() {
-        return Err(option_error("watch", &problems));
+    if problems.is_empty() {
+        return Ok(());
     }
+    Err(option_error("watch", &problems))
+}
+
+fn start(request: &Request) -> Result<Start> {
+    let wants_state = request.names("sendInitialEvents");
     if wants_state && request.flag("sendInitialEvents") {
         let marks = request.flag("allowWatchBookmarks");
         return Ok(if marks {

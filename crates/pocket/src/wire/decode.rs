@@ -52,8 +52,9 @@ pub fn json(body: &[u8]) -> Result<Decoded> {
 pub fn yaml(body: &[u8]) -> Result<Decoded> {
     let text = std::str::from_utf8(body).map_err(|e| refused("yaml", &e))?;
     if text.trim_start().starts_with('{')
-        && let Ok(decoded) = json(body)
+        && let Ok(mut decoded) = json(body)
     {
+        whole_numbers(&mut decoded.value);
         return Ok(decoded);
     }
     let findings = Findings::yaml();
@@ -61,7 +62,27 @@ pub fn yaml(body: &[u8]) -> Result<Decoded> {
         Node::root(&findings).deserialize(reader)
     })
     .map_err(|e| refused("yaml", &e))?;
-    Ok(findings.with(value))
+    let mut decoded = findings.with(value);
+    whole_numbers(&mut decoded.value);
+    Ok(decoded)
+}
+
+/// In YAML a number without a fraction is an integer, however it is written.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            // Beyond these a float has no room for a fraction, and integers end.
+            let whole = |float: &f64| float.fract() == 0.0 && float.abs() < 9.0e18;
+            if let Some(float) = number.as_f64().filter(|_| number.is_f64()).filter(whole) {
+                #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
+                let integer = float as i64;
+                *value = integer.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
 }
 
 /// Booleans and octal numbers are those of YAML 1.1, which is what Kubernetes reads.

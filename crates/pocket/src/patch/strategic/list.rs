@@ -33,10 +33,14 @@ pub(super) fn merge(
     }
 }
 
-/// Elements of a merged list are all maps or all scalars.
+/// Elements of a merged list are all maps or all scalars of one type.
 fn check_elements(live: &[Value], patch: &[Value], maps: bool) -> Result<()> {
-    let fits = |item: &Value| item.is_object() == maps && !item.is_array();
-    if live.iter().chain(patch).all(fits) {
+    let mut all = live.iter().chain(patch);
+    let first = all.clone().next().map(std::mem::discriminant);
+    let fits = |item: &Value| {
+        item.is_object() == maps && !item.is_array() && Some(std::mem::discriminant(item)) == first
+    };
+    if all.all(fits) {
         return Ok(());
     }
     let (live, patch) = (Value::from(live), Value::from(patch));

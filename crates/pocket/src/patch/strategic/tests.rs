@@ -275,3 +275,15 @@ fn deep_patches_are_refused() {
     assert_eq!(code, 400);
     assert!(message.contains("deeper than"));
 }
+
+#[test]
+fn elements_of_a_merged_list_are_of_one_type() {
+    let schema = builtin().named("io.k8s.api.core.v1.ConfigMap").unwrap();
+    let live = json!({"metadata": {"finalizers": ["a/b"]}});
+    let patch = json!({"metadata": {"finalizers": ["a/b", null]}});
+    let error = apply(schema, live, patch).unwrap_err();
+    assert_eq!(
+        error.message,
+        "list element types are not identical: [[a/b] [a/b <nil>]]"
+    );
+}

@@ -189,3 +189,19 @@ proptest! {
         let _ = yaml(&body);
     }
 }
+
+#[test]
+fn a_whole_number_of_yaml_is_an_integer() {
+    for (text, expected) in [
+        ("a: 2.0", json!({"a": 2})),
+        ("{\"a\": [1e3, -3.0]}", json!({"a": [1000, -3]})),
+        ("a: 1.5", json!({"a": 1.5})),
+        ("a: 1e30", json!({"a": 1e30})),
+    ] {
+        assert_eq!(yaml(text.as_bytes()).unwrap().value, expected, "{text}");
+    }
+    assert_eq!(
+        super::json(b"{\"a\": 2.0}").unwrap().value,
+        json!({"a": 2.0})
+    );
+}
