@@ -200,8 +200,5 @@ fn a_whole_number_of_yaml_is_an_integer() {
     ] {
         assert_eq!(yaml(text.as_bytes()).unwrap().value, expected, "{text}");
     }
-    assert_eq!(
-        super::json(b"{\"a\": 2.0}").unwrap().value,
-        json!({"a": 2.0})
-    );
+    assert_eq!(json(b"{\"a\": 2.0}").unwrap().value, json!({"a": 2.0}));
 }
