@@ -133,6 +133,10 @@ pub trait Cluster {
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value>;
     /// What the embedder chose.
     fn settings(&self) -> &Settings;
+    /// Whether nothing will be stored: what is handed out is nobody's.
+    fn is_rehearsal(&self) -> bool {
+        false
+    }
 }
 
 /// Choices of the embedder that rules depend on.
@@ -194,8 +198,11 @@ pub struct Traits {
     pub checks_metadata_again: bool,
     /// The rules on a change are asked before those on the object alone.
     pub change_first: bool,
-    /// Values off a list are told after what the kind's own rules say.
-    pub enums_last: bool,
+    /// The kind's own rules judge values off a list, each in its place.
+    pub judges_enums: bool,
+    /// What [`Rules::admit`] hands out is handed out before the other rules are asked, and they
+    /// judge it too.
+    pub admitted_first: bool,
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
@@ -232,7 +239,8 @@ impl Traits {
         deprecation: None,
         checks_metadata_again: false,
         change_first: false,
-        enums_last: false,
+        judges_enums: false,
+        admitted_first: false,
         plain_finalizers: false,
     };
 }
