@@ -109,8 +109,19 @@ pub struct Rules {
     /// references). Runs alone among the writes of its resource if that is [`Traits::exclusive`].
     /// Arguments: new, old, cluster.
     pub admit: Option<Admit>,
+    /// What is kept of an object and not shown where it is read or written whole.
+    pub veil: Option<Veil>,
     /// How the generic machine treats the kind.
     pub traits: Traits,
+}
+
+/// See [`Rules::veil`]. Other parts of the object, and deletes that wait, show what is kept.
+#[derive(Clone, Copy)]
+pub struct Veil {
+    /// Objects without this text have nothing to hide.
+    pub mark: &'static str,
+    /// Takes out what is hidden.
+    pub hide: fn(&mut Value),
 }
 
 /// See [`Rules::admit`].
@@ -257,6 +268,7 @@ impl Rules {
         validate_status: |_, _, _| {},
         warnings: |_| Vec::new(),
         admit: None,
+        veil: None,
         traits: Traits::USUAL,
     };
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::addresses::first_address;
 use super::{
-    Cluster, NameRule, Rules, Traits,
+    Cluster, NameRule, Rules, Traits, Veil,
     fields::{each_mut, fill, filled, is_empty, is_set, list, set, take, text},
 };
 use crate::status::ApiError;
@@ -31,16 +31,17 @@ const AFFINITY_SECONDS: i64 = 10800;
 /// The rules of Services.
 pub(super) const RULES: Rules = Rules {
     default,
-    prepare_create: |service, _| {
-        set(service, "status", json!({"loadBalancer": {}}));
-        drop_inner_policy(service);
-    },
+    prepare_create: |service, _| set(service, "status", json!({"loadBalancer": {}})),
     prepare_update,
     validate_status: status::validate,
     warnings: warnings::warnings,
     validate: validate::validate,
     validate_update: update::validate,
     admit: Some(admit),
+    veil: Some(Veil {
+        mark: "\"ExternalName\"",
+        hide: hide_inner_policy,
+    }),
     traits: Traits {
         exclusive: true,
         admitted_first: true,
@@ -76,7 +77,10 @@ fn default(service: &mut Value) {
             set(port, "targetPort", same);
         }
     }
-    let known = matches!(text(spec, "type"), "ClusterIP" | "NodePort" | "LoadBalancer");
+    let known = matches!(
+        text(spec, "type"),
+        "ClusterIP" | "NodePort" | "LoadBalancer"
+    );
     if known && !is_set(spec, "internalTrafficPolicy") {
         set(spec, "internalTrafficPolicy", "Cluster");
     }
@@ -98,15 +102,16 @@ fn prepare_update(new: &mut Value, old: &Value) {
     {
         set(status, "loadBalancer", json!({}));
     }
-    drop_inner_policy(new);
 }
 
-/// Where there is no address there is no traffic to it. What is no policy at all is refused.
-fn drop_inner_policy(service: &mut Value) {
-    let Some(spec) = service.get_mut("spec").filter(|spec| !has_address(spec)) else {
+/// Where there is no address there is no traffic to it. A Service that has just gone is shown as
+/// it was kept.
+fn hide_inner_policy(service: &mut Value) {
+    let metadata = &service["metadata"];
+    if is_set(metadata, "deletionTimestamp") && list(metadata, "finalizers").is_empty() {
         return;
-    };
-    if matches!(text(spec, "internalTrafficPolicy"), "Cluster" | "Local") {
+    }
+    if let Some(spec) = service.get_mut("spec").filter(|spec| !has_address(spec)) {
         take(spec, "internalTrafficPolicy");
     }
 }

@@ -94,6 +94,7 @@ impl Machine {
                 .head(served, &request.target.path())
                 .is_none_or(|head| head.object.is_none())
         {
+            asked_revision(&value).map_err(|error| error.warned(&warnings))?;
             let object = self
                 .insert(request, served, value, Booking::Whole, &mut warnings)
                 .await
@@ -363,19 +364,24 @@ fn check_revision(
     new: &Value,
     live: &Object,
 ) -> Result<()> {
-    let revision = match metadata::text(new, "resourceVersion") {
-        "" | "0" if !matches!(part, Part::Other(_)) && !served.traits().unconditional_update => {
-            return Err(served.unversioned(name));
+    match asked_revision(new)? {
+        0 if !matches!(part, Part::Other(_)) && !served.traits().unconditional_update => {
+            Err(served.unversioned(name))
         }
-        "" | "0" => return Ok(()),
-        text => text
-            .parse::<u64>()
-            .map_err(|_| ApiError::failure(super::request::not_a_number("ParseUint", text)))?,
-    };
-    if revision == live.revision() {
-        return Ok(());
+        0 => Ok(()),
+        revision if revision == live.revision() => Ok(()),
+        _ => Err(served.stale(name)),
     }
-    Err(served.stale(name))
+}
+
+/// The revision that a write names, zero if none.
+fn asked_revision(value: &Value) -> Result<u64> {
+    match metadata::text(value, "resourceVersion") {
+        "" => Ok(0),
+        text => text
+            .parse()
+            .map_err(|_| ApiError::failure(super::request::not_a_number("ParseUint", text))),
+    }
 }
 
 fn keep(new: &mut Value, old: &Value, field: &str) {

@@ -137,11 +137,11 @@ impl Range {
     fn free_from(&self, start: usize, taken: &HashSet<Ipv4Addr>) -> Option<Ipv4Addr> {
         let size = self.size();
         let band = (size / 16).clamp(16, 256).min(size);
-        let high = size - band;
+        let high = size - band.min(size - 1) - 1;
         let start = (start as u64).checked_rem(high).unwrap_or_default();
-        let offsets = (0..high).map(|step| band + (start + step) % high);
+        let offsets = (0..high).map(|step| band + 1 + (start + step) % high);
         offsets
-            .chain(1..band)
+            .chain(1..=band)
             .map(|offset| Ipv4Addr::from(self.network.wrapping_add(offset as u32)))
             .find(|address| self.holds(*address) && !taken.contains(address))
     }

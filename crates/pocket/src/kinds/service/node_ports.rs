@@ -119,7 +119,9 @@ fn give_more(
 fn give_health(spec: &mut Value, pool: &mut Pool<'_>) -> Result<(), ApiError> {
     let port = match number(spec, "healthCheckNodePort") {
         0 => pool.draw().map_err(|why| {
-            ApiError::internal(format!("failed to allocate a HealthCheck NodePort 0: {why}"))
+            ApiError::internal(format!(
+                "failed to allocate a HealthCheck NodePort 0: {why}"
+            ))
         })?,
         asked => pool.take(asked).map_err(|why| {
             ApiError::internal(format!(
@@ -169,7 +171,7 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// A rehearsal looks at nobody else, and at no range.
+    /// A rehearsal looks at no range.
     fn take(&mut self, port: i64) -> Result<i64, String> {
         let (first, last) = self.neighbours.cluster.settings().node_ports;
         let rehearsal = self.neighbours.cluster.is_rehearsal();
@@ -178,7 +180,7 @@ impl<'a> Pool<'a> {
                 "provided port is not in the valid range. The range of valid ports is {first}-{last}"
             ));
         }
-        if self.given.contains(&port) || !rehearsal && self.taken().contains(&port) {
+        if self.given.contains(&port) || self.taken().contains(&port) {
             return Err("provided port is already allocated".to_owned());
         }
         self.given.push(port);
@@ -189,9 +191,16 @@ impl<'a> Pool<'a> {
     /// rehearsal draws what no Service has.
     fn draw(&mut self) -> Result<i64, String> {
         let settings = self.neighbours.cluster.settings();
-        let (first, last) = (i64::from(settings.node_ports.0), i64::from(settings.node_ports.1));
+        let (first, last) = (
+            i64::from(settings.node_ports.0),
+            i64::from(settings.node_ports.1),
+        );
         if self.neighbours.cluster.is_rehearsal() {
-            let port = self.given.iter().fold(last + 1, |most, &port| most.max(port)) + 1;
+            let port = self
+                .given
+                .iter()
+                .fold(last + 1, |most, &port| most.max(port))
+                + 1;
             self.given.push(port);
             return Ok(port);
         }

@@ -22,7 +22,8 @@ const KUBELET: i64 = 10250;
 pub(super) fn refuse_kubelet(spec: &Value, problems: &mut Problems) {
     for (index, port) in list(spec, "ports").iter().enumerate() {
         if number(port, "port") == KUBELET {
-            let detail = format!("may not expose port {KUBELET} externally since it is used by kubelet");
+            let detail =
+                format!("may not expose port {KUBELET} externally since it is used by kubelet");
             problems.invalid(&PORTS.index(index), KUBELET, detail);
         }
     }

@@ -103,12 +103,15 @@ fn match_families(addresses: &[Value], families: &[Value], problems: &mut Proble
         };
         if !fits {
             let family = family.as_str().unwrap_or_default();
-            let detail = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
+            let detail =
+                format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
             problems.invalid(&ADDRESSES.index(index), value, detail);
         }
     }
 }
 
 fn is_v6(address: &str) -> bool {
-    address.parse().is_ok_and(|address: IpAddr| address.is_ipv6())
+    address
+        .parse()
+        .is_ok_and(|address: IpAddr| address.is_ipv6())
 }

@@ -118,12 +118,10 @@ pub(super) fn drop_with_type(new: &mut Value, old: &Value) {
     }
 }
 
+/// Whether the client asks for no node port that it did not have.
 fn same_node_ports(new: &Value, old: &Value) -> bool {
-    let all_in = |these: &Value, those: &Value| {
-        let mut these = node_ports::of(these).filter(|&node| node != 0);
-        these.all(|node| node_ports::of(those).any(|other| other == node))
-    };
-    all_in(new, old) && all_in(old, new)
+    let mut asked = node_ports::of(new).filter(|&node| node != 0);
+    asked.all(|node| node_ports::of(old).any(|held| held == node))
 }
 
 /// Rules on a change.
@@ -142,9 +140,7 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
     // The class is judged here and once more with everything else.
     check_class(new, problems);
     let health = number(old, "healthCheckNodePort");
-    if has_health_port(new)
-        && has_health_port(old)
-        && health != number(new, "healthCheckNodePort")
+    if has_health_port(new) && has_health_port(old) && health != number(new, "healthCheckNodePort")
     {
         problems.forbidden("spec.healthCheckNodePort", "field is immutable");
     }

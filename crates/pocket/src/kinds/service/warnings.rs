@@ -29,7 +29,9 @@ pub(super) fn warnings(service: &Value) -> Vec<String> {
     if has_address(spec) {
         tell_forms(spec, "externalIPs", &mut tell);
         if !list(spec, "externalIPs").is_empty() && !is_headless(spec) {
-            tell("spec.externalIPs is deprecated and may no longer be implemented in some clusters");
+            tell(
+                "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+            );
         }
     }
     if let Some(text) = odd_form(text(spec, "loadBalancerIP")) {
@@ -87,9 +89,7 @@ fn odd_form(text: &str) -> Option<String> {
         ));
     }
     (plain.is_ipv6() && plain.to_string() != text).then(|| {
-        format!(
-            "IPv6 address \"{text}\" should be in RFC 5952 canonical format (\"{plain}\")"
-        )
+        format!("IPv6 address \"{text}\" should be in RFC 5952 canonical format (\"{plain}\")")
     })
 }
 
