@@ -50,6 +50,7 @@ pub(super) const RULES: Rules = Rules {
     validate_status: status::validate,
     warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
     admit: Some(admission::admit),
+    veil: None,
     traits: Traits {
         checks_metadata_again: true,
         generation: true,
