@@ -35,6 +35,7 @@ pub(super) const RULES: Rules = Rules {
         pair_addresses(new);
     },
     validate_status: status::validate,
+    first_warnings: |_| Vec::new(),
     warnings,
     validate: validate::validate,
     validate_create: |_, _| {},
