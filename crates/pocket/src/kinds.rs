@@ -105,6 +105,8 @@ pub struct Rules {
     pub validate_status: fn(&Value, &Value, &mut Problems),
     /// Texts for `Warning` headers: what is stored but not enforced, what is deprecated.
     pub warnings: fn(&Value) -> Vec<String>,
+    /// More of them that are told of a new object alone.
+    pub first_warnings: fn(&Value) -> Vec<String>,
     /// Needs a look at other objects, and may change this one (allocation of addresses, checks of
     /// references). Runs alone among the writes of its resource if that is [`Traits::exclusive`].
     /// Arguments: new, old, cluster.
@@ -267,6 +269,7 @@ impl Rules {
         validate_update: |_, _, _| {},
         validate_status: |_, _, _| {},
         warnings: |_| Vec::new(),
+        first_warnings: |_| Vec::new(),
         admit: None,
         veil: None,
         traits: Traits::USUAL,

@@ -126,11 +126,10 @@ pub fn is_typed(schema: Schema<'_>, object: &Value) -> bool {
     check::check(schema, object).iter().all(known)
 }
 
-/// What stays whatever the applier owned before. What nobody may own is part of it: `metadata`
-/// does not go with its last label.
+/// What stays whatever the applier owned before. An applier that does not speak of `metadata` at
+/// all takes it away with the last label, and with it the name.
 fn kept(others: &Managers, own: &Entry, took_over: bool) -> FieldSet {
     let kept = others.all().union(own.fields.clone());
-    let kept = kept.union(untracked().clone());
     if took_over {
         kept.union(takeover::annotation())
     } else {

@@ -6,8 +6,9 @@
 //! written, `replace` adds and `copy` brings null.
 
 use json_patch::{
-    AddOperation, PatchOperation,
-    jsonptr::{Pointer, assign::Assign, resolve::Resolve},
+    AddOperation, CopyOperation, MoveOperation, PatchOperation, RemoveOperation, ReplaceOperation,
+    TestOperation,
+    jsonptr::{Pointer, PointerBuf, Token, assign::Assign, resolve::Resolve},
     patch_unsafe,
 };
 use serde_json::Value;
@@ -35,8 +36,9 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
         value: live,
         copied: 0,
     };
-    for operation in &operations {
-        document.run(operation)?;
+    for mut operation in operations {
+        document.settle(&mut operation);
+        document.run(&operation)?;
     }
     Ok(document.value)
 }
@@ -118,6 +120,14 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
+/// A position in a list of this length, counted from the front.
+fn position(text: &str, length: usize) -> Option<usize> {
+    let number: i64 = text.parse().ok()?;
+    let length = i64::try_from(length).ok()?;
+    let number = if number < 0 { number + length } else { number };
+    usize::try_from(number).ok()
+}
+
 /// The document between two operations.
 struct Document {
     value: Value,
@@ -129,6 +139,46 @@ struct Document {
 }
 
 impl Document {
+    /// Writes the positions in lists as they are counted from the front: the reference takes `01`
+    /// and `+1` for 1, and counts what is negative from the end.
+    fn settle(&self, operation: &mut PatchOperation) {
+        let room = matches!(operation, PatchOperation::Add(_));
+        match operation {
+            PatchOperation::Add(AddOperation { path, .. })
+            | PatchOperation::Test(TestOperation { path, .. })
+            | PatchOperation::Remove(RemoveOperation { path })
+            | PatchOperation::Replace(ReplaceOperation { path, .. }) => self.count(path, room),
+            PatchOperation::Move(MoveOperation { from, path })
+            | PatchOperation::Copy(CopyOperation { from, path }) => {
+                self.count(from, false);
+                self.count(path, true);
+            }
+        }
+    }
+
+    /// `room`: what the path leads to is put before an item, or after the last.
+    fn count(&self, path: &mut PointerBuf, room: bool) {
+        let plain = |token: &Token<'_>| {
+            let text = token.encoded();
+            !matches!(text.as_bytes(), [b'+' | b'-' | b'0', _, ..])
+        };
+        if path.tokens().all(|token| plain(&token)) {
+            return;
+        }
+        let (mut settled, last) = (PointerBuf::new(), path.count());
+        for (at, token) in path.tokens().enumerate() {
+            let length = match self.value.resolve(&settled) {
+                Ok(Value::Array(items)) => items.len() + usize::from(room && at + 1 == last),
+                _ => 0,
+            };
+            match position(token.encoded(), length) {
+                Some(position) if length > 0 => settled.push_back(position),
+                _ => settled.push_back(token),
+            }
+        }
+        *path = settled;
+    }
+
     fn run(&mut self, operation: &PatchOperation) -> Result<()> {
         match operation {
             PatchOperation::Test(test) => return self.test(&test.path, &test.value),

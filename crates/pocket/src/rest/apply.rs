@@ -137,6 +137,9 @@ impl Machine {
             .conform_merged(&mut value)
             .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
+        if metadata::text(&value, "name").is_empty() {
+            return Err(nameless(&request.target.name));
+        }
         check_place(request, served, &mut value)?;
         served.to_storage(&mut value);
         if served.role == Role::Event {

@@ -43,6 +43,52 @@ fn operations_run_in_order() {
 }
 
 #[test]
+fn positions_may_be_padded_signed_and_counted_from_the_end() {
+    for (operation, list) in [
+        (
+            json!({"op": "add", "path": "/l/02", "value": 9}),
+            json!([1, 2, 9]),
+        ),
+        (
+            json!({"op": "add", "path": "/l/+1", "value": 9}),
+            json!([1, 9, 2]),
+        ),
+        (
+            json!({"op": "add", "path": "/l/-1", "value": 9}),
+            json!([1, 2, 9]),
+        ),
+        (
+            json!({"op": "add", "path": "/l/-3", "value": 9}),
+            json!([9, 1, 2]),
+        ),
+        (json!({"op": "remove", "path": "/l/-1"}), json!([1])),
+        (
+            json!({"op": "replace", "path": "/l/01", "value": 9}),
+            json!([1, 9]),
+        ),
+        (
+            json!({"op": "copy", "from": "/l/-1", "path": "/l/00"}),
+            json!([2, 1, 2]),
+        ),
+    ] {
+        let patched = apply(json!({"l": [1, 2]}), json!([operation])).unwrap();
+        assert_eq!(patched, json!({"l": list}));
+    }
+    for operation in [
+        json!({"op": "add", "path": "/l/-4", "value": 9}),
+        json!({"op": "remove", "path": "/l/-3"}),
+        json!({"op": "add", "path": "/l/1e0", "value": 9}),
+    ] {
+        assert!(apply(json!({"l": [1, 2]}), json!([operation])).is_err());
+    }
+    let named = apply(
+        json!({"m": {}}),
+        json!([{"op": "add", "path": "/m/01", "value": 9}]),
+    );
+    assert_eq!(named.unwrap(), json!({"m": {"01": 9}}));
+}
+
+#[test]
 fn what_does_not_fit_the_object_is_invalid() {
     let live = json!({"a": {"b": 1}, "l": [1]});
     for operation in [
