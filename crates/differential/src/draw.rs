@@ -6,6 +6,7 @@
 
 mod edit;
 mod mutate;
+mod narrow;
 mod odd;
 mod patch;
 mod read;
@@ -104,6 +105,11 @@ impl Drawer {
 
     /// The next call, given what the reference answered so far.
     pub fn next(&mut self, captures: &Captures) -> Call {
+        let call = self.any(captures);
+        self.narrow(call, captures)
+    }
+
+    fn any(&mut self, captures: &Captures) -> Call {
         let kind = self.kind();
         let crowd = self.of_kind(kind).count();
         if crowd == 0 || (crowd < CROWD && chance(&mut self.dice, 5)) {
@@ -259,7 +265,9 @@ impl Drawer {
             self.pages = Some((number, path, kind));
         }
         let kind = self.kind_named(&call.about.kind, &call.path);
-        if call.about.verb.starts_with("list") && code == 200 {
+        // What a cache answers may be older than what was written before it was asked.
+        let cached = call.path.contains("resourceVersion=") && !call.path.contains("Exact");
+        if call.about.verb.starts_with("list") && code == 200 && !cached {
             self.lists.push((kind, number));
             self.lists.drain(..self.lists.len().saturating_sub(8));
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Every mask, for the report.
 pub const MASKS: [&str; 15] = [
     "uids: by the call that first showed them",
-    "resourceVersion of objects: by the call that first showed it; of lists: presence",
+    "resourceVersion of objects: by the call that first showed it; of lists and bookmarks: presence",
     "times of this year: presence and format",
     "continue tokens: presence",
     "clusterIP and clusterIPs above 10.0.0.16, which servers draw, also in prose: presence",
@@ -100,6 +100,7 @@ impl Labels {
                     return Value::String(format!("<own {}>", fields["metadata"]["name"]));
                 }
                 let list = fields.contains_key("items") || fields.contains_key("rows");
+                let bookmark = fields.get("type").is_some_and(|ty| ty == "BOOKMARK");
                 let mut out = serde_json::Map::new();
                 for (name, item) in fields {
                     if key == "spec" && name == "internalTrafficPolicy" && parent == "object" {
@@ -110,6 +111,8 @@ impl Labels {
                     }
                     let shown = if list && name == "metadata" {
                         Self::list_metadata(item)
+                    } else if bookmark && name == "object" {
+                        Self::bookmark(item)
                     } else {
                         self.walk(key, name, item)
                     };
@@ -136,6 +139,13 @@ impl Labels {
                 value.clone()
             }
         }
+    }
+
+    /// A bookmark has the revision that the server was at, whoever wrote last.
+    fn bookmark(object: &Value) -> Value {
+        let mut object = object.clone();
+        object["metadata"] = Self::list_metadata(&object["metadata"]);
+        object
     }
 
     fn list_metadata(value: &Value) -> Value {

@@ -115,7 +115,7 @@ impl Drawer {
         for _ in 0..count {
             let path = pick(&mut self.dice, &places).clone();
             let pointer = pointer(&path);
-            let here = at(&mut base, &path).map(Value::take).unwrap_or_default();
+            let here = at(&mut base, &path).cloned().unwrap_or_default();
             let near = if here.is_string() {
                 json!("changed")
             } else if here.is_number() {
@@ -236,6 +236,10 @@ impl Drawer {
         }
         match self.dice.below(30) {
             0 => {
+                // What is taken out and put in at once, the order of a map decides.
+                if let Some(metadata) = patch["metadata"].as_object_mut() {
+                    metadata.remove("finalizers");
+                }
                 patch["metadata"]["$deleteFromPrimitiveList/finalizers"] =
                     json!(["example.com/hold"]);
             }

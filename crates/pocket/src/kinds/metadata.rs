@@ -35,7 +35,7 @@ impl NameRule {
 
     fn prefix_complaints(self, prefix: &str) -> Complaints {
         match self {
-            Self::PathSegment => names::path_segment_prefix(prefix),
+            Self::PathSegment => names::path_segment(prefix),
             _ => self.complaints(&names::without_trailing_dash(prefix)),
         }
     }
@@ -237,6 +237,7 @@ fn check_no_new_finalizers(new: &Value, old: &Value, problems: &mut Problems) {
         return;
     }
     added.sort();
+    added.dedup();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         added.join(", ")

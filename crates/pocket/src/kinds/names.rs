@@ -108,11 +108,6 @@ pub fn path_segment(name: &str) -> Complaints {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
     }
-    path_segment_prefix(name)
-}
-
-/// The beginning of such a segment.
-pub fn path_segment_prefix(name: &str) -> Complaints {
     let contained = ['/', '%'].into_iter().filter(|&c| name.contains(c));
     contained
         .map(|c| format!("may not contain '{c}'"))

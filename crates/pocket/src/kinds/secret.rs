@@ -122,9 +122,25 @@ fn check_json(secret: &Value, key: &str, problems: &mut Problems) {
         return;
     };
     let decoded = STANDARD.decode(encoded).unwrap_or_default();
-    if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&decoded) {
-        let why = unreadable_json(&decoded, &error);
-        problems.invalid(path, "<secret contents redacted>", why);
+    let why = match serde_json::from_slice::<Value>(&decoded) {
+        Ok(Value::Object(_) | Value::Null) => return,
+        Ok(other) => format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(&other)
+        ),
+        Err(error) => unreadable_json(&decoded, &error),
+    };
+    problems.invalid(path, "<secret contents redacted>", why);
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 

@@ -86,16 +86,24 @@ pub fn apply(
     let mut own = Entry::by(stamp, Operation::Apply, claim);
     let last = managers.take(&own);
     let mut object = merged(schema, live, config);
+    let mut emptied = FieldSet::default();
     if let Some(last) = &last
         && !last.fields.is_subset(&own.fields)
     {
         let kept = kept(&managers, &own, last_applied.is_some());
-        prune::prune(Some(schema), &mut object, &last.fields, Some(&kept));
+        prune::prune(
+            Some(schema),
+            &mut object,
+            &last.fields,
+            Some(&kept),
+            &mut emptied,
+        );
     }
     let mut changes = Comparison::default();
     if let Some(live) = live {
         changes = compare(schema, Some(live), &object)
             .map(|set| stamp.scope.keep(set.difference(untracked())));
+        changes.removed = changes.removed.difference(&emptied);
         if !force {
             let yielding =
                 last_applied.and_then(|text| takeover::unchanged(schema, live, text, stamp));

@@ -75,6 +75,7 @@ impl Machine {
         if booking == Booking::Whole {
             self.book(request, served, part, None, &mut value)?;
         }
+        served.forget_empty_lists(&mut value);
         served.drop_status(&mut value);
         let change = Change {
             request,
@@ -99,7 +100,7 @@ impl Machine {
             return Err(ApiError::failure(why));
         }
         if dry {
-            if !asked.is_empty() && booking == Booking::Whole {
+            if !asked.is_empty() {
                 metadata::of(&mut value).insert("resourceVersion".into(), json!(asked));
             }
             return self.pretend_create(request, served, &value).await;
@@ -200,18 +201,16 @@ impl Machine {
             }
         }
         let name = metadata::text(&value, "generateName");
-        let mut error = served.already_exists(name);
-        error
-            .message
-            .push_str(", the server was not able to generate a unique name for the object");
-        error.retry_after = Some(1);
-        Err(error)
+        Err(not_generated(served.already_exists(name)))
     }
 
     /// The name is taken; said only once whoever took it cannot lose it any more.
     async fn taken(&self, served: &Served, place: &str, value: &Value) -> Result<Arc<Object>> {
         self.settle_head(served, place).await?;
         let mut error = served.already_exists(metadata::text(value, "name"));
+        if !metadata::text(value, "generateName").is_empty() {
+            error = not_generated(error);
+        }
         let head = self.head(served, place).and_then(|head| head.object);
         if head.is_some_and(|object| metadata::is_deleting(&object.value())) {
             error.message.insert_str(0, "object is being deleted: ");
@@ -241,6 +240,14 @@ impl Machine {
         }
         admitted
     }
+}
+
+/// What is said of a name that is taken to whoever also gave a base for one, used or not.
+fn not_generated(mut error: ApiError) -> ApiError {
+    let why = ", the server was not able to generate a unique name for the object";
+    error.message.push_str(why);
+    error.retry_after = Some(1);
+    error
 }
 
 /// What a dry run answers, unless the object could not be stored.

@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Request, Served, Verb, metadata,
-    request::{APPLY_YAML, option_error},
-};
+use super::{Request, Served, Verb, metadata, request::option_error};
 use crate::{
     schema::conform::{FieldValidation, unreadable_patch},
     status::{ApiError, Problems, Result},
@@ -209,10 +206,6 @@ pub(super) fn check_place(request: &Request, served: &Served, value: &mut Value)
     }
     let name = metadata::text(value, "name");
     if !target.name.is_empty() && name != target.name {
-        if name.is_empty() && request.content_type == APPLY_YAML {
-            // An object that is there has one.
-            return Ok(());
-        }
         if name.is_empty() && request.verb == Verb::Patch {
             return Err(nameless(&target.name));
         }

@@ -95,7 +95,10 @@ impl Machine {
             .parameter("continue")
             .map(decode_token)
             .transpose()?;
-        let at = revision_rule(request, token.as_ref(), limit.is_some())?;
+        // One object by its name has no pages, unless somebody is in the middle of them.
+        let alone =
+            token.is_none() && request.verb != Verb::DeleteCollection && selection.is_one(served);
+        let at = revision_rule(request, token.as_ref(), limit.is_some() && !alone)?;
         let revision = match at {
             At::Newest => None,
             At::NotOlderThan(revision) => {
@@ -121,7 +124,7 @@ impl Machine {
         let _turn = self.bulk.turn(most).await;
         let page = self.view.page(bucket, range, revision).await?;
         let page = page.map_err(|error| expired(&error, token.as_ref(), self.view.revision()))?;
-        Ok(cut(served, page, &selection, limit, request.verb))
+        Ok(cut(served, page, &selection, limit, alone))
     }
 
     pub(super) fn render(
@@ -170,7 +173,7 @@ fn cut(
     page: Page,
     selection: &Selection,
     limit: Option<usize>,
-    verb: Verb,
+    alone: bool,
 ) -> Listed {
     let mut objects = Vec::new();
     let mut last = None;
@@ -187,7 +190,6 @@ fn cut(
         }
     }
     // Whether what remains would be selected is not looked at; one object by its name has no rest.
-    let alone = verb != Verb::DeleteCollection && selection.is_one(served);
     let remaining = if full && !alone {
         rest.len() + page.remaining
     } else {

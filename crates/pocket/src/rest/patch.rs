@@ -106,7 +106,9 @@ impl Machine {
                 })
             })
             .await;
-        warnings.extend(strict);
+        // What the patch says wrong was seen before anything else.
+        strict.append(&mut warnings);
+        let warnings = strict;
         let object = object.map_err(|error| error.warned(&warnings))?;
         let reply = self.reply(request, served, StatusCode::OK, &object)?;
         Ok(reply.with_warnings(warnings))

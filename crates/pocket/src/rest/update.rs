@@ -188,6 +188,7 @@ impl Machine {
                 metadata::of(&mut new).remove("managedFields");
             }
         }
+        served.forget_empty_lists(&mut new);
         let change = Change {
             request,
             served,
@@ -206,7 +207,10 @@ impl Machine {
             let object = Object::pretended(&new, live.revision());
             return pretended(object).map(Some);
         }
-        metadata::of(&mut new).remove("selfLink");
+        // What goes with this is answered as it was asked for.
+        if !super::own::ends(served, &new) {
+            metadata::of(&mut new).remove("selfLink");
+        }
         if new == old {
             return Ok(Some(live.clone()));
         }

@@ -151,6 +151,11 @@ impl<'a> Walker<'a> {
                 *value = scalar::encoded(items).into();
                 Ok(())
             }
+            (Type::Integer, Value::Number(number)) if self.merged => {
+                *value = scalar::converted(node, number)
+                    .ok_or_else(|| format!("cannot convert float64 to {ty}"))?;
+                Ok(())
+            }
             (_, scalar) => match scalar::check(schema, scalar) {
                 Ok(()) => Ok(()),
                 Err(scalar::Problem::Mismatch) => {
@@ -208,6 +213,7 @@ impl<'a> Walker<'a> {
             let zero = known.map_or(Zero::Dropped, |known| known.zero);
             // A built-in object forgets its managers when it is sent an empty list of them.
             let resets = name == "managedFields" && self.inside == "ObjectMeta" && depth > 0;
+            let resets = resets || (depth == 0 && zero == Zero::Written && value.is_array());
             (resets || !is_empty(field.node(), value))
                 && (matches!(zero, Zero::Kept | Zero::Written) || !is_zero(field.node(), value))
         });
@@ -343,6 +349,19 @@ fn write_zeros(schema: Schema<'_>, fields: &mut Map<String, Value>) {
             && let Some(zero) = zero(property)
         {
             fields.insert(name.to_owned(), zero);
+        }
+    }
+}
+
+/// Writes the empty lists of an object as they are kept, which is as none. Until it is known who
+/// wrote them they say something.
+pub fn forget_empty_lists(schema: Schema<'_>, object: &mut Value) {
+    for (name, field) in schema.node().held.into_iter().flat_map(Held::written) {
+        if field.zero == Zero::Written
+            && let Some(list @ Value::Array(_)) = object.get_mut(name)
+            && list.as_array().is_some_and(Vec::is_empty)
+        {
+            *list = Value::Null;
         }
     }
 }

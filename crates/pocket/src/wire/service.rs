@@ -323,7 +323,9 @@ impl Service {
         let kind = &request.content_type;
         let lenient = request.parameter("fieldValidation") == Some("Ignore");
         let form = form::Patch::of(kind, lenient);
-        request.body = payload(verb, form, kind, &incoming.bytes, served, &request.target)?;
+        if there {
+            request.body = payload(verb, form, kind, &incoming.bytes, served, &request.target)?;
+        }
         let reply = self.machine.handle(request).await?;
         Ok(self.respond(reply))
     }

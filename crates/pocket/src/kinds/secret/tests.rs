@@ -69,6 +69,27 @@ fn a_broken_docker_config_is_refused_without_showing_it() {
 }
 
 #[test]
+fn a_docker_config_is_a_map() {
+    for (config, expected) in [
+        ("{}", None),
+        ("null", None),
+        ("[1]", Some("array")),
+        ("7", Some("number")),
+    ] {
+        let data = json!({".dockercfg": STANDARD.encode(config)});
+        let told = told(
+            &RULES,
+            &json!({"type": "kubernetes.io/dockercfg", "data": data}),
+        );
+        let found = told
+            .first()
+            .map(|text| text.split("unmarshal ").last().unwrap_or_default());
+        let of = |ty| format!("{ty} into Go value of type map[string]interface {{}}");
+        assert_eq!(found.map(str::to_owned), expected.map(of), "{config}");
+    }
+}
+
+#[test]
 fn data_is_at_most_a_mebibyte_once_decoded() {
     let of = |bytes: usize| json!({"data": {"a": STANDARD.encode(vec![0; bytes])}});
     assert_eq!(told(&RULES, &of(DATA_BYTES)), [""; 0]);

@@ -28,8 +28,16 @@ pub(super) fn merge(schema: Option<Schema<'_>>, live: &mut Value, config: &Value
             }
         }
         // A null says nothing about the parts of what is there.
-        (Shape::Fields | Shape::Set | Shape::Keyed(_), _, Value::Null) => {}
+        (Shape::Fields | Shape::Set | Shape::Keyed(_), live, Value::Null) if has_parts(live) => {}
         (_, live, config) => *live = config.clone(),
+    }
+}
+
+fn has_parts(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
     }
 }
 

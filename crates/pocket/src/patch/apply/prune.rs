@@ -14,15 +14,17 @@ use crate::{
     schema::Schema,
 };
 
-/// Takes out of `value` what `last` owned and `kept` does not.
+/// Takes out of `value` what `last` owned and `kept` does not. What is left empty goes as well and
+/// is named in `emptied`: whoever claimed it as it is still does.
 pub(super) fn prune(
     schema: Option<Schema<'_>>,
     value: &mut Value,
     last: &FieldSet,
     kept: Option<&FieldSet>,
+    emptied: &mut FieldSet,
 ) {
     match (shape::shape(schema, value), value) {
-        (Shape::Fields, Value::Object(fields)) => prune_fields(schema, fields, last, kept),
+        (Shape::Fields, Value::Object(fields)) => prune_fields(schema, fields, last, kept, emptied),
         (shape @ (Shape::Set | Shape::Keyed(_)), Value::Array(list)) => {
             let items = shape::items(schema);
             let mut at = 0;
@@ -36,9 +38,12 @@ pub(super) fn prune(
                 if last.is_owned() && !kept.is_some_and(FieldSet::is_owned) {
                     return false;
                 }
-                prune(items, item, last, kept);
+                let mut below = FieldSet::default();
+                prune(items, item, last, kept, &mut below);
+                emptied.push(element, below);
                 true
             });
+            emptied.sort();
         }
         _ => {}
     }
@@ -49,6 +54,7 @@ fn prune_fields(
     fields: &mut Map<String, Value>,
     last: &FieldSet,
     kept: Option<&FieldSet>,
+    emptied: &mut FieldSet,
 ) {
     for (element, last) in last.children() {
         let Some(name) = element.as_field() else {
@@ -66,11 +72,15 @@ fn prune_fields(
             continue;
         }
         let before = part_count(value);
-        prune(below, value, last, kept);
+        let mut inside = FieldSet::default();
+        prune(below, value, last, kept, &mut inside);
         if before > 0 && part_count(value) == 0 {
             fields.remove(name);
+            inside.own();
         }
+        emptied.push(element.clone(), inside);
     }
+    emptied.sort();
 }
 
 fn part_count(value: &Value) -> usize {

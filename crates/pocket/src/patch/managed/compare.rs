@@ -133,9 +133,13 @@ fn leaf(old: Old<'_>, new: Option<&Value>, out: &mut Comparison) {
         (Old::Absent, Some(_)) => out.added.own(),
         (Old::Is(_), None) => out.removed.own(),
         (Old::Is(a), Some(b)) if a != b => out.modified.own(),
-        (Old::Zero, Some(b)) if !b.is_null() && len(Some(b)) > 0 => out.modified.own(),
+        (Old::Zero, Some(b)) if !b.is_null() && !is_empty_map(b) => out.modified.own(),
         _ => {}
     }
+}
+
+fn is_empty_map(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
 }
 
 /// Null takes whatever shape the other side has.

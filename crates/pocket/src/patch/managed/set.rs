@@ -102,14 +102,14 @@ impl FieldSet {
     }
 
     /// Adds a child without looking where it belongs; [`Self::sort`] must follow.
-    pub(super) fn push(&mut self, element: Element, child: Self) {
+    pub(in crate::patch) fn push(&mut self, element: Element, child: Self) {
         if !child.is_empty() {
             self.children.push((element, child));
         }
     }
 
     /// Brings pushed children into order, joining those with the same element.
-    pub(super) fn sort(&mut self) {
+    pub(in crate::patch) fn sort(&mut self) {
         if self.children.is_sorted_by(|(a, _), (b, _)| a < b) {
             return;
         }

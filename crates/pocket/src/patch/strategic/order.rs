@@ -90,6 +90,8 @@ pub(super) fn arrange(
         }
     }
     client.sort_by_key(|(rank, ..)| *rank);
+    // What is there twice comes together.
+    server.sort_by_key(|(at, _)| at.unwrap_or(usize::MAX));
     let mut list = Vec::with_capacity(client.len() + server.len());
     let mut server = server.into_iter().peekable();
     for (_, at, item) in client {

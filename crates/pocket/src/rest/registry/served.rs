@@ -218,6 +218,13 @@ impl Served {
         }
     }
 
+    /// Writes empty lists as they are kept; see [`crate::schema::conform::forget_empty_lists`].
+    pub(crate) fn forget_empty_lists(&self, object: &mut serde_json::Value) {
+        if let Shape::BuiltIn { stored, .. } = &self.shape {
+            crate::schema::conform::forget_empty_lists(*stored, object);
+        }
+    }
+
     /// The schema of what is stored.
     pub fn storage_schema(&self) -> Schema<'_> {
         match &self.shape {

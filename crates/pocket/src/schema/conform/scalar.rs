@@ -100,6 +100,39 @@ fn int32(number: &Number) -> Result<(), Problem> {
     small.map(|_| ()).ok_or(Problem::Mismatch)
 }
 
+/// A number that a merge has put where an integer belongs: one that is too large loses its upper
+/// bits, and only one with a fraction is refused.
+pub(super) fn converted(node: &Node, number: &Number) -> Option<Value> {
+    let whole = match number.as_i64() {
+        Some(whole) => whole,
+        None => whole_of(number.as_f64()?)?,
+    };
+    Some(match node.format.as_deref() {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the reference cuts it, too"
+        )]
+        Some("int32") => Value::from(whole as i32),
+        _ => Value::from(whole),
+    })
+}
+
+/// A number without a fraction; one beyond all integers is the least of them.
+fn whole_of(number: f64) -> Option<i64> {
+    #[expect(clippy::cast_precision_loss, reason = "a power of two")]
+    let end = i64::MAX as f64;
+    if number.fract() != 0.0 {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "within the bounds")]
+    let within = number as i64;
+    Some(if (-end..end).contains(&number) {
+        within
+    } else {
+        i64::MIN
+    })
+}
+
 fn quantity(text: &str) -> Result<String, Problem> {
     match text.parse::<Quantity>() {
         Ok(quantity) => Ok(quantity.to_string()),

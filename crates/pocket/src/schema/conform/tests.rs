@@ -483,3 +483,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn numbers_that_a_merge_has_put_lose_their_upper_bits_but_no_fraction() {
+    let schema = builtin().named("io.k8s.api.coordination.v1.Lease").unwrap();
+    for (given, expected) in [
+        (json!(15), Ok(json!(15))),
+        (json!(2.0), Ok(json!(2))),
+        (json!(2_147_483_648_i64), Ok(json!(-2_147_483_648_i64))),
+        (json!(4_294_967_297_i64), Ok(json!(1))),
+        (
+            json!(1.5),
+            Err("cannot convert float64 to int32".to_owned()),
+        ),
+        (json!("3"), Err("unrecognized type: int32".to_owned())),
+    ] {
+        let mut lease = json!({"spec": {"leaseDurationSeconds": given}});
+        let found = conform_merged(schema, &mut lease, "Lease");
+        let found = found.map(|_| lease["spec"]["leaseDurationSeconds"].clone());
+        assert_eq!(found, expected, "{given}");
+    }
+}
