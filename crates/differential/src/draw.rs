@@ -275,6 +275,10 @@ impl Drawer {
     }
 
     fn learn_object(&mut self, kind: usize, number: usize, call: &Call, code: u16, body: &Value) {
+        if call.about.kind == "Service" && call.about.verb == "deletecollection" && code == 200 {
+            // What a service held that may be gone may be another's by now, on one side or both.
+            self.objects.retain(|known| known.kind != kind);
+        }
         let Some((namespace, name)) = &call.about.object else {
             return;
         };
@@ -293,7 +297,9 @@ impl Drawer {
         if !written || body["metadata"]["uid"].is_null() || body["kind"] != call.about.kind {
             return;
         }
-        let gone = !body["metadata"]["deletionTimestamp"].is_null()
+        // A service that is deleted is answered as it was.
+        let answered = call.about.verb == "delete" && call.about.kind == "Service";
+        let gone = (answered || !body["metadata"]["deletionTimestamp"].is_null())
             && body["metadata"]["finalizers"].is_null()
             && body["metadata"]["deletionGracePeriodSeconds"]
                 .as_i64()

@@ -10,13 +10,14 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 14] = [
+pub const MASKS: [&str; 15] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists and bookmarks: presence",
     "times of this year: presence and format",
     "continue tokens: presence",
-    "clusterIP and clusterIPs above 10.0.0.16, which servers draw: presence",
-    "node ports from 30086, which servers draw: presence",
+    "clusterIP and clusterIPs above 10.0.0.16, which servers draw, also in prose: presence",
+    "node ports from 30086, which servers draw, also where prose calls them so: presence",
+    "internalTrafficPolicy of services without an address, which the reference hides but for watchers that share an encoding",
     "the object that a refused patch made, which the refusal repeats",
     "the change that a refused update of a pod shows",
     "ages, addresses and node ports in cells of tables: presence",
@@ -58,6 +59,10 @@ static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static CELL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^[0-9]+[smh]([0-9]+[smh])?$|\b10\.0\.0\.[0-9]+\b|:3[0-9]{4}\b").ok()
 });
+/// What servers draw for services, in prose.
+static DRAWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\b10\.0\.0\.([0-9]{1,3})\b|((?:^|nodePort: )(?:Duplicate value: |Invalid value: |\{(?:TCP|UDP|SCTP) ))(3[0-9]{4})\b").ok()
+});
 /// What a refused change of a pod shows of the change.
 static SHOWN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
@@ -98,6 +103,12 @@ impl Labels {
                 let bookmark = fields.get("type").is_some_and(|ty| ty == "BOOKMARK");
                 let mut out = serde_json::Map::new();
                 for (name, item) in fields {
+                    if key == "spec" && name == "internalTrafficPolicy" && parent == "object" {
+                        // Watch events are the only objects that are called so.
+                        if fields.get("type").is_some_and(|ty| ty == "ExternalName") {
+                            continue;
+                        }
+                    }
                     let shown = if list && name == "metadata" {
                         Self::list_metadata(item)
                     } else if bookmark && name == "object" {
@@ -218,6 +229,9 @@ impl Labels {
                 };
                 text = time.replace_all(&text, near).into_owned();
             }
+            if let Some(drawn) = DRAWN.as_ref() {
+                text = drawn.replace_all(&text, without_drawn).into_owned();
+            }
             if let Some(revisions) = REVISIONS.as_ref() {
                 text = revisions.replace_all(&text, "${1}<revision>").into_owned();
             }
@@ -226,6 +240,20 @@ impl Labels {
             text = generated.replace_all(&text, "${1}<generated>").into_owned();
         }
         text
+    }
+}
+
+fn without_drawn(found: &regex::Captures<'_>) -> String {
+    let number = |group| {
+        let digits = found
+            .get(group)
+            .map(|digits| digits.as_str().parse::<u32>());
+        digits.and_then(Result::ok)
+    };
+    match (found.get(2), number(1), number(3)) {
+        (Some(before), _, Some(30086..)) => format!("{}<port>", before.as_str()),
+        (None, Some(0 | 17..), _) => "<address>".to_owned(),
+        _ => found[0].to_owned(),
     }
 }
 

@@ -36,6 +36,23 @@ pub struct Answer {
     pub body: Value,
 }
 
+impl Answer {
+    /// What a server said that went away.
+    pub fn none() -> Self {
+        Self {
+            code: 0,
+            content_type: String::new(),
+            warnings: Vec::new(),
+            body: Value::Null,
+        }
+    }
+
+    /// Whether nothing was said.
+    pub fn is_none(&self) -> bool {
+        self.code == 0
+    }
+}
+
 impl Side {
     /// A server that has been asked nothing yet.
     pub fn new(client: Client) -> Self {

@@ -105,12 +105,25 @@ pub struct Rules {
     pub validate_status: fn(&Value, &Value, &mut Problems),
     /// Texts for `Warning` headers: what is stored but not enforced, what is deprecated.
     pub warnings: fn(&Value) -> Vec<String>,
+    /// More of them that are told of a new object alone.
+    pub first_warnings: fn(&Value) -> Vec<String>,
     /// Needs a look at other objects, and may change this one (allocation of addresses, checks of
     /// references). Runs alone among the writes of its resource if that is [`Traits::exclusive`].
     /// Arguments: new, old, cluster.
     pub admit: Option<Admit>,
+    /// What is kept of an object and not shown where it is read or written whole.
+    pub veil: Option<Veil>,
     /// How the generic machine treats the kind.
     pub traits: Traits,
+}
+
+/// See [`Rules::veil`]. Other parts of the object, and deletes that wait, show what is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Veil {
+    /// Objects without this text have nothing to hide.
+    pub mark: &'static str,
+    /// Takes out what is hidden.
+    pub hide: fn(&mut Value),
 }
 
 /// See [`Rules::admit`].
@@ -133,6 +146,10 @@ pub trait Cluster {
     fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value>;
     /// What the embedder chose.
     fn settings(&self) -> &Settings;
+    /// Whether nothing will be stored: what is handed out is nobody's.
+    fn is_rehearsal(&self) -> bool {
+        false
+    }
 }
 
 /// Choices of the embedder that rules depend on.
@@ -194,8 +211,11 @@ pub struct Traits {
     pub checks_metadata_again: bool,
     /// The rules on a change are asked before those on the object alone.
     pub change_first: bool,
-    /// Values off a list are told after what the kind's own rules say.
-    pub enums_last: bool,
+    /// The kind's own rules judge values off a list, each in its place.
+    pub judges_enums: bool,
+    /// What [`Rules::admit`] hands out is handed out before the other rules are asked, and they
+    /// judge it too.
+    pub admitted_first: bool,
 }
 
 /// The grace period for an object: `fn(object, requested) -> seconds`.
@@ -234,7 +254,8 @@ impl Traits {
         deprecation: None,
         checks_metadata_again: false,
         change_first: false,
-        enums_last: false,
+        judges_enums: false,
+        admitted_first: false,
         plain_finalizers: false,
     };
 }
@@ -250,7 +271,9 @@ impl Rules {
         validate_update: |_, _, _| {},
         validate_status: |_, _, _| {},
         warnings: |_| Vec::new(),
+        first_warnings: |_| Vec::new(),
         admit: None,
+        veil: None,
         traits: Traits::USUAL,
     };
 }

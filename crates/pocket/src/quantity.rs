@@ -66,6 +66,16 @@ impl Quantity {
         self.scaled(NANO / 1000)
     }
 
+    /// In thousandths, rounded away from zero.
+    #[must_use]
+    pub fn in_thousandths(self) -> Self {
+        let thousandths = i128::from(self.milli_value());
+        Self {
+            nanos: thousandths * (NANO / 1000),
+            ..self
+        }
+    }
+
     /// Whether it is nothing at all.
     pub fn is_zero(self) -> bool {
         self.nanos == 0

@@ -3,8 +3,8 @@
 //! One counter numbers all writes. A write is *sequenced* when it has its revision and *committed*
 //! when it can no longer be lost; only committed writes are read, listed or watched, so nobody acts
 //! on a change that a power cut could take back. In memory the two moments are one. With a data
-//! folder, a single writer thread makes everything that was sequenced meanwhile durable with one
-//! sync, then commits it in order.
+//! folder, everything that was sequenced meanwhile is made durable with one sync, then committed in
+//! order: by a thread of its own in a crowd, by the writer itself when it is alone.
 //!
 //! Watchers own no queue: each keeps a place in the shared history and is woken when there is
 //! more. The history is bounded in bytes and in time, so a watcher that never reads costs nothing
@@ -131,6 +131,8 @@ pub(crate) struct Shared {
     /// Sequenced writes on their way to disk; unused in memory.
     queue: Mutex<durable::Queue>,
     queued: Condvar,
+    /// Held by whoever commits; none in memory and after the end.
+    writer: Mutex<Option<durable::Writer>>,
     durable: bool,
     /// The newest committed revision.
     committed: wake::Sender<u64>,
@@ -150,6 +152,7 @@ impl Store {
                 state: RwLock::new(state),
                 queue: Mutex::default(),
                 queued: Condvar::new(),
+                writer: Mutex::default(),
                 durable,
                 committed,
                 retention,
@@ -180,6 +183,7 @@ impl Store {
     ) -> Result<Arc<Object>, Error> {
         let (object, wait) = self.sequence(resource, path, expect, put, now)?;
         if let Some(wait) = wait {
+            self.shared.commit_here();
             wait.await
                 .unwrap_or_else(|_| Err(Error::Broken("the writer stopped".into())))?;
         }

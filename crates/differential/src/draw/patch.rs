@@ -251,7 +251,30 @@ impl Drawer {
             6 => patch["metadata"]["finalizers"] = json!(["example.com/other"]),
             _ => {}
         }
+        compare_keys(&mut patch);
         patch
+    }
+}
+
+/// Items are told apart by keys that can be compared: on others a reference breaks off and says
+/// nothing.
+fn compare_keys(value: &mut Value) {
+    const KEYS: [&str; 6] = ["containerPort", "ip", "name", "port", "type", "uid"];
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(compare_keys),
+        Value::Array(items) => {
+            for item in items {
+                for key in KEYS {
+                    if let Some(field) = item.get_mut(key)
+                        && (field.is_array() || field.is_object())
+                    {
+                        *field = "odd".into();
+                    }
+                }
+                compare_keys(item);
+            }
+        }
+        _ => {}
     }
 }
 

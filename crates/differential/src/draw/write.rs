@@ -184,13 +184,17 @@ impl Drawer {
     }
 
     pub(super) fn put(&mut self, kind: usize, captures: &crate::call::Captures) -> Call {
-        let Some(known) = self.some_object(kind) else {
+        let Some(mut known) = self.some_object(kind) else {
             return self.create(kind);
         };
         let world = self.world.clone();
         let table = &world.kinds[kind];
         let subresource = self.subresource(kind);
         let mut value = Self::base(&known, captures).unwrap_or_else(|| json!({}));
+        if table.name == "Service" && chance(&mut self.dice, 12) {
+            known.name = self.new_name(kind);
+            value = self.fresh(kind, (&known.namespace, &known.name), 0);
+        }
         value["apiVersion"] = table.api_version.clone().into();
         let changes = self.changes();
         match subresource {

@@ -29,36 +29,58 @@ pub(super) fn check(text: &str, path: &Path<'_>, problems: &mut Problems) {
 
 /// Rules on the form of an address alone.
 pub(super) fn check_form(text: &str, path: &Path<'_>, problems: &mut Problems) {
-    if text.parse::<IpAddr>().is_ok() {
-        return;
-    }
-    let plain: Vec<&str> = text
-        .split('.')
-        .map(|part| part.trim_start_matches('0'))
-        .collect();
-    let padded = plain.len() == 4
-        && text
-            .split('.')
-            .any(|part| part.len() > 1 && part.starts_with('0'));
-    let detail = if padded {
-        "must not have leading 0s"
-    } else {
-        "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    let detail = match text.parse::<IpAddr>() {
+        Ok(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_some() => {
+            "must not be an IPv4-mapped IPv6 address"
+        }
+        Ok(_) => return,
+        Err(_) if read_loosely(text).is_some() => "must not have leading 0s",
+        Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
     };
     problems.invalid(path, text, detail);
+}
+
+/// An address whose decimal parts may have zeros in front, as they once might.
+pub(super) fn read_loosely(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let plain: Vec<&str> = text.split('.').map(without_zeros).collect();
+    plain.join(".").parse().ok()
+}
+
+fn without_zeros(part: &str) -> &str {
+    match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0",
+        rest => rest,
+    }
 }
 
 /// Rules on a block of addresses; `shown` is how it was written.
 pub(super) fn check_block(text: &str, shown: &str, path: &Path<'_>, problems: &mut Problems) {
     const FORM: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
     let parts = text.split_once('/').and_then(|(address, prefix)| {
-        Some((address.parse::<IpAddr>().ok()?, prefix.parse::<u32>().ok()?))
+        let digits = prefix.bytes().all(|byte| byte.is_ascii_digit());
+        let read = (read_loosely(address)?, prefix.parse::<u32>().ok()?);
+        digits.then_some(read)
     });
     let (bits, width, prefix) = match parts {
         Some((IpAddr::V4(v4), prefix)) if prefix <= 32 => (u128::from(v4.to_bits()), 32, prefix),
         Some((IpAddr::V6(v6), prefix)) if prefix <= 128 => (v6.to_bits(), 128, prefix),
         _ => return problems.invalid(path, shown, FORM),
     };
+    if let Some((IpAddr::V6(v6), _)) = parts
+        && v6.to_ipv4_mapped().is_some()
+    {
+        let detail = "must not have an IPv4-mapped IPv6 address";
+        return problems.invalid(path, shown, detail);
+    }
+    let padded = |part: &str| part.len() > 1 && part.starts_with('0');
+    let mut decimals = text.split(['.', '/']).skip(usize::from(width == 128));
+    if decimals.any(padded) {
+        let detail = "must not have leading 0s in IP or prefix length";
+        return problems.invalid(path, shown, detail);
+    }
     let beyond = 1_u128
         .checked_shl(width - prefix)
         .map_or(bits, |size| bits & (size - 1));

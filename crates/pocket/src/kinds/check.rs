@@ -72,13 +72,10 @@ pub fn validate_object(
 
 fn validate_rest(rules: &Rules, schema: Schema<'_>, object: &Value, problems: &mut Problems) {
     check_required(object, schema, problems);
-    if !rules.traits.enums_last {
+    if !rules.traits.judges_enums {
         check_enums(object, schema, problems);
     }
     (rules.validate)(object, problems);
-    if rules.traits.enums_last {
-        check_enums(object, schema, problems);
-    }
 }
 
 /// Rules on an update: those on the object alone, and those on the change.

@@ -8,7 +8,7 @@ use super::{
     fields::{fill, filled, flag, is_set, set, text},
     job,
     path::Path,
-    warnings::pod_spec_warnings,
+    warnings::{owner_warnings, template_warnings},
 };
 use crate::status::Problems;
 
@@ -22,9 +22,10 @@ pub(super) const RULES: Rules = Rules {
     prepare_create: |object, _| set(object, "status", json!({})),
     validate,
     warnings: |object| {
-        let pod = &object["spec"]["jobTemplate"]["spec"]["template"]["spec"];
-        pod_spec_warnings(pod, "spec.jobTemplate.spec.template.spec")
+        let template = &object["spec"]["jobTemplate"]["spec"]["template"];
+        template_warnings(template, "spec.jobTemplate.spec.template")
     },
+    first_warnings: owner_warnings,
     traits: Traits {
         generation: true,
         ..Traits::USUAL

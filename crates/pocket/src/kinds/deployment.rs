@@ -10,7 +10,7 @@ use super::{
     path::Path,
     pod_controller::{validate_collisions, validate_counts, validate_selector_and_template},
     pod_spec::default_pod_template,
-    warnings::pod_spec_warnings,
+    warnings::{owner_warnings, template_warnings},
 };
 use crate::status::Problems;
 
@@ -30,7 +30,8 @@ pub(super) const RULES: Rules = Rules {
         );
     },
     validate_status,
-    warnings: |object| pod_spec_warnings(&object["spec"]["template"]["spec"], "spec.template.spec"),
+    warnings: |object| template_warnings(&object["spec"]["template"], "spec.template"),
+    first_warnings: owner_warnings,
     traits: Traits {
         generation: true,
         status_keeps: &["labels"],

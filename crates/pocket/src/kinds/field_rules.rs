@@ -63,6 +63,20 @@ pub(super) fn one_of(
     }
 }
 
+/// As [`one_of`], of a field that is not absent if it is empty.
+pub(super) fn one_of_set(
+    values: &[&str],
+    parent: &Value,
+    path: &Path<'_>,
+    key: &str,
+    problems: &mut Problems,
+) {
+    if parent[key] == "" {
+        problems.not_supported(path.field(key), "", values);
+    }
+    one_of(values, parent, path, key, problems);
+}
+
 /// Refuses a string that breaks a rule of [`super::names`].
 pub(super) fn obeys(
     rule: fn(&str) -> Complaints,

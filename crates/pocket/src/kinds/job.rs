@@ -14,7 +14,7 @@ use super::{
     path::Path,
     pod_controller::validate_selects_template,
     pod_spec::{default_pod_template, validate_pod_template},
-    warnings::pod_spec_warnings,
+    warnings::{owner_warnings, template_warnings},
 };
 use crate::status::Problems;
 
@@ -30,7 +30,8 @@ pub(super) const RULES: Rules = Rules {
         let counts = ["active", "succeeded", "failed", "ready", "terminating"];
         non_negative(&new["status"], &Path::At("status"), &counts, problems);
     },
-    warnings: |object| pod_spec_warnings(&object["spec"]["template"]["spec"], "spec.template.spec"),
+    warnings: |object| template_warnings(&object["spec"]["template"], "spec.template"),
+    first_warnings: owner_warnings,
     traits: Traits {
         generation: true,
         orphan_by_default: true,

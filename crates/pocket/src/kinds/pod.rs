@@ -24,7 +24,7 @@ use super::{
         append, each_mut, entries, fill, filled, flag, is_set, list, number, set, take, text,
     },
     pod_spec::{default_pod_spec, validate_spec_of},
-    warnings::pod_spec_warnings,
+    warnings::pod_warnings,
 };
 use crate::status::Problems;
 
@@ -48,8 +48,11 @@ pub(super) const RULES: Rules = Rules {
     validate_create: admission::check_gates,
     validate_update: update::validate,
     validate_status: status::validate,
-    warnings: |pod| pod_spec_warnings(&pod["spec"], "spec"),
+    // Little of a pod changes, and what stays was told when it was made.
+    warnings: |_| Vec::new(),
+    first_warnings: pod_warnings,
     admit: Some(admission::admit),
+    veil: None,
     traits: Traits {
         checks_metadata_again: true,
         generation: true,

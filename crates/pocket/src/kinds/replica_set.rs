@@ -9,7 +9,7 @@ use super::{
     path::Path,
     pod_controller::{validate_counts, validate_selector_and_template},
     pod_spec::default_pod_template,
-    warnings::pod_spec_warnings,
+    warnings::{owner_warnings, template_warnings},
 };
 use crate::status::Problems;
 
@@ -31,7 +31,8 @@ pub(super) const RULES: Rules = Rules {
         let others = ["terminatingReplicas", "observedGeneration"];
         validate_counts(&new["status"], &parts, &others, problems);
     },
-    warnings: |object| pod_spec_warnings(&object["spec"]["template"]["spec"], "spec.template.spec"),
+    warnings: |object| template_warnings(&object["spec"]["template"], "spec.template"),
+    first_warnings: owner_warnings,
     traits: Traits {
         generation: true,
         ..Traits::USUAL

@@ -6,7 +6,7 @@ use super::{
     Rules, Traits,
     fields::{entries, fill, filled, is_set, number, set, text},
     pod_spec::{default_pod_template, validate_pod_template},
-    warnings::pod_spec_warnings,
+    warnings::{owner_warnings, template_warnings},
 };
 use crate::status::Problems;
 
@@ -15,12 +15,8 @@ pub(super) const RULES: Rules = Rules {
     default,
     prepare_create: |controller, _| set(controller, "status", json!({"replicas": 0})),
     validate,
-    warnings: |controller| {
-        pod_spec_warnings(
-            &controller["spec"]["template"]["spec"],
-            "spec.template.spec",
-        )
-    },
+    warnings: |controller| template_warnings(&controller["spec"]["template"], "spec.template"),
+    first_warnings: owner_warnings,
     traits: Traits {
         generation: true,
         orphan_by_default: true,
@@ -37,7 +33,7 @@ pub(super) const POD_TEMPLATE: Rules = Rules {
         }
     },
     validate: |holder, problems| validate_pod_template(&holder["template"], "template", problems),
-    warnings: |holder| pod_spec_warnings(&holder["template"]["spec"], "template.spec"),
+    warnings: |holder| template_warnings(&holder["template"], "template"),
     traits: Traits {
         generation: true,
         delete_returns_object: true,

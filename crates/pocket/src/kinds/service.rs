@@ -1,24 +1,29 @@
 //! Services.
 //!
 //! A Service owns an address and perhaps node ports. Both are handed out in [`admit`], which runs
-//! alone among the writes of services, so two services never get the same one.
+//! alone among the writes of services, so two services never get the same one. It runs before the
+//! rules are asked: they judge what is handed out with everything else.
 //!
 //! [`admit`]: Rules::admit
 
 mod addresses;
+mod families;
 mod node_ports;
+mod ports;
+mod related;
 mod status;
 mod update;
 mod validate;
+mod warnings;
 
 use serde_json::{Value, json};
 
 pub(super) use self::addresses::first_address;
 use super::{
-    Cluster, NameRule, Rules, Traits,
-    fields::{each_mut, fill, filled, is_empty, list, set, take, text},
+    Cluster, NameRule, Rules, Traits, Veil,
+    fields::{each_mut, fill, filled, is_empty, is_set, list, set, take, text},
 };
-use crate::status::{ApiError, Problems};
+use crate::status::ApiError;
 
 /// How long a client sticks to one pod when it sticks at all: three hours.
 const AFFINITY_SECONDS: i64 = 10800;
@@ -26,28 +31,29 @@ const AFFINITY_SECONDS: i64 = 10800;
 /// The rules of Services.
 pub(super) const RULES: Rules = Rules {
     default,
-    prepare_create: |service, _| {
-        set(service, "status", json!({"loadBalancer": {}}));
-        pair_addresses(service);
-    },
-    prepare_update: |new, old| {
-        update::prepare(new, old);
-        pair_addresses(new);
-    },
+    prepare_create: |service, _| set(service, "status", json!({"loadBalancer": {}})),
+    prepare_update,
     validate_status: status::validate,
-    warnings,
+    first_warnings: |_| Vec::new(),
+    warnings: warnings::warnings,
     validate: validate::validate,
-    validate_create: |_, _| {},
     validate_update: update::validate,
     admit: Some(admit),
+    veil: Some(Veil {
+        mark: "\"ExternalName\"",
+        hide: hide_inner_policy,
+    }),
     traits: Traits {
         exclusive: true,
-        enums_last: true,
+        admitted_first: true,
+        judges_enums: true,
+        change_first: true,
         create_on_update: true,
         delete_returns_object: true,
         name: NameRule::Label,
         ..Traits::USUAL
     },
+    ..Rules::SHAPE_ONLY
 };
 
 fn default(service: &mut Value) {
@@ -72,8 +78,12 @@ fn default(service: &mut Value) {
             set(port, "targetPort", same);
         }
     }
-    if has_address(spec) {
-        fill(spec, "internalTrafficPolicy", "Cluster");
+    let known = matches!(
+        text(spec, "type"),
+        "ClusterIP" | "NodePort" | "LoadBalancer"
+    );
+    if known && !is_set(spec, "internalTrafficPolicy") {
+        set(spec, "internalTrafficPolicy", "Cluster");
     }
     if is_reachable_from_outside(spec) {
         fill(spec, "externalTrafficPolicy", "Cluster");
@@ -83,41 +93,42 @@ fn default(service: &mut Value) {
     }
 }
 
-/// The first of `clusterIPs` is `clusterIP`. Whoever sets one of them owns that one alone.
-fn pair_addresses(service: &mut Value) {
-    let Some(spec) = service.get_mut("spec") else {
+fn prepare_update(new: &mut Value, old: &Value) {
+    let Some(spec) = new.get_mut("spec") else {
         return;
     };
-    let address = text(spec, "clusterIP").to_owned();
-    if !address.is_empty() && list(spec, "clusterIPs").is_empty() {
-        set(spec, "clusterIPs", json!([address]));
+    update::drop_with_type(spec, &old["spec"]);
+    if !is_balanced(spec)
+        && let Some(status) = new.get_mut("status")
+    {
+        set(status, "loadBalancer", json!({}));
     }
 }
 
-/// What the author of a Service should know.
-fn warnings(service: &Value) -> Vec<String> {
-    let spec = &service["spec"];
-    let mut warnings = Vec::new();
-    if !list(spec, "externalIPs").is_empty() {
-        let text =
-            "spec.externalIPs is deprecated and may no longer be implemented in some clusters";
-        warnings.push(text.to_owned());
+/// Where there is no address there is no traffic to it. A Service that has just gone is shown as
+/// it was kept.
+fn hide_inner_policy(service: &mut Value) {
+    let metadata = &service["metadata"];
+    if is_set(metadata, "deletionTimestamp") && list(metadata, "finalizers").is_empty() {
+        return;
     }
-    if text(spec, "trafficDistribution") == "PreferClose" {
-        let text =
-            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
-        warnings.push(text.to_owned());
+    if let Some(spec) = service.get_mut("spec").filter(|spec| !has_address(spec)) {
+        take(spec, "internalTrafficPolicy");
     }
-    if !text(spec, "externalName").is_empty() && has_address(spec) {
-        let text = "spec.externalName is ignored when spec.type is not \"ExternalName\"";
-        warnings.push(text.to_owned());
-    }
-    warnings
 }
 
 /// Every type but `ExternalName` has an address, or `None` in its place.
 fn has_address(spec: &Value) -> bool {
     text(spec, "type") != "ExternalName"
+}
+
+fn is_balanced(spec: &Value) -> bool {
+    text(spec, "type") == "LoadBalancer"
+}
+
+/// Whether node ports that are asked for are taken.
+fn is_on_nodes(spec: &Value) -> bool {
+    matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
 }
 
 fn is_headless(spec: &Value) -> bool {
@@ -143,29 +154,33 @@ fn has_node_ports(spec: &Value) -> bool {
 
 /// Whether a balancer asks each node if it has a pod of the Service.
 fn has_health_port(spec: &Value) -> bool {
-    text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
+    is_balanced(spec) && text(spec, "externalTrafficPolicy") == "Local"
 }
 
 fn admit(service: &mut Value, old: Option<&Value>, cluster: &dyn Cluster) -> Result<(), ApiError> {
-    if old.is_some_and(|old| allocated(&old["spec"]) == allocated(&service["spec"])) {
-        return Ok(());
-    }
-    let settings = cluster.settings();
     let metadata = &service["metadata"];
-    let (namespace, name) = (
-        text(metadata, "namespace").to_owned(),
-        text(metadata, "name").to_owned(),
-    );
-    let mut others = cluster.list("", "services", "");
-    others.retain(|other| {
-        let metadata = &other["metadata"];
-        text(metadata, "name") != name || text(metadata, "namespace") != namespace
-    });
-    let mut problems = Problems::new();
-    if let Some(spec) = filled(service, "spec") {
-        let held = old.map_or(&Value::Null, |old| &old["spec"]);
-        addresses::allocate(spec, held, &others, settings.service_range, &mut problems)?;
-        node_ports::allocate(spec, held, &others, settings.node_ports, &mut problems)?;
+    let [namespace, name, uid] =
+        ["namespace", "name", "uid"].map(|field| text(metadata, field).to_owned());
+    let Some(spec) = filled(service, "spec") else {
+        return Ok(());
+    };
+    let old = old.map(|old| &old["spec"]);
+    if let Some(old) = old {
+        update::keep_allocated(spec, old);
+    }
+    update::pair_addresses(spec, old);
+    let neighbours = Neighbours {
+        cluster,
+        namespace: &namespace,
+        name: &name,
+        start: start(&uid),
+    };
+    let mut problems = families::settle(spec, old);
+    if problems.is_empty() {
+        addresses::allocate(spec, old, &neighbours, &mut problems);
+    }
+    if problems.is_empty() {
+        node_ports::allocate(spec, old, &neighbours, &mut problems)?;
     }
     if problems.is_empty() {
         Ok(())
@@ -174,26 +189,30 @@ fn admit(service: &mut Value, old: Option<&Value>, cluster: &dyn Cluster) -> Res
     }
 }
 
-/// All that allocation looks at and gives; an update that leaves it alone needs no look around.
-fn allocated(spec: &Value) -> (Vec<Option<&Value>>, Vec<i64>) {
-    const FIELDS: [&str; 8] = [
-        "type",
-        "clusterIP",
-        "clusterIPs",
-        "ipFamilies",
-        "ipFamilyPolicy",
-        "externalTrafficPolicy",
-        "allocateLoadBalancerNodePorts",
-        "healthCheckNodePort",
-    ];
-    let fields = FIELDS.iter().map(|field| spec.get(field)).collect();
-    (fields, node_ports::of(spec).collect())
+/// The other Services. They are looked at only where something is handed out.
+struct Neighbours<'a> {
+    cluster: &'a dyn Cluster,
+    namespace: &'a str,
+    name: &'a str,
+    /// Where to look first for something free.
+    start: usize,
 }
 
-/// Takes the fields out of the spec.
-fn drop_fields(spec: &mut Value, fields: &[&str]) {
-    for field in fields {
-        take(spec, field);
+/// Each Service looks first somewhere else, so that what one gives back is not the next one's at
+/// once, while somebody may still have it in mind.
+fn start(uid: &str) -> usize {
+    let digits = uid.get(..8).unwrap_or_default();
+    usize::from_str_radix(digits, 16).unwrap_or_default()
+}
+
+impl Neighbours<'_> {
+    fn all(&self) -> Vec<Value> {
+        let mut all = self.cluster.list("", "services", "");
+        all.retain(|other| {
+            let metadata = &other["metadata"];
+            text(metadata, "name") != self.name || text(metadata, "namespace") != self.namespace
+        });
+        all
     }
 }
 

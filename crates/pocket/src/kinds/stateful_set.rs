@@ -11,7 +11,7 @@ use super::{
     path::Path,
     pod_controller::{validate_collisions, validate_counts, validate_selector_and_template},
     pod_spec::default_pod_template,
-    warnings::pod_spec_warnings,
+    warnings::template_warnings,
 };
 use crate::status::Problems;
 
@@ -51,7 +51,7 @@ pub(super) const RULES: Rules = Rules {
         validate_counts(&new["status"], &parts, &["observedGeneration"], problems);
         validate_collisions(new, old, problems);
     },
-    warnings: |object| pod_spec_warnings(&object["spec"]["template"]["spec"], "spec.template.spec"),
+    warnings: |object| template_warnings(&object["spec"]["template"], "spec.template"),
     traits: Traits {
         generation: true,
         // Pods are named after their set and use the name as a host name.

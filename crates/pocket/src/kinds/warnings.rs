@@ -1,18 +1,114 @@
-//! What is stored but not enforced says so, in one line each, as `Warning` headers.
+//! What a writer is told beside the answer: what is stored but not enforced, and what is accepted
+//! but seldom meant. One line each, as `Warning` headers.
+//!
+//! Nothing here refuses anything; the rules that do are in [`super::pod_spec`].
+
+mod containers;
+mod nodes;
+mod ports;
+mod volumes;
+
+use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::fields::{is_set, list, text};
+use super::{
+    fields::{is_set, list, number, text},
+    names,
+};
 
-/// Warnings about a pod spec; `path` is where it is, such as `spec.template.spec`.
-pub fn pod_spec_warnings(spec: &Value, path: &str) -> Vec<String> {
+/// Annotations that nothing reads any more, and what is read instead.
+const DEAF: [(&str, &str, &str); 3] = [
+    (
+        "scheduler.alpha.kubernetes.io/critical-pod",
+        "v1.16+",
+        "priorityClassName",
+    ),
+    ("security.alpha.kubernetes.io/sysctls", "v1.11+", "sysctls"),
+    (
+        "security.alpha.kubernetes.io/unsafe-sysctls",
+        "v1.11+",
+        "sysctls",
+    ),
+];
+const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
+
+/// Warnings about a new pod.
+pub(super) fn pod_warnings(pod: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    warnings.extend(name_warning(pod, "the Pod's hostname"));
+    about_spec(pod, "", &mut warnings);
+    told_once(warnings)
+}
+
+/// Warnings about a template of pods; `path` is where it is, such as `spec.template`.
+pub(super) fn template_warnings(template: &Value, path: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    about_spec(template, &format!("{path}."), &mut warnings);
+    let grace = "terminationGracePeriodSeconds";
+    if number(&template["spec"], grace) < 0 {
+        warnings.push(format!(
+            "{path}.spec.{grace}: must be >= 0; negative values are invalid and will be treated as 1"
+        ));
+    }
+    told_once(warnings)
+}
+
+/// Warnings about the name of something new whose pods are named after it.
+pub(super) fn owner_warnings(owner: &Value) -> Vec<String> {
+    let warning = name_warning(owner, "Pod names and hostnames");
+    warning.into_iter().collect()
+}
+
+fn name_warning(object: &Value, used_in: &str) -> Option<String> {
+    let complaints = names::label(text(&object["metadata"], "name"));
+    if complaints.is_empty() {
+        return None;
+    }
+    let complaints: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    Some(format!(
+        "metadata.name: this is used in {used_in}, which can result in surprising behavior; \
+         a DNS label is recommended: [{}]",
+        complaints.join(" ")
+    ))
+}
+
+/// Warnings about the metadata and the spec that `holder` has; `at` leads to it.
+fn about_spec(holder: &Value, at: &str, warnings: &mut Vec<String>) {
+    let (spec, path) = (&holder["spec"], format!("{at}spec"));
+    nodes::tell(spec, &path, warnings);
+    let annotations = &holder["metadata"]["annotations"];
+    for (name, since, instead) in DEAF {
+        if is_set(annotations, name) {
+            warnings.push(deaf(at, name, since, instead));
+        }
+    }
+    volumes::tell(spec, &path, warnings);
+    about_aliases(spec, &path, warnings);
+    about_pull_secrets(spec, &path, warnings);
+    containers::tell_amounts(&spec["overhead"], &format!("{path}.overhead"), warnings);
+    if is_set(annotations, SECCOMP) && !is_set(&spec["securityContext"], "seccompProfile") {
+        warnings.push(deaf(at, SECCOMP, "v1.27+", "seccompProfile"));
+    }
+    containers::tell(spec, annotations, at, warnings);
+    ports::tell(spec, &path, warnings);
+    about_nameservers(spec, &path, warnings);
+    about_enforcement(spec, &path, warnings);
+}
+
+fn deaf(at: &str, annotation: &str, since: &str, instead: &str) -> String {
+    format!(
+        "{at}metadata.annotations[{annotation}]: non-functional in {since}; use the \"{instead}\" field instead"
+    )
+}
+
+fn about_enforcement(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     let containers = || {
         ["initContainers", "containers"]
             .into_iter()
             .flat_map(|field| list(spec, field))
     };
     let is_filled = |value: &Value| value.as_object().is_some_and(|map| !map.is_empty());
-    let mut warnings = Vec::new();
     if containers().any(|container| is_filled(&container["resources"]["limits"])) {
         warnings.push(not_enforced(&format!("{path}: resource limits")));
     }
@@ -20,17 +116,13 @@ pub fn pod_spec_warnings(spec: &Value, path: &str) -> Vec<String> {
     if confined || is_filled(&spec["securityContext"]) {
         warnings.push(not_enforced(&format!("{path}: security contexts")));
     }
-    warnings.extend(about_pull_secrets(spec, path));
-    warnings.extend(about_volumes(spec, path));
-    warnings
 }
 
-fn about_pull_secrets(spec: &Value, path: &str) -> Vec<String> {
+fn about_pull_secrets(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     let names: Vec<&str> = list(spec, "imagePullSecrets")
         .iter()
         .map(|secret| text(secret, "name"))
         .collect();
-    let mut warnings = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let place = format!("{path}.imagePullSecrets[{index}].name");
         if name.is_empty() {
@@ -40,35 +132,41 @@ fn about_pull_secrets(spec: &Value, path: &str) -> Vec<String> {
             warnings.push(format!("{place}: duplicate name \"{name}\""));
         }
     }
-    warnings
 }
 
-/// Sources that nothing provides any more.
-const GONE: [(&str, &str); 4] = [
-    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
-    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-    ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
-];
-
-fn about_volumes(spec: &Value, path: &str) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for (index, volume) in list(spec, "volumes").iter().enumerate() {
-        for (source, since) in GONE {
-            if is_set(volume, source) {
-                warnings.push(format!("{path}.volumes[{index}].{source}: {since}"));
-            }
+fn about_aliases(spec: &Value, path: &str, warnings: &mut Vec<String>) {
+    let addresses: Vec<&str> = list(spec, "hostAliases")
+        .iter()
+        .map(|alias| text(alias, "ip"))
+        .collect();
+    for (index, address) in addresses.iter().enumerate() {
+        let place = format!("{path}.hostAliases[{index}].ip");
+        if addresses[..index].contains(address) {
+            warnings.push(format!("{place}: duplicate ip \"{address}\""));
         }
-        let sources = list(&volume["projected"], "sources");
-        let nothing = |source: &Value| source.as_object().is_some_and(serde_json::Map::is_empty);
-        if sources.iter().any(nothing) {
-            let name = text(volume, "name");
-            warnings.push(format!(
-                "volume \"{name}\" (Projected) has no sources provided"
-            ));
-        }
+        warnings.extend(unusual(address, &place));
     }
-    warnings
+}
+
+fn about_nameservers(spec: &Value, path: &str, warnings: &mut Vec<String>) {
+    let servers = list(&spec["dnsConfig"], "nameservers").iter();
+    for (index, server) in servers.enumerate() {
+        let place = format!("{path}.dnsConfig.nameservers[{index}]");
+        warnings.extend(unusual(server.as_str().unwrap_or_default(), &place));
+    }
+}
+
+/// What is said of an address that is not written as it is printed.
+fn unusual(address: &str, place: &str) -> Option<String> {
+    let usual = match address.parse::<IpAddr>().ok()? {
+        IpAddr::V6(six) => six.to_string(),
+        IpAddr::V4(_) => return None,
+    };
+    (usual != address).then(|| {
+        format!(
+            "{place}: IPv6 address \"{address}\" should be in RFC 5952 canonical format (\"{usual}\")"
+        )
+    })
 }
 
 /// `<what> are stored but not enforced by this server`.
@@ -76,31 +174,12 @@ pub fn not_enforced(what: &str) -> String {
     format!("{what} are stored but not enforced by this server")
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_plain_pod_spec_warns_of_nothing() {
-        let spec = json!({"securityContext": {}, "containers": [{"resources": {"requests": {"cpu": "1"}}}]});
-        assert_eq!(pod_spec_warnings(&spec, "spec"), [""; 0]);
-    }
-
-    #[test]
-    fn many_containers_make_one_line_each() {
-        let container = json!({
-            "resources": {"limits": {"cpu": "1"}},
-            "securityContext": {"runAsUser": 1},
-        });
-        let spec = json!({"containers": [container, container], "securityContext": {"fsGroup": 1}});
-        assert_eq!(
-            pod_spec_warnings(&spec, "spec"),
-            [
-                "spec: resource limits are stored but not enforced by this server",
-                "spec: security contexts are stored but not enforced by this server",
-            ]
-        );
-    }
+/// The same words are told once, where they were said first.
+fn told_once(mut warnings: Vec<String>) -> Vec<String> {
+    let mut told = std::collections::HashSet::new();
+    warnings.retain(|text| told.insert(text.clone()));
+    warnings
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,8 +134,8 @@ pub fn is_typed(schema: Schema<'_>, object: &Value) -> bool {
     check::check(schema, object).iter().all(known)
 }
 
-/// What stays whatever the applier owned before. `metadata` goes with its last label, unless the
-/// configuration says at least what the object is called.
+/// What stays whatever the applier owned before. An applier that does not speak of `metadata` at
+/// all takes it away with the last label, and with it the name.
 fn kept(others: &Managers, own: &Entry, took_over: bool) -> FieldSet {
     let kept = others.all().union(own.fields.clone());
     if took_over {

@@ -6,8 +6,9 @@
 //! written, `replace` adds and `copy` brings null.
 
 use json_patch::{
-    AddOperation, PatchOperation,
-    jsonptr::{Pointer, PointerBuf, assign::Assign, resolve::Resolve},
+    AddOperation, CopyOperation, MoveOperation, PatchOperation, RemoveOperation, ReplaceOperation,
+    TestOperation,
+    jsonptr::{Pointer, PointerBuf, Token, assign::Assign, resolve::Resolve},
     patch_unsafe,
 };
 use serde_json::Value;
@@ -36,7 +37,7 @@ pub fn apply(live: Value, patch: Value) -> Result<Value> {
         copied: 0,
     };
     for mut operation in operations {
-        document.resolve_places(&mut operation);
+        document.settle(&mut operation);
         document.run(&operation)?;
     }
     Ok(document.value)
@@ -119,13 +120,12 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a place is a number as nobody writes one.
-fn is_odd_number(token: &str) -> bool {
-    let digits = token.trim_start_matches(['+', '-']);
-    token.len() > 1
-        && token.starts_with(['0', '+', '-'])
-        && !digits.is_empty()
-        && digits.bytes().all(|byte| byte.is_ascii_digit())
+/// A position in a list of this length, counted from the front.
+fn position(text: &str, length: usize) -> Option<usize> {
+    let number: i64 = text.parse().ok()?;
+    let length = i64::try_from(length).ok()?;
+    let number = if number < 0 { number + length } else { number };
+    usize::try_from(number).ok()
 }
 
 /// The document between two operations.
@@ -139,53 +139,44 @@ struct Document {
 }
 
 impl Document {
-    /// Writes places in lists as this document counts them: `02` is `2`, and `-1` is the last.
-    fn resolve_places(&self, operation: &mut PatchOperation) {
+    /// Writes the positions in lists as they are counted from the front: the reference takes `01`
+    /// and `+1` for 1, and counts what is negative from the end.
+    fn settle(&self, operation: &mut PatchOperation) {
+        let room = matches!(operation, PatchOperation::Add(_));
         match operation {
-            PatchOperation::Add(op) => self.resolve_place(&mut op.path, true),
-            PatchOperation::Remove(op) => self.resolve_place(&mut op.path, false),
-            PatchOperation::Replace(op) => self.resolve_place(&mut op.path, false),
-            PatchOperation::Test(op) => self.resolve_place(&mut op.path, false),
-            PatchOperation::Move(op) => {
-                self.resolve_place(&mut op.from, false);
-                self.resolve_place(&mut op.path, true);
-            }
-            PatchOperation::Copy(op) => {
-                self.resolve_place(&mut op.from, false);
-                self.resolve_place(&mut op.path, true);
+            PatchOperation::Add(AddOperation { path, .. })
+            | PatchOperation::Test(TestOperation { path, .. })
+            | PatchOperation::Remove(RemoveOperation { path })
+            | PatchOperation::Replace(ReplaceOperation { path, .. }) => self.count(path, room),
+            PatchOperation::Move(MoveOperation { from, path })
+            | PatchOperation::Copy(CopyOperation { from, path }) => {
+                self.count(from, false);
+                self.count(path, true);
             }
         }
     }
 
-    fn resolve_place(&self, path: &mut PointerBuf, adds: bool) {
-        if !path.tokens().any(|token| is_odd_number(token.encoded())) {
+    /// `room`: what the path leads to is put before an item, or after the last.
+    fn count(&self, path: &mut PointerBuf, room: bool) {
+        let plain = |token: &Token<'_>| {
+            let text = token.encoded();
+            !matches!(text.as_bytes(), [b'+' | b'-' | b'0', _, ..])
+        };
+        if path.tokens().all(|token| plain(&token)) {
             return;
         }
-        let mut here = Some(&self.value);
-        let last = path.count().saturating_sub(1);
-        let mut out = PointerBuf::new();
+        let (mut settled, last) = (PointerBuf::new(), path.count());
         for (at, token) in path.tokens().enumerate() {
-            let decoded = token.decoded();
-            let mut name = decoded.to_string();
-            if let Some(Value::Array(items)) = here
-                && is_odd_number(&name)
-                && let Ok(place) = name.parse::<i64>()
-            {
-                let length = items.len() + usize::from(adds && at == last);
-                let place = match usize::try_from(place) {
-                    Ok(place) => Some(place),
-                    Err(_) => length.checked_add_signed(isize::try_from(place).unwrap_or(0)),
-                };
-                name = place.map_or(name, |place| place.to_string());
-            }
-            here = match here {
-                Some(Value::Object(fields)) => fields.get(&name),
-                Some(Value::Array(items)) => name.parse().ok().and_then(|n: usize| items.get(n)),
-                _ => None,
+            let length = match self.value.resolve(&settled) {
+                Ok(Value::Array(items)) => items.len() + usize::from(room && at + 1 == last),
+                _ => 0,
             };
-            out.push_back(name.as_str());
+            match position(token.encoded(), length) {
+                Some(position) if length > 0 => settled.push_back(position),
+                _ => settled.push_back(token),
+            }
         }
-        *path = out;
+        *path = settled;
     }
 
     fn run(&mut self, operation: &PatchOperation) -> Result<()> {

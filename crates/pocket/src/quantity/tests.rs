@@ -107,6 +107,8 @@ fn values_compare_across_families() {
     assert_eq!(q("1500m").value(), 2);
     assert_eq!(q("-1500m").value(), -2);
     assert_eq!(q("0.25").milli_value(), 250);
+    assert_eq!(q("100u").in_thousandths().to_string(), "1m");
+    assert_eq!(q("-1500u").in_thousandths().to_string(), "-2m");
     assert_eq!(q("1").plus(q("500m")).to_string(), "1500m");
     assert_eq!(q("1Gi").minus(q("1Mi")).to_string(), "1023Mi");
     assert_eq!(q("0.0001Ki").plus(q("1023.8976")).to_string(), "1024");

@@ -10,7 +10,7 @@ use super::{
     create::Booking,
     incoming::{check_place, nameless},
     metadata,
-    update::{Part, Proposal},
+    update::{Part, Proposal, asked_revision},
 };
 use crate::{
     kinds::{Role, event::convert::name_owned},
@@ -101,7 +101,7 @@ impl Machine {
             return Err(nameless(&request.target.name));
         }
         check_place(request, served, &mut value)?;
-        metadata::check_revision(config)?;
+        asked_revision(config)?;
         let inserted = self
             .insert(request, served, value, Booking::Done, warnings)
             .await;
@@ -133,6 +133,9 @@ impl Machine {
             .conform_merged(&mut value)
             .map_err(|why| unconvertible(served, config, &why))?;
         served.check_alias(&mut value)?;
+        if metadata::text(&value, "name").is_empty() {
+            return Err(nameless(&request.target.name));
+        }
         check_place(request, served, &mut value)?;
         served.to_storage(&mut value);
         if served.role == Role::Event {

@@ -11,8 +11,9 @@ use super::{
     broken,
     incoming::{Origin, shape},
     metadata,
+    own::Rehearsal,
     request::{Verb, path},
-    update::Part,
+    update::{Part, check_change, merge, prepare},
 };
 use crate::{
     kinds::{Moment, metadata::dedup_owners},
@@ -88,9 +89,9 @@ impl Machine {
         }
         let generated = self.name(&mut value);
         self.check_grant(change, &value)?;
-        (served.rules().prepare_create)(&mut value, &self.moment());
-        check_new(served, &value)?;
-        warnings.extend(served.warnings(&value, None));
+        if !admitted_first(change) {
+            self.judge(change, &mut value, warnings)?;
+        }
         self.check_may_create(request)?;
         let _held = self.settle(change, &mut value, warnings).await?;
         let dry = request.dry_run()?;
@@ -110,6 +111,28 @@ impl Machine {
             self.move_in(&object.metadata().name).await;
         }
         Ok(object)
+    }
+
+    /// Brings an object into the form in which its kind's rules judge it, and lets them.
+    pub(super) fn judge(
+        &self,
+        change: Change<'_>,
+        value: &mut Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
+        let served = change.served;
+        let Some(old) = change.old else {
+            (served.rules().prepare_create)(value, &self.moment());
+            check_new(served, value)?;
+            warnings.extend(served.warnings(value, None));
+            return Ok(());
+        };
+        prepare(served, change.part, value, old);
+        check_change(served, change.part, &change.request.target.name, value, old)?;
+        if change.part == Part::Main {
+            *warnings = merge(warnings, served.warnings(value, Some(old)));
+        }
+        Ok(())
     }
 
     pub(super) fn moment(&self) -> Moment {
@@ -202,11 +225,16 @@ impl Machine {
         served: &Served,
         value: &mut Value,
         old: Option<&Value>,
+        rehearsal: bool,
     ) -> Result<(), ApiError> {
         let Some(admit) = served.rules().admit else {
             return Ok(());
         };
-        let admitted = admit(value, old, self);
+        let admitted = if rehearsal {
+            admit(value, old, &Rehearsal(self))
+        } else {
+            admit(value, old, self)
+        };
         if admitted.is_err() {
             self.settle_all().await?;
         }
@@ -226,6 +254,11 @@ fn not_generated(mut error: ApiError) -> ApiError {
 pub(super) fn pretended(object: Object) -> Result<Arc<Object>> {
     object.check_size().map_err(|error| broken(&error))?;
     Ok(Arc::new(object))
+}
+
+/// Whether the kind judges what it is handed out, so that its rules wait for that.
+pub(super) fn admitted_first(change: Change<'_>) -> bool {
+    change.part == Part::Main && change.served.traits().admitted_first
 }
 
 fn check_new(served: &Served, value: &Value) -> Result<()> {

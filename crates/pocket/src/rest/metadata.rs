@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Machine, Request, Served, Verb, request::not_a_number};
-use crate::status::{ApiError, Result};
+use super::{Machine, Request, Served, Verb};
 
 /// Characters of generated name suffixes: no vowels, so that no words appear.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -43,14 +42,6 @@ pub(crate) fn part<'a>(value: &'a mut Value, field: &str) -> &'a mut Map<String,
 /// A string of `metadata`, empty when absent.
 pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value["metadata"][field].as_str().unwrap_or_default()
-}
-
-/// Refuses a revision that is none.
-pub(crate) fn check_revision(value: &Value) -> Result<()> {
-    match text(value, "resourceVersion") {
-        revision if revision.is_empty() || revision.parse::<u64>().is_ok() => Ok(()),
-        other => Err(ApiError::failure(not_a_number("ParseUint", other))),
-    }
 }
 
 /// Whether a delete was accepted.

@@ -236,6 +236,27 @@ impl Cluster for Machine {
     }
 }
 
+/// The cluster as a dry run sees it.
+pub(super) struct Rehearsal<'a>(pub(super) &'a Machine);
+
+impl Cluster for Rehearsal<'_> {
+    fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
+        Cluster::get(self.0, group, plural, namespace, name)
+    }
+
+    fn list(&self, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
+        Cluster::list(self.0, group, plural, namespace)
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    fn is_rehearsal(&self) -> bool {
+        true
+    }
+}
+
 impl Machine {
     /// The objects a new server has: its first namespaces, its own service, its first roles.
     pub(crate) async fn bootstrap(&self, port: u16) -> Result<()> {

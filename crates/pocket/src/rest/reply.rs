@@ -7,7 +7,7 @@ use futures::stream::BoxStream;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Machine, Request, Served};
+use super::{Machine, Request, Served, Verb};
 use crate::{
     status::{ApiError, Problems, Result},
     store::Object,
@@ -115,6 +115,7 @@ impl Machine {
         object: &Arc<Object>,
     ) -> Result<Reply> {
         let body = match request.presentation.shown {
+            Shown::Whole if is_whole(request, object) => served.shown_whole(object),
             Shown::Whole => served.shown(object),
             Shown::Metadata => partial(&served.value(object), "PartialObjectMetadata")
                 .to_string()
@@ -150,6 +151,12 @@ impl Machine {
             .printer()
             .table(objects, now, include, metadata, with_columns)
     }
+}
+
+/// Whether the answer is about the whole of an object, and not about what is left of it.
+fn is_whole(request: &Request, object: &Object) -> bool {
+    let waits = request.verb == Verb::Delete && object.metadata().deletion_timestamp.is_some();
+    request.target.subresource.is_none() && !waits
 }
 
 /// Turns a JSON body into the encoding that was asked for.

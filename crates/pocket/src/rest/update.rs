@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     Machine, Reply, Request, Served,
     admission::Change,
-    create::{Booking, pretended},
+    create::{Booking, admitted_first, pretended},
     incoming::{Origin, shape},
     metadata,
 };
@@ -86,8 +86,7 @@ impl Machine {
         };
         if served.traits().create_on_update && !metadata::text(&value, "uid").is_empty() && absent()
         {
-            let error = uid_differs(served, request, &value, "", 0);
-            return Err(error.warned(&warnings));
+            return Err(uid_differs(served, request, &value, "", 0).warned(&warnings));
         }
         let creates = part.makes(served) && served.traits().create_on_update;
         if creates
@@ -95,7 +94,7 @@ impl Machine {
                 .head(served, &request.target.path())
                 .is_none_or(|head| head.object.is_none())
         {
-            metadata::check_revision(&value).map_err(|error| error.warned(&warnings))?;
+            asked_revision(&value).map_err(|error| error.warned(&warnings))?;
             let object = self
                 .insert(request, served, value, Booking::Whole, &mut warnings)
                 .await
@@ -200,10 +199,8 @@ impl Machine {
             settle_fields(served, part, &mut new, &old);
         }
         self.check_grant(change, &new)?;
-        prepare(served, part, &mut new, &old);
-        check_change(served, part, name, &new, &old)?;
-        if part == Part::Main {
-            *warnings = merge(warnings, served.warnings(&new, Some(&old)));
+        if !admitted_first(change) {
+            self.judge(change, &mut new, warnings)?;
         }
         let _held = self.settle(change, &mut new, warnings).await?;
         if request.dry_run()? {
@@ -232,7 +229,13 @@ fn discards_untyped(served: &Served, part: Part, new: &Value, old: &Value) -> bo
     new[discarded] != old[discarded] && !crate::patch::apply::is_typed(served.schema(), new)
 }
 
-fn check_change(served: &Served, part: Part, name: &str, new: &Value, old: &Value) -> Result<()> {
+pub(super) fn check_change(
+    served: &Served,
+    part: Part,
+    name: &str,
+    new: &Value,
+    old: &Value,
+) -> Result<()> {
     if part == BINDING {
         // Everything else is fixed, and what may be bound was decided already.
         return Ok(());
@@ -252,14 +255,20 @@ fn settle_fields(served: &Served, part: Part, new: &mut Value, old: &Value) {
     metadata::carry_over(new, old);
     match part {
         Part::Main | Part::Other("finalize") if served.has_status() => keep(new, old, "status"),
-        Part::Status => keep_for_status(served, new, old),
+        Part::Status if served.is_custom() => keep_for_status(served, new, old),
+        Part::Status => {
+            // What is filled into status follows what was sent beside it.
+            served.default(new);
+            keep_for_status(served, new, old);
+            return;
+        }
         Part::Main | Part::Other(_) => {}
     }
     served.default(new);
 }
 
 /// Carries over what the kind keeps, and counts the generation. What this does nobody owns.
-fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
+pub(super) fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
     metadata::keep_deleting(new, old);
     if part == Part::Main {
         (served.rules().prepare_update)(new, old);
@@ -359,19 +368,24 @@ fn check_revision(
     new: &Value,
     live: &Object,
 ) -> Result<()> {
-    let revision = match metadata::text(new, "resourceVersion") {
-        "" | "0" if !matches!(part, Part::Other(_)) && !served.traits().unconditional_update => {
-            return Err(served.unversioned(name));
+    match asked_revision(new)? {
+        0 if !matches!(part, Part::Other(_)) && !served.traits().unconditional_update => {
+            Err(served.unversioned(name))
         }
-        "" | "0" => return Ok(()),
-        text => text
-            .parse::<u64>()
-            .map_err(|_| ApiError::failure(super::request::not_a_number("ParseUint", text)))?,
-    };
-    if revision == live.revision() {
-        return Ok(());
+        0 => Ok(()),
+        revision if revision == live.revision() => Ok(()),
+        _ => Err(served.stale(name)),
     }
-    Err(served.stale(name))
+}
+
+/// The revision that a write names, zero if none.
+pub(super) fn asked_revision(value: &Value) -> Result<u64> {
+    match metadata::text(value, "resourceVersion") {
+        "" => Ok(0),
+        text => text
+            .parse()
+            .map_err(|_| ApiError::failure(super::request::not_a_number("ParseUint", text))),
+    }
 }
 
 fn keep(new: &mut Value, old: &Value, field: &str) {
@@ -414,7 +428,7 @@ fn keep_for_status(served: &Served, new: &mut Value, old: &Value) {
     *new = kept;
 }
 
-fn merge(warnings: &[String], more: Vec<String>) -> Vec<String> {
+pub(super) fn merge(warnings: &[String], more: Vec<String>) -> Vec<String> {
     let mut all = warnings.to_vec();
     for text in more {
         if !all.contains(&text) {

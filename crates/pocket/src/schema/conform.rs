@@ -130,6 +130,9 @@ impl<'a> Walker<'a> {
         ty: &'a str,
     ) -> Result<(), String> {
         let node = schema.node();
+        if self.merged && node.ty == Type::Integer {
+            scalar::wrap(node, value);
+        }
         match (node.ty, &mut *value) {
             (Type::Any, _) => Ok(()),
             (Type::Object, _) if node.preserve_unknown => Ok(()),
@@ -230,12 +233,16 @@ impl<'a> Walker<'a> {
         let Some(values) = schema.additional() else {
             return Ok(());
         };
+        let amounts = ty.ends_with("ResourceList");
         let ty = ty
             .strip_prefix("map[string]")
             .unwrap_or("resource.Quantity");
         for (key, value) in map {
             fill_null(values.node(), value);
             self.value(values, value, Place::Field(&at, key), ty)?;
+            if amounts {
+                scalar::round_up(value);
+            }
         }
         Ok(())
     }
@@ -325,6 +332,7 @@ fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
         (Type::Object, _) if is_map(node) => format!("cannot restore map from {found}"),
         (Type::Object, _) => format!("cannot restore struct from: {found}"),
         (Type::String, _) if found == "int64" => "cannot convert int64 to string".to_owned(),
+        (Type::Integer, _) if found == "float64" => format!("cannot convert float64 to {ty}"),
         (Type::String, _) => "unrecognized type: string".to_owned(),
         (Type::Boolean, _) => "unrecognized type: bool".to_owned(),
         _ => format!("unrecognized type: {ty}"),

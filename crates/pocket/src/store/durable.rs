@@ -1,12 +1,24 @@
-//! Group commit: the one thread that makes sequenced writes durable and then visible.
+//! Group commit: sequenced writes become durable together and then visible.
 //!
 //! While a sync is under way, further writes are sequenced and wait together for the next one, so
-//! the cost of a sync is shared by everybody who waited for it. The same thread compacts the
-//! journal, a slice between two batches, so that nobody waits for a whole snapshot.
+//! the cost of a sync is shared by everybody who waited for it. A thread does this in a crowd;
+//! whoever writes alone does it without the thread, see [`Shared::commit_here`]. The thread also
+//! compacts the journal, a slice between two batches, so that nobody waits for a whole snapshot.
+//!
+//! Invariants:
+//! - whoever holds the [`Writer`] is the only one to take from the queue, so batches reach the
+//!   journal in revision order;
+//! - whoever lets go of it looks at the queue again, so that no write waits there unseen.
 
 mod compaction;
+mod writer;
 
-use std::{mem, sync::Arc, thread};
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread,
+};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -18,6 +30,7 @@ use super::{
     state::{State, Wake},
 };
 use compaction::Compacting;
+pub(super) use writer::Writer;
 
 /// A sequenced write and who waits for it.
 type Queued = (Arc<Event>, oneshot::Sender<Result<(), Error>>);
@@ -26,14 +39,38 @@ type Queued = (Arc<Event>, oneshot::Sender<Result<(), Error>>);
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: Vec<Queued>,
+    /// The journal is worth a compaction, which is the thread's work.
+    compaction_due: bool,
     closed: bool,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 /// A batch is cut off here, since it is held in memory once more as it is written.
 const BATCH_BYTES: usize = 64 << 20;
+const PANICKED: &str = "the writer failed in a way nobody foresaw";
 /// Separates resource from path in a journal key; neither can contain it.
 const SEPARATOR: u8 = 0;
+
+impl Queue {
+    fn wants_thread(&self) -> bool {
+        self.compaction_due || !self.waiting.is_empty()
+    }
+
+    /// Everything that waits, up to a bound.
+    fn take(&mut self) -> Vec<Queued> {
+        let mut bytes = 0;
+        let most = self.waiting.iter().position(|(event, _)| {
+            bytes += event.object.json().len();
+            bytes > BATCH_BYTES
+        });
+        // The first write goes through however large it is.
+        let behind = match most {
+            Some(most) => self.waiting.split_off(most.max(1)),
+            None => Vec::new(),
+        };
+        mem::replace(&mut self.waiting, behind)
+    }
+}
 
 impl Store {
     /// Opens the store on `disk`, starting its writer thread.
@@ -53,10 +90,11 @@ impl Store {
     ) -> Result<Self, journal::Error> {
         let (journal, recovered) = Journal::open(disk, settings)?;
         let store = Self::with(restore(recovered, now), retention, true);
+        *store.shared.writer.lock() = Some(Writer::new(journal));
         let shared = Arc::clone(&store.shared);
         let writer = thread::Builder::new().name("pocket-writer".into());
         let thread = writer
-            .spawn(move || shared.run(journal))
+            .spawn(move || shared.run())
             .map_err(journal::Error::thread)?;
         store.shared.queue.lock().thread = Some(thread);
         Ok(store)
@@ -84,57 +122,76 @@ impl Store {
 
 impl Shared {
     /// Queues a sequenced write; called under the state's lock, so the queue is in revision order.
+    /// Once that lock is let go of, [`Self::commit_here`] sees to the queue.
     pub(super) fn enqueue(&self, event: Arc<Event>) -> Waiter {
         let (done, wait) = oneshot::channel();
         self.queue.lock().waiting.push((event, done));
-        self.queued.notify_one();
         wait
     }
 
-    fn run(&self, mut journal: Journal) {
-        let _end = End(self);
-        let mut compacting = None;
-        while let Some(batch) = self.next_batch(compacting.is_some()) {
-            if !batch.is_empty() {
-                self.commit(&mut journal, batch);
+    /// Commits what waits on this very thread if nobody else is at it, the disk is quick and there
+    /// is no crowd to share the sync with; otherwise has the thread do it.
+    ///
+    /// Waking the thread and being woken by it would take a lone writer half as long again as the
+    /// sync itself.
+    pub(super) fn commit_here(&self) {
+        // Whoever holds it looks at the queue once more afterwards.
+        let Some(mut held) = self.writer.try_lock() else {
+            return;
+        };
+        if let Some(writer) = held.as_mut().filter(|writer| writer.suits_a_lone_write()) {
+            let committed = catch_unwind(AssertUnwindSafe(|| self.commit_waiting(writer)));
+            if committed.is_err() {
+                self.give_up(Vec::new(), PANICKED);
             }
-            compacting = self.compact(&mut journal, compacting);
         }
-        drop(compacting);
-        if let Err(error) = journal.close() {
+        drop(held);
+        if self.queue.lock().wants_thread() {
+            self.queued.notify_one();
+        }
+    }
+
+    fn run(&self) {
+        let _end = End(self);
+        while self.wait_for_work() {
+            if let Some(writer) = self.writer.lock().as_mut() {
+                self.commit_waiting(writer);
+                let under_way = writer.compacting.take();
+                writer.compacting = self.compact(&mut writer.journal, under_way);
+                self.queue.lock().compaction_due = writer.compacting.is_some();
+            }
+        }
+        let Some(writer) = self.writer.lock().take() else {
+            return;
+        };
+        if let Err(error) = writer.close() {
             tracing::error!(error = %chain(&error), "the data folder could not be closed cleanly");
         }
     }
 
-    /// Everything that waits, up to a bound; nothing if there is other work to do meanwhile.
-    /// `None` at the end.
-    fn next_batch(&self, busy: bool) -> Option<Vec<Queued>> {
+    /// Returns when there is something to do; false at the end.
+    fn wait_for_work(&self) -> bool {
         let mut queue = self.queue.lock();
-        while queue.waiting.is_empty() {
+        while !queue.wants_thread() {
             if queue.closed {
-                return None;
-            }
-            if busy {
-                return Some(Vec::new());
+                return false;
             }
             self.queued.wait(&mut queue);
         }
-        let mut bytes = 0;
-        let most = queue.waiting.iter().position(|(event, _)| {
-            bytes += event.object.json().len();
-            bytes > BATCH_BYTES
-        });
-        // The first write goes through however large it is.
-        let behind = match most {
-            Some(most) => queue.waiting.split_off(most.max(1)),
-            None => Vec::new(),
-        };
-        Some(mem::replace(&mut queue.waiting, behind))
+        !(queue.closed && queue.waiting.is_empty())
     }
 
-    fn commit(&self, journal: &mut Journal, batch: Vec<Queued>) {
+    fn commit_waiting(&self, writer: &mut Writer) {
+        let batch = self.queue.lock().take();
+        if !batch.is_empty() {
+            self.commit(writer, batch);
+            self.queue.lock().compaction_due = writer.journal.wants_compaction();
+        }
+    }
+
+    fn commit(&self, writer: &mut Writer, batch: Vec<Queued>) {
         let records: Vec<Record> = batch.iter().map(|(event, _)| record(event)).collect();
-        match journal.append(&records) {
+        match writer.append(&records) {
             Ok(()) => self.publish(batch),
             Err(error) => self.break_down(batch, &error),
         }
@@ -209,7 +266,7 @@ struct End<'a>(&'a Shared);
 impl Drop for End<'_> {
     fn drop(&mut self) {
         let cause = if thread::panicking() {
-            "the writer failed in a way nobody foresaw"
+            PANICKED
         } else {
             STOPPING
         };

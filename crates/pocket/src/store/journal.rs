@@ -1,7 +1,7 @@
 //! The durable engine under the store: a checksummed, segmented, append-only log with snapshots.
 //!
 //! All objects live in memory; the journal exists so that they survive. It depends on nothing but
-//! a [`Disk`], and is written by one thread.
+//! a [`Disk`], and is written by one hand at a time.
 //!
 //! Invariants:
 //! - a batch is durable when [`Journal::append`] returns `Ok`, and after a power cut it is there

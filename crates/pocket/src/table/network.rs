@@ -1,5 +1,7 @@
 //! Addresses and the ways to them.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -44,11 +46,12 @@ fn external_address(object: &Value) -> String {
     }
 }
 
-/// Addresses or names that a load balancer was given.
+/// Addresses or names that a load balancer was given, each once and in order.
 fn balancers(object: &Value) -> Vec<&str> {
     let entries = list(object, "/status/loadBalancer/ingress").iter();
     let shown = entries.map(|entry| text_or(entry, "/ip", text(entry, "/hostname")));
-    shown.filter(|address| !address.is_empty()).collect()
+    let shown: BTreeSet<&str> = shown.filter(|address| !address.is_empty()).collect();
+    shown.into_iter().collect()
 }
 
 fn service_port(port: &Value) -> String {

@@ -6,6 +6,7 @@ use super::token_volume;
 use crate::kinds::{
     Cluster,
     fields::{fill, filled, is_set, list, set, text},
+    names,
 };
 
 /// Marks a pod that stands for one a node runs without us.
@@ -26,8 +27,12 @@ pub fn use_account(pod: &mut Value, cluster: &dyn Cluster, seed: u64) -> Result<
     let name = text(spec, "serviceAccountName").to_owned();
     set(spec, "serviceAccount", name.as_str());
     let Some(account) = cluster.get("", "serviceaccounts", &namespace, &name) else {
+        let why = match names::path_segment(&name).as_slice() {
+            [] => format!("serviceaccount \"{name}\" not found"),
+            odd => format!("invalid resource name \"{name}\": [{}]", odd.join(" ")),
+        };
         return Err(format!(
-            "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
+            "error looking up service account {namespace}/{name}: {why}"
         ));
     };
     if account["metadata"]["annotations"][ENFORCED] == "true" {

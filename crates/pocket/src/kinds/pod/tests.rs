@@ -108,6 +108,11 @@ fn a_pod_needs_its_account_and_takes_its_pull_secrets() {
         refused,
         "error looking up service account n/other: serviceaccount \"other\" not found"
     );
+    let refused = accounted(pod(json!({"serviceAccountName": "a/b"})), &others).unwrap_err();
+    assert_eq!(
+        refused,
+        "error looking up service account n/a/b: invalid resource name \"a/b\": [may not contain '/']"
+    );
 }
 
 #[test]

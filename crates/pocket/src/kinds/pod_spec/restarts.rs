@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     kinds::{
-        field_rules::one_of,
+        field_rules::one_of_set,
         fields::{list, text},
         path::Path,
     },
@@ -19,7 +19,7 @@ const MOST_CODES: usize = 255;
 pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     check_resize(container, spec, &path.field("resizePolicy"), problems);
     let policies = ["Always", "Never", "OnFailure"];
-    one_of(&policies, container, path, "restartPolicy", problems);
+    one_of_set(&policies, container, path, "restartPolicy", problems);
     let rules = list(container, "restartPolicyRules");
     if rules.is_empty() {
         return;

@@ -4,49 +4,53 @@ use std::{collections::HashSet, net::Ipv4Addr};
 
 use serde_json::{Value, json};
 
-use super::{drop_fields, has_address, is_headless};
+use super::{Neighbours, has_address, is_headless};
 use crate::{
-    kinds::fields::{entries, fill, list, set, text},
-    status::{ApiError, Problems},
+    kinds::{
+        fields::{list, set, text},
+        names,
+    },
+    status::Problems,
 };
 
-/// Gives the Service an address and settles its families. What it `held` before stays its own,
-/// even if the range has changed since.
+/// Gives the Service its address, if it has none by its type or before.
 pub(super) fn allocate(
     spec: &mut Value,
-    held: &Value,
-    others: &[Value],
-    range: (Ipv4Addr, u8),
+    old: Option<&Value>,
+    neighbours: &Neighbours<'_>,
     problems: &mut Problems,
-) -> Result<(), ApiError> {
-    if !has_address(spec) {
-        drop_fields(spec, &["ipFamilies", "ipFamilyPolicy"]);
-        return Ok(());
+) {
+    let held = old.is_some_and(has_address);
+    if held || !has_address(spec) || is_headless(spec) {
+        return;
     }
-    settle_families(spec, problems);
-    if is_headless(spec) {
-        return Ok(());
-    }
-    let range = Range::new(range);
-    let taken = taken(others);
+    let range = Range::new(neighbours.cluster.settings().service_range);
     match text(spec, "clusterIP") {
         "" => {
-            let free = range.first_free(&taken).ok_or_else(|| {
-                ApiError::internal("failed to allocate a serviceIP: range is full")
-            })?;
-            let address = free.to_string();
-            set(spec, "clusterIPs", json!([address]));
-            set(spec, "clusterIP", address);
+            let given = if neighbours.cluster.is_rehearsal() {
+                Ok(Ipv4Addr::from(range.network))
+            } else {
+                draw(&range, neighbours)
+            };
+            match given {
+                Ok(address) => {
+                    let address = address.to_string();
+                    set(spec, "clusterIPs", json!([address]));
+                    set(spec, "clusterIP", address);
+                }
+                Err(why) => {
+                    let detail = format!("failed to allocate IP: {why}");
+                    problems.invalid("spec.clusterIPs", json!([""]), detail);
+                }
+            }
         }
-        asked if asked == text(held, "clusterIP") => {}
         asked => {
-            if let Some(why) = refusal(asked, &range, &taken) {
+            if let Some(why) = refusal(asked, &range, neighbours) {
                 let detail = format!("failed to allocate IP {asked}: {why}");
-                problems.invalid("spec.clusterIPs", spec["clusterIPs"].clone(), detail);
+                problems.invalid("spec.clusterIPs", list(spec, "clusterIPs"), detail);
             }
         }
     }
-    Ok(())
 }
 
 /// The first address of a range that a Service may have.
@@ -54,49 +58,54 @@ pub(in crate::kinds) fn first_address(range: (Ipv4Addr, u8)) -> Ipv4Addr {
     Ipv4Addr::from(Range::new(range).network.wrapping_add(1))
 }
 
-fn refusal(asked: &str, range: &Range, taken: &HashSet<Ipv4Addr>) -> Option<String> {
-    // What is no address at all is refused by the rules on the object alone.
+fn draw(range: &Range, neighbours: &Neighbours<'_>) -> Result<Ipv4Addr, String> {
+    let free = range.free_from(neighbours.start, &taken(neighbours));
+    let free = free.ok_or_else(|| "range is full".to_owned())?;
+    unnamable(neighbours.name, free).map_or(Ok(free), Err)
+}
+
+fn refusal(asked: &str, range: &Range, neighbours: &Neighbours<'_>) -> Option<String> {
+    // What is no address at all is refused before.
     let address: Ipv4Addr = asked.parse().ok()?;
+    if neighbours.cluster.is_rehearsal() {
+        return (!range.holds(address)).then(|| {
+            format!(
+                "the provided IP ({address}) is not in the valid range. The range of valid IPs is {range}"
+            )
+        });
+    }
     if !range.holds(address) {
         return Some("the provided network does not match the current range".to_owned());
     }
-    let used = taken.contains(&address);
+    if let Some(why) = unnamable(neighbours.name, address) {
+        return Some(why);
+    }
+    let used = taken(neighbours).contains(&address);
     used.then(|| "provided IP is already allocated".to_owned())
 }
 
-fn taken(others: &[Value]) -> HashSet<Ipv4Addr> {
+/// Why no address can be held for a Service of this name. On the reference each address is an
+/// object that names who holds it, and that is refused first.
+fn unnamable(name: &str, address: Ipv4Addr) -> Option<String> {
+    const PATH: &str = "spec.parentRef.name";
+    let mut problems = Problems::new();
+    if name.is_empty() {
+        problems.required(PATH, "");
+    } else if let Some(why) = names::path_problem(name) {
+        problems.invalid(PATH, name, why);
+    }
+    let why = problems.iter().next()?;
+    Some(format!(
+        "IPAddress.networking.k8s.io \"{address}\" is invalid: {why}"
+    ))
+}
+
+fn taken(neighbours: &Neighbours<'_>) -> HashSet<Ipv4Addr> {
+    let others = neighbours.all();
     let addresses = others.iter().map(|other| text(&other["spec"], "clusterIP"));
     addresses
         .filter_map(|address| address.parse().ok())
         .collect()
-}
-
-/// This server has one family. A headless Service with no selector may still name both: whoever
-/// writes its endpoints decides.
-fn settle_families(spec: &mut Value, problems: &mut Problems) {
-    let free = is_headless(spec) && entries(spec, "selector").next().is_none();
-    if free && text(spec, "ipFamilyPolicy").is_empty() && list(spec, "ipFamilies").is_empty() {
-        set(spec, "ipFamilyPolicy", "RequireDualStack");
-        set(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
-        return;
-    }
-    fill(spec, "ipFamilyPolicy", "SingleStack");
-    if list(spec, "ipFamilies").is_empty() {
-        set(spec, "ipFamilies", json!(["IPv4"]));
-    }
-    if free {
-        return;
-    }
-    if text(spec, "ipFamilyPolicy") == "RequireDualStack" {
-        let detail = "this cluster is not configured for dual-stack services";
-        problems.invalid("spec.ipFamilyPolicy", "RequireDualStack", detail);
-    }
-    for (index, family) in list(spec, "ipFamilies").iter().enumerate() {
-        if family == "IPv6" {
-            let path = format!("spec.ipFamilies[{index}]");
-            problems.invalid(path, "IPv6", "not configured on this cluster");
-        }
-    }
 }
 
 /// The addresses that Services may have: all of the range but its first and last.
@@ -125,11 +134,14 @@ impl Range {
     }
 
     /// The low addresses are left for those who ask by number, as long as there are others.
-    fn first_free(&self, taken: &HashSet<Ipv4Addr>) -> Option<Ipv4Addr> {
+    fn free_from(&self, start: usize, taken: &HashSet<Ipv4Addr>) -> Option<Ipv4Addr> {
         let size = self.size();
         let band = (size / 16).clamp(16, 256).min(size);
-        let offsets = (band + 1..size).chain(1..=band);
+        let high = size - band.min(size - 1) - 1;
+        let start = (start as u64).checked_rem(high).unwrap_or_default();
+        let offsets = (0..high).map(|step| band + 1 + (start + step) % high);
         offsets
+            .chain(1..=band)
             .map(|offset| Ipv4Addr::from(self.network.wrapping_add(offset as u32)))
             .find(|address| self.holds(*address) && !taken.contains(address))
     }

@@ -1,10 +1,10 @@
 //! The ports that Services take on every node.
 
-use std::collections::HashSet;
+use std::{cell::OnceCell, collections::HashSet};
 
 use serde_json::Value;
 
-use super::{has_health_port, has_node_ports};
+use super::{Neighbours, has_health_port, has_node_ports, is_on_nodes};
 use crate::{
     kinds::fields::{each_mut, list, number, set, text},
     status::{ApiError, Problems},
@@ -18,97 +18,219 @@ pub(super) fn of(spec: &Value) -> impl Iterator<Item = i64> {
 }
 
 /// Gives each port of the Service its node port, and the Service its health-check port. What it
-/// `held` before stays its own, even if the range has changed since.
+/// held before stays its own, even if the range has changed since.
 pub(super) fn allocate(
     spec: &mut Value,
-    held: &Value,
-    others: &[Value],
-    range: (u16, u16),
+    old: Option<&Value>,
+    neighbours: &Neighbours<'_>,
     problems: &mut Problems,
 ) -> Result<(), ApiError> {
-    let mut pool = Pool {
-        range,
-        taken: taken(others),
-    };
-    let asked: Vec<i64> = of(spec).collect();
-    let held_ports: Vec<i64> = of(held).collect();
-    for (index, &port) in asked.iter().enumerate() {
-        if port != 0 && !held_ports.contains(&port) {
-            pool.check(port, &format!("spec.ports[{index}].nodePort"), problems);
+    let mut pool = Pool::new(neighbours, of(spec).filter(|&port| port != 0).collect());
+    if is_on_nodes(spec) {
+        match old {
+            None => give_all(spec, &mut pool, problems)?,
+            Some(old) => give_more(spec, old, &mut pool, problems)?,
         }
     }
-    let health = number(spec, "healthCheckNodePort");
-    if health != 0 && health != number(held, "healthCheckNodePort") {
-        pool.check(health, "spec.healthCheckNodePort", problems);
-    }
-    pool.taken.extend(asked);
-    pool.taken.insert(health);
-    if has_node_ports(spec) {
-        give(spec, &mut pool)?;
-    }
-    if has_health_port(spec) && health == 0 {
-        let port = pool.take()?;
-        set(spec, "healthCheckNodePort", port);
+    let held = old.is_some_and(has_health_port);
+    if problems.is_empty() && !held && has_health_port(spec) {
+        give_health(spec, &mut pool)?;
     }
     Ok(())
 }
 
-/// Ports of different protocols with the same number share a node port.
-fn give(spec: &mut Value, pool: &mut Pool) -> Result<(), ApiError> {
-    let mut given: Vec<(i64, String, i64)> = Vec::new();
-    for port in each_mut(spec, "ports") {
-        let (number_, protocol) = (number(port, "port"), text(port, "protocol").to_owned());
-        let mut node = number(port, "nodePort");
-        if node == 0 {
-            let shared = given
-                .iter()
-                .find(|(other, with, _)| *other == number_ && *with != protocol);
-            node = match shared {
-                Some(&(_, _, node)) => node,
-                None => pool.take()?,
-            };
+/// The ports of a new Service. Those of different protocols with the same number share a node port.
+fn give_all(
+    spec: &mut Value,
+    pool: &mut Pool<'_>,
+    problems: &mut Problems,
+) -> Result<(), ApiError> {
+    let draws = has_node_ports(spec);
+    let asked: Vec<(i64, i64)> = list(spec, "ports")
+        .iter()
+        .map(|port| (number(port, "port"), number(port, "nodePort")))
+        .collect();
+    let mut given: Vec<(i64, i64)> = Vec::new();
+    for (index, port) in each_mut(spec, "ports").enumerate() {
+        let (service, node) = asked[index];
+        if node == 0 && !draws {
+            continue;
+        }
+        let shared = given.iter().find(|(other, _)| *other == service);
+        let wanted = match shared {
+            Some(&(_, shared)) if node == 0 || node == shared => {
+                set(port, "nodePort", shared);
+                continue;
+            }
+            Some(_) => node,
+            // A later port of the same number may say which.
+            None => {
+                let named = |(other, node): &&(i64, i64)| *other == service && *node != 0;
+                asked.iter().find(named).map_or(0, |(_, node)| *node)
+            }
+        };
+        let node = pool.hand_out(index, wanted, problems)?;
+        if !problems.is_empty() {
+            return Ok(());
+        }
+        if shared.is_none() {
+            set(port, "nodePort", node);
+            given.push((service, node));
+        }
+    }
+    Ok(())
+}
+
+/// The ports of a changed Service: what it held is its own, and nothing is shared any more.
+fn give_more(
+    spec: &mut Value,
+    old: &Value,
+    pool: &mut Pool<'_>,
+    problems: &mut Problems,
+) -> Result<(), ApiError> {
+    let draws = has_node_ports(spec);
+    let held: Vec<i64> = of(old).collect();
+    let mut seen: Vec<(String, i64)> = Vec::new();
+    for (index, port) in each_mut(spec, "ports").enumerate() {
+        let asked = number(port, "nodePort");
+        if asked == 0 && !draws {
+            continue;
+        }
+        let own = asked != 0 && (held.contains(&asked) || pool.given.contains(&asked));
+        if !own {
+            let node = pool.hand_out(index, asked, problems)?;
+            if !problems.is_empty() {
+                return Ok(());
+            }
             set(port, "nodePort", node);
         }
-        given.push((number_, protocol, node));
+        let mine = (text(port, "protocol").to_owned(), number(port, "nodePort"));
+        if seen.contains(&mine) {
+            let (protocol, node) = mine;
+            return Err(ApiError::failure(format!(
+                "duplicate nodePort: {{{protocol} {node}}}"
+            )));
+        }
+        seen.push(mine);
     }
     Ok(())
 }
 
-fn taken(others: &[Value]) -> HashSet<i64> {
-    let specs = others.iter().map(|other| &other["spec"]);
-    specs
-        .flat_map(|spec| of(spec).chain([number(spec, "healthCheckNodePort")]))
-        .filter(|&port| port != 0)
-        .collect()
+fn give_health(spec: &mut Value, pool: &mut Pool<'_>) -> Result<(), ApiError> {
+    let port = match number(spec, "healthCheckNodePort") {
+        0 => pool.draw().map_err(|why| {
+            ApiError::internal(format!(
+                "failed to allocate a HealthCheck NodePort 0: {why}"
+            ))
+        })?,
+        asked => pool.take(asked).map_err(|why| {
+            ApiError::internal(format!(
+                "failed to allocate requested HealthCheck NodePort {asked}: {why}"
+            ))
+        })?,
+    };
+    set(spec, "healthCheckNodePort", port);
+    Ok(())
 }
 
-struct Pool {
-    range: (u16, u16),
-    taken: HashSet<i64>,
+/// What is free, and what this write was given of it.
+struct Pool<'a> {
+    neighbours: &'a Neighbours<'a>,
+    taken: OnceCell<HashSet<i64>>,
+    /// Asked for by number, so not drawn for another port.
+    asked: Vec<i64>,
+    given: Vec<i64>,
 }
 
-impl Pool {
-    fn check(&self, port: i64, path: &str, problems: &mut Problems) {
-        let (first, last) = self.range;
-        if !(i64::from(first)..=i64::from(last)).contains(&port) {
-            let detail = format!(
-                "provided port is not in the valid range. The range of valid ports is {first}-{last}"
-            );
-            problems.invalid(path, port, detail);
-        } else if self.taken.contains(&port) {
-            problems.invalid(path, port, "provided port is already allocated");
+impl<'a> Pool<'a> {
+    fn new(neighbours: &'a Neighbours<'a>, asked: Vec<i64>) -> Self {
+        Self {
+            neighbours,
+            taken: OnceCell::new(),
+            asked,
+            given: Vec::new(),
         }
     }
 
-    /// The low ports are left for those who ask by number, as long as there are others.
-    fn take(&mut self) -> Result<i64, ApiError> {
-        let (first, last) = (i64::from(self.range.0), i64::from(self.range.1));
+    /// A node port for the port at `index`: the one it asks for, or any.
+    fn hand_out(
+        &mut self,
+        index: usize,
+        asked: i64,
+        problems: &mut Problems,
+    ) -> Result<i64, ApiError> {
+        if asked == 0 {
+            return self.draw().map_err(|why| {
+                ApiError::internal(format!("failed to allocate a nodePort: {why}"))
+            });
+        }
+        self.take(asked).or_else(|why| {
+            let path = format!("spec.ports[{index}].nodePort");
+            problems.invalid(path, asked, why);
+            Ok(asked)
+        })
+    }
+
+    /// A rehearsal looks at no range.
+    fn take(&mut self, port: i64) -> Result<i64, String> {
+        let (first, last) = self.neighbours.cluster.settings().node_ports;
+        let rehearsal = self.neighbours.cluster.is_rehearsal();
+        if !rehearsal && !(i64::from(first)..=i64::from(last)).contains(&port) {
+            return Err(format!(
+                "provided port is not in the valid range. The range of valid ports is {first}-{last}"
+            ));
+        }
+        if self.given.contains(&port) || self.taken().contains(&port) {
+            return Err("provided port is already allocated".to_owned());
+        }
+        self.given.push(port);
+        Ok(port)
+    }
+
+    /// The low ports are left for those who ask by number, as long as there are others. A
+    /// rehearsal draws what no Service has.
+    fn draw(&mut self) -> Result<i64, String> {
+        let settings = self.neighbours.cluster.settings();
+        let (first, last) = (
+            i64::from(settings.node_ports.0),
+            i64::from(settings.node_ports.1),
+        );
+        if self.neighbours.cluster.is_rehearsal() {
+            let port = self
+                .given
+                .iter()
+                .fold(last + 1, |most, &port| most.max(port))
+                + 1;
+            self.given.push(port);
+            return Ok(port);
+        }
         let band = ((last - first + 1) / 32).clamp(16, 128);
-        let mut ports = (first + band..=last).chain(first..=last.min(first + band - 1));
-        let free = ports
-            .find(|port| !self.taken.contains(port))
-            .ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
-        self.taken.insert(free);
+        let high = last - first - band + 1;
+        let start = (self.neighbours.start as i64).checked_rem(high);
+        let start = start.unwrap_or_default();
+        let low = first..=last.min(first + band - 1);
+        let mut ports = (0..high)
+            .map(|step| first + band + (start + step) % high)
+            .chain(low);
+        let free = |port: &i64| {
+            let own = self.given.contains(port) || self.asked.contains(port);
+            !own && !self.taken().contains(port)
+        };
+        let free = ports.find(free).ok_or_else(|| "range is full".to_owned())?;
+        self.given.push(free);
         Ok(free)
+    }
+
+    /// What others hold. Ports that are written where none are in use are nobody's.
+    fn taken(&self) -> &HashSet<i64> {
+        self.taken.get_or_init(|| {
+            let others = self.neighbours.all();
+            let specs = others.iter().map(|other| &other["spec"]);
+            let on_nodes = specs.filter(|spec| is_on_nodes(spec));
+            on_nodes
+                .flat_map(|spec| of(spec).chain([number(spec, "healthCheckNodePort")]))
+                .filter(|&port| port != 0)
+                .collect()
+        })
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     kinds::{
+        address,
         fields::{each_mut, fill, is_set, list, text},
         names,
         path::Path,
@@ -17,6 +18,7 @@ const INGRESS: Path<'_> = Path::At("status.loadBalancer.ingress");
 
 /// An address is served as a virtual one unless its balancer says otherwise.
 pub(super) fn default(service: &mut Value) {
+    let balanced = super::is_balanced(&service["spec"]);
     let Some(status) = service.get_mut("status") else {
         return;
     };
@@ -24,7 +26,7 @@ pub(super) fn default(service: &mut Value) {
     let Some(balancer) = status.get_mut("loadBalancer") else {
         return;
     };
-    for ingress in each_mut(balancer, "ingress") {
+    for ingress in each_mut(balancer, "ingress").filter(|_| balanced) {
         if !text(ingress, "ip").is_empty() {
             fill(ingress, "ipMode", "VIP");
         }
@@ -44,18 +46,20 @@ pub(super) fn validate(new: &Value, _old: &Value, problems: &mut Problems) {
 }
 
 fn validate_one(entry: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let (address, name) = (text(entry, "ip"), text(entry, "hostname"));
-    if !address.is_empty() {
-        super::validate::check_address(address, &path.field("ip"), problems);
+    let (ip, name) = (text(entry, "ip"), text(entry, "hostname"));
+    if !ip.is_empty() {
+        address::check_form(ip, &path.field("ip"), problems);
     }
     if is_set(entry, "ipMode") {
         let mode = text(entry, "ipMode");
-        if address.is_empty() {
+        if ip.is_empty() {
             let detail = "may not be specified when `ip` is not set";
             problems.forbidden(path.field("ipMode"), detail);
         } else if !matches!(mode, "VIP" | "Proxy") {
             problems.not_supported(path.field("ipMode"), mode, &["Proxy", "VIP"]);
         }
+    } else if !ip.is_empty() {
+        problems.required(path.field("ipMode"), "must be specified when `ip` is set");
     }
     if name.is_empty() {
         return;

@@ -138,14 +138,21 @@ fn node_ports_are_given_shared_by_protocol_and_checked() {
     assert!(ask(80).ends_with("The range of valid ports is 30000-30002"));
 }
 
+/// A change as it is judged, and what is said of it.
+fn changed(mut new: Value, old: &Value) -> Result<(Value, Vec<String>), ApiError> {
+    admit(&mut new, Some(old), &among(vec![old.clone()]))?;
+    (RULES.prepare_update)(&mut new, old);
+    let mut told_of = told_of_update(&RULES, &new, old);
+    told_of.extend(told(&RULES, &new));
+    Ok((new, told_of))
+}
+
 #[test]
 fn an_update_keeps_what_the_client_left_out() {
     let old = admitted(&web(json!({"type": "NodePort"})), &among(vec![])).unwrap();
-    let mut new = web(json!({"type": "NodePort"}));
-    (RULES.prepare_update)(&mut new, &old);
-    assert_eq!(new["spec"], old["spec"]);
-    admit(&mut new, Some(&old), &among(vec![old.clone()])).unwrap();
+    let (new, told) = changed(web(json!({"type": "NodePort"})), &old).unwrap();
     assert_eq!(new["spec"], old["spec"], "its own address is not taken");
+    assert_eq!(told, [""; 0]);
 }
 
 #[test]
@@ -154,9 +161,8 @@ fn the_address_may_not_change_once_set() {
     for address in ["10.0.0.3", "None"] {
         let mut new = old.clone();
         new["spec"]["clusterIP"] = json!(address);
-        (RULES.prepare_update)(&mut new, &old);
         assert_eq!(
-            told_of_update(&RULES, &new, &old),
+            changed(new, &old).unwrap().1,
             [format!(
                 "spec.clusterIPs[0]: Invalid value: [\"{address}\"]: may not change once set"
             )]
@@ -169,15 +175,15 @@ fn another_type_drops_what_the_old_one_needed() {
     let old = admitted(&web(json!({"type": "NodePort"})), &among(vec![])).unwrap();
     let mut inner = old.clone();
     inner["spec"]["type"] = json!("ClusterIP");
-    (RULES.prepare_update)(&mut inner, &old);
-    assert_eq!(told(&RULES, &inner), [""; 0]);
+    let (inner, told) = changed(inner, &old).unwrap();
+    assert_eq!(told, [""; 0]);
     assert_eq!(inner["spec"]["clusterIP"], old["spec"]["clusterIP"]);
     assert!(inner["spec"]["ports"][0].get("nodePort").is_none());
     let mut external = old.clone();
     external["spec"]["type"] = json!("ExternalName");
     external["spec"]["externalName"] = json!("example.com");
-    (RULES.prepare_update)(&mut external, &old);
-    assert_eq!(told(&RULES, &external), [""; 0]);
+    let (external, told) = changed(external, &old).unwrap();
+    assert_eq!(told, [""; 0]);
     assert!(external["spec"].get("clusterIP").is_none());
 }
 
@@ -210,7 +216,7 @@ fn a_service_alone_is_judged() {
             "spec.clusterIPs[0]: Invalid value: \"10.0.0\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
         ),
         (
-            json!({"type": "NodePort", "clusterIP": "None"}),
+            json!({"type": "NodePort", "clusterIP": "None", "clusterIPs": ["None"]}),
             "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services",
         ),
         (
@@ -236,7 +242,10 @@ fn a_service_alone_is_judged() {
     assert_eq!(told(&RULES, &unused), [""; 0]);
     assert!(unused["spec"].get("sessionAffinityConfig").is_none());
     assert_eq!(
-        told(&RULES, &web(json!({"clusterIP": "None", "ports": []}))),
+        told(
+            &RULES,
+            &web(json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": []}))
+        ),
         [""; 0]
     );
 }
@@ -267,6 +276,131 @@ fn a_second_family_is_refused() {
     )
     .unwrap();
     assert_eq!(prefers["spec"]["ipFamilies"], json!(["IPv4"]));
+}
+
+#[test]
+fn families_are_settled_before_anything_else_is_judged() {
+    const FEW: &str = "spec.ipFamilyPolicy: Invalid value: \"SingleStack\": must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified";
+    for (more, expected) in [
+        (json!({"ipFamilies": ["IPv4", "IPv6"]}), FEW),
+        (
+            json!({"ipFamilies": ["IPv4", "IPv4"], "ports": []}),
+            "spec.ipFamilies[1]: Duplicate value: \"IPv4\"",
+        ),
+        (
+            json!({"ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "PreferDualStack"}),
+            "spec.ipFamilies[1]: Invalid value: \"IPv6\": not configured on this cluster",
+        ),
+        (
+            json!({"clusterIP": "10.0.0.9", "ipFamilies": ["IPv6"]}),
+            "spec.clusterIPs[0]: Invalid value: \"10.0.0.9\": expected an IPv6 value as indicated by `ipFamilies[0]`",
+        ),
+        (
+            json!({"clusterIP": "fd00::1"}),
+            "spec.clusterIPs[0]: Invalid value: [\"fd00::1\"]: IPv6 is not configured on this cluster",
+        ),
+        (
+            json!({"clusterIPs": ["10.0.0.9"]}),
+            "spec.clusterIPs: Invalid value: [\"10.0.0.9\"]: must be empty when `clusterIP` is not specified",
+        ),
+    ] {
+        let error = admitted(&web(more.clone()), &among(vec![])).unwrap_err();
+        let expected = format!("Service \"web\" is invalid: {expected}");
+        assert_eq!(error.message, expected, "{more}");
+    }
+}
+
+#[test]
+fn a_headless_service_that_selects_nothing_has_the_families_it_names() {
+    for (more, families) in [
+        (json!({}), json!(["IPv4", "IPv6"])),
+        (json!({"ipFamilies": ["IPv6"]}), json!(["IPv6", "IPv4"])),
+        (json!({"ipFamilyPolicy": "SingleStack"}), json!(["IPv4"])),
+    ] {
+        let mut spec = json!({"clusterIP": "None", "ports": [{"port": 80}]});
+        for (key, value) in more.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        let old = admitted(&service("s", spec), &among(vec![])).unwrap();
+        assert_eq!(old["spec"]["ipFamilies"], families, "{more}");
+    }
+    let spec = json!({"clusterIP": "None", "ports": [{"port": 80}]});
+    let old = admitted(&service("s", spec), &among(vec![])).unwrap();
+    let mut one = old.clone();
+    one["spec"]["ipFamilyPolicy"] = json!("SingleStack");
+    let (one, _) = changed(one, &old).unwrap();
+    assert_eq!(one["spec"]["ipFamilies"], json!(["IPv4"]));
+    let mut fewer = old.clone();
+    fewer["spec"]["ipFamilies"] = json!(["IPv4"]);
+    let error = changed(fewer, &old).unwrap_err();
+    assert!(
+        error
+            .message
+            .ends_with("must be 'SingleStack' to release the secondary IP family")
+    );
+}
+
+#[test]
+fn node_ports_follow_names_and_are_not_given_twice() {
+    let old = admitted(&web(json!({"type": "NodePort"})), &among(vec![])).unwrap();
+    let node = old["spec"]["ports"][0]["nodePort"].clone();
+    let ports = json!([{"port": 90, "protocol": "TCP", "targetPort": 90}]);
+    let (new, _) = changed(web(json!({"type": "NodePort", "ports": ports})), &old).unwrap();
+    assert_eq!(new["spec"]["ports"][0]["nodePort"], node);
+    let port = json!({"name": "a", "port": 1, "protocol": "TCP", "nodePort": node});
+    let twice = web(json!({"type": "NodePort", "ports": [port, port]}));
+    let error = changed(twice, &old).unwrap_err();
+    assert_eq!(error.message, format!("duplicate nodePort: {{TCP {node}}}"));
+}
+
+#[test]
+fn a_service_without_a_name_holds_no_address() {
+    let error = admitted(&service("a/b", json!({})), &among(vec![])).unwrap_err();
+    assert_eq!(
+        error.message,
+        "Service \"a/b\" is invalid: spec.clusterIPs: Invalid value: [\"\"]: failed to allocate IP: IPAddress.networking.k8s.io \"10.0.0.1\" is invalid: spec.parentRef.name: Invalid value: \"a/b\": may not contain '/'"
+    );
+}
+
+#[test]
+fn a_policy_without_an_address_is_kept_and_not_shown() {
+    let external = json!({"spec": {"type": "ExternalName", "internalTrafficPolicy": "Local"}});
+    let veil = RULES.veil.unwrap();
+    assert!(external.to_string().contains(veil.mark));
+    let mut shown = external.clone();
+    (veil.hide)(&mut shown);
+    assert_eq!(shown, json!({"spec": {"type": "ExternalName"}}));
+    let mut gone = external;
+    gone["metadata"]["deletionTimestamp"] = json!("t");
+    (veil.hide)(&mut gone);
+    assert_eq!(gone["spec"]["internalTrafficPolicy"], "Local");
+}
+
+#[test]
+fn authors_are_told_of_what_has_no_effect_or_an_odd_form() {
+    for (more, expected) in [
+        (
+            json!({"loadBalancerIP": "010.1.1.1"}),
+            vec![
+                "spec.loadBalancerIP: non-standard IP address \"010.1.1.1\" is invalid: use \"10.1.1.1\"",
+            ],
+        ),
+        (
+            json!({"externalIPs": ["FD00::1"], "externalName": "x"}),
+            vec![
+                "spec.externalIPs[0]: IPv6 address \"FD00::1\" should be in RFC 5952 canonical format (\"fd00::1\")",
+                "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+                "spec.externalName is ignored when spec.type is not \"ExternalName\"",
+            ],
+        ),
+        (
+            json!({"clusterIP": "None", "sessionAffinity": "ClientIP"}),
+            vec!["spec.SessionAffinity is ignored for headless services"],
+        ),
+        (json!({}), vec![]),
+    ] {
+        assert_eq!((RULES.warnings)(&web(more.clone())), expected, "{more}");
+    }
 }
 
 #[test]

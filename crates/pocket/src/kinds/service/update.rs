@@ -1,24 +1,25 @@
 //! What a change of a Service keeps, and what it may not touch.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{drop_fields, has_address, has_health_port, has_node_ports};
+use super::{
+    has_address, has_health_port, has_node_ports, is_balanced, is_headless, is_on_nodes,
+    is_reachable_from_outside, node_ports, validate::check_class,
+};
 use crate::{
-    kinds::fields::{each_mut, is_empty, list, number, set, take, text},
+    kinds::fields::{each_mut, list, number, set, take, text},
     status::Problems,
 };
 
-/// A client that sends no address, node ports or families means the ones it has.
-pub(super) fn prepare(new: &mut Value, old: &Value) {
-    let old = &old["spec"];
-    let Some(new) = new.get_mut("spec") else {
-        return;
-    };
-    drop_with_type(new, old);
+/// A client that sends no address or node ports means the ones it has.
+pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
     if has_address(new) && has_address(old) {
-        follow_primary(new, old);
-        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            keep(new, old, field);
+        if text(new, "clusterIP").is_empty() {
+            keep(new, old, "clusterIP");
+        }
+        let same = text(new, "clusterIP") == text(old, "clusterIP");
+        if same && list(new, "clusterIPs").is_empty() {
+            keep(new, old, "clusterIPs");
         }
     }
     if has_node_ports(new) && has_node_ports(old) {
@@ -30,79 +31,21 @@ pub(super) fn prepare(new: &mut Value, old: &Value) {
 }
 
 fn keep(new: &mut Value, old: &Value, field: &str) {
-    let absent = match new.get(field) {
-        Some(Value::Array(items)) => items.is_empty(),
-        value => is_empty(value) || value.is_some_and(|v| v == 0),
-    };
-    if absent && let Some(value) = old.get(field) {
+    if let Some(value) = old.get(field) {
         set(new, field, value.clone());
     }
 }
 
-/// `clusterIP` and the first of `clusterIPs` are one thing under two names; when a client changed
-/// one of them, the other follows.
-fn follow_primary(new: &mut Value, old: &Value) {
-    let asked = text(new, "clusterIP");
-    let untouched = list(new, "clusterIPs") == list(old, "clusterIPs");
-    if !asked.is_empty() && asked != text(old, "clusterIP") && untouched {
-        let primary = Value::from(vec![asked]);
-        set(new, "clusterIPs", primary);
-    }
-}
-
-/// What the old type needed goes with it, unless the client changed it and so meant it.
-fn drop_with_type(new: &mut Value, old: &Value) {
-    if has_address(old) && !has_address(new) && new.get("clusterIP") == old.get("clusterIP") {
-        let fields = [
-            "clusterIP",
-            "clusterIPs",
-            "ipFamilies",
-            "ipFamilyPolicy",
-            "internalTrafficPolicy",
-        ];
-        drop_fields(new, &fields);
-    }
-    if has_node_ports(old) && !has_node_ports(new) {
-        let before: Vec<i64> = list(old, "ports")
-            .iter()
-            .map(|p| number(p, "nodePort"))
-            .collect();
-        for port in each_mut(new, "ports") {
-            if before.contains(&number(port, "nodePort")) {
-                take(port, "nodePort");
-            }
-        }
-    }
-    if has_health_port(old) && !has_health_port(new) {
-        take(new, "healthCheckNodePort");
-    }
-    let balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
-    if balanced(old) && !balanced(new) {
-        take(new, "allocateLoadBalancerNodePorts");
-        if new.get("loadBalancerClass") == old.get("loadBalancerClass") {
-            take(new, "loadBalancerClass");
-        }
-    }
-    if !super::is_reachable_from_outside(new)
-        && new.get("externalTrafficPolicy") == old.get("externalTrafficPolicy")
-    {
-        take(new, "externalTrafficPolicy");
-    }
-}
-
+/// A port is known by its name, whatever else of it has changed.
 fn keep_node_ports(new: &mut Value, old: &Value) {
-    let mut used: Vec<i64> = list(new, "ports")
-        .iter()
-        .map(|p| number(p, "nodePort"))
-        .collect();
+    let mut used: Vec<i64> = node_ports::of(new).collect();
+    used.retain(|node| node_ports::of(old).any(|held| held == *node));
     for port in each_mut(new, "ports") {
         if number(port, "nodePort") != 0 {
             continue;
         }
-        let same = list(old, "ports").iter().find(|before| {
-            number(before, "port") == number(port, "port")
-                && text(before, "protocol") == text(port, "protocol")
-        });
+        let mut before = list(old, "ports").iter().rev();
+        let same = before.find(|before| text(before, "name") == text(port, "name"));
         let node = same.map_or(0, |before| number(before, "nodePort"));
         if node != 0 && !used.contains(&node) {
             set(port, "nodePort", node);
@@ -111,21 +54,107 @@ fn keep_node_ports(new: &mut Value, old: &Value) {
     }
 }
 
-pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
-    let (new, old) = (&new["spec"], &old["spec"]);
-    if has_address(new) && has_address(old) {
-        let before = text(old, "clusterIP");
-        if !before.is_empty() && text(new, "clusterIP") != before {
-            let shown = new["clusterIPs"].clone();
-            problems.invalid("spec.clusterIPs[0]", shown, "may not change once set");
+/// `clusterIP` and the first of `clusterIPs` are one thing under two names; when a client changed
+/// the first of them alone, the other follows. Whoever sets one of them owns that one alone.
+pub(super) fn pair_addresses(new: &mut Value, old: Option<&Value>) {
+    let address = text(new, "clusterIP");
+    let follows = match old {
+        None => list(new, "clusterIPs").is_empty(),
+        Some(old) => {
+            let untouched = list(new, "clusterIPs") == list(old, "clusterIPs");
+            let unset = list(new, "clusterIPs").is_empty();
+            address != text(old, "clusterIP") && (untouched || unset)
+        }
+    };
+    if !follows {
+        return;
+    }
+    if address.is_empty() {
+        take(new, "clusterIPs");
+    } else {
+        let addresses = json!([address]);
+        set(new, "clusterIPs", addresses);
+    }
+}
+
+/// What the old type needed goes with it, unless the client changed it and so meant it.
+pub(super) fn drop_with_type(new: &mut Value, old: &Value) {
+    let same = |new: &Value, field: &str| {
+        let value = |spec: &Value| spec.get(field).filter(|value| !value.is_null()).cloned();
+        value(new) == value(old)
+    };
+    if has_address(old) && !has_address(new) {
+        if same(new, "clusterIPs") {
+            take(new, "clusterIP");
+            take(new, "clusterIPs");
+        }
+        for field in ["ipFamilies", "ipFamilyPolicy"] {
+            if same(new, field) {
+                take(new, field);
+            }
         }
     }
-    let balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
-    if balanced(new)
-        && balanced(old)
+    if !has_address(new) && list(new, "clusterIPs").is_empty() {
+        take(new, "clusterIP");
+    }
+    if is_on_nodes(old) && !is_on_nodes(new) && same_node_ports(new, old) {
+        for port in each_mut(new, "ports") {
+            take(port, "nodePort");
+        }
+    }
+    if has_health_port(old) && !has_health_port(new) && same(new, "healthCheckNodePort") {
+        take(new, "healthCheckNodePort");
+    }
+    if is_balanced(old) && !is_balanced(new) {
+        for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+            if same(new, field) {
+                take(new, field);
+            }
+        }
+    }
+    let outside = is_reachable_from_outside;
+    if outside(old) && !outside(new) && same(new, "externalTrafficPolicy") {
+        take(new, "externalTrafficPolicy");
+    }
+}
+
+/// Whether the client asks for no node port that it did not have.
+fn same_node_ports(new: &Value, old: &Value) -> bool {
+    let mut asked = node_ports::of(new).filter(|&node| node != 0);
+    asked.all(|node| node_ports::of(old).any(|held| held == node))
+}
+
+/// Rules on a change.
+pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
+    let (new, old) = (&new["spec"], &old["spec"]);
+    if has_address(new) && has_address(old) && !(is_headless(new) && is_headless(old)) {
+        check_primary(new, old, problems);
+    }
+    if is_balanced(new)
+        && is_balanced(old)
         && new.get("loadBalancerClass") != old.get("loadBalancerClass")
     {
         let shown = new["loadBalancerClass"].clone();
         problems.invalid("spec.loadBalancerClass", shown, "may not change once set");
+    }
+    // The class is judged here and once more with everything else.
+    check_class(new, problems);
+    let health = number(old, "healthCheckNodePort");
+    if has_health_port(new) && has_health_port(old) && health != number(new, "healthCheckNodePort")
+    {
+        problems.forbidden("spec.healthCheckNodePort", "field is immutable");
+    }
+}
+
+fn check_primary(new: &Value, old: &Value, problems: &mut Problems) {
+    let (now, before) = (list(new, "clusterIPs"), list(old, "clusterIPs"));
+    let Some(first) = before.first() else {
+        return;
+    };
+    if now.is_empty() {
+        let detail = "primary clusterIP can not be unset";
+        problems.invalid("spec.clusterIPs[0]", now, detail);
+    } else if now[0] != *first {
+        problems.invalid("spec.clusterIPs[0]", now, "may not change once set");
     }
 }

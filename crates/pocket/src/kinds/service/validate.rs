@@ -1,13 +1,11 @@
-//! Rules on a Service alone.
-
-use std::{
-    collections::HashSet,
-    net::{IpAddr, Ipv4Addr},
-};
+//! Rules on a Service alone, in the order in which they are told.
 
 use serde_json::Value;
 
-use super::{has_address, is_headless, is_reachable_from_outside};
+use super::{
+    has_address, has_health_port, is_balanced, is_headless, is_reachable_from_outside, ports,
+    related,
+};
 use crate::{
     kinds::{
         address,
@@ -16,141 +14,96 @@ use crate::{
         names,
         path::Path,
     },
-    status::{FieldError, FieldErrorKind, Problems},
+    status::Problems,
 };
 
-const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+const ONLY_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
+const RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+const MODE: &str = "service.kubernetes.io/topology-mode";
 
 pub(super) fn validate(service: &Value, problems: &mut Problems) {
     let spec = &service["spec"];
+    check_hints(&service["metadata"]["annotations"], problems);
     if list(spec, "ports").is_empty() && has_address(spec) && !is_headless(spec) {
         problems.required("spec.ports", "");
     }
     check_type(spec, problems);
-    check_addresses(spec, problems);
-    check_affinity(spec, problems);
+    ports::check_each(spec, problems);
     check_label_map(spec, "selector", "spec.selector", problems);
-    check_ports(spec, problems);
-    if is_set(spec, "externalTrafficPolicy") && !is_reachable_from_outside(spec) {
-        let shown = text(spec, "externalTrafficPolicy");
-        let detail = "may only be set for externally-accessible services";
-        problems.invalid("spec.externalTrafficPolicy", shown, detail);
+    check_affinity(spec, problems);
+    related::check(spec, problems);
+    check_externals(spec, problems);
+    let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    check_listed(spec, "type", &types, problems);
+    ports::check_together(spec, problems);
+    check_source_ranges(service, problems);
+    if !is_balanced(spec) && is_set(spec, "allocateLoadBalancerNodePorts") {
+        problems.forbidden("spec.allocateLoadBalancerNodePorts", ONLY_BALANCED);
     }
-    let path = Path::At("spec.externalIPs");
-    for (index, entry) in list(spec, "externalIPs").iter().enumerate() {
-        check_external(
-            entry.as_str().unwrap_or_default(),
-            &path.index(index),
-            problems,
-        );
-    }
-    check_source_ranges(spec, problems);
-    if text(spec, "type") != "LoadBalancer" {
-        let detail = "may only be used when `type` is 'LoadBalancer'";
-        for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
-            if is_set(spec, field) {
-                problems.forbidden(format!("spec.{field}"), detail);
-            }
-        }
-    }
-    check_health_port(spec, problems);
-    let distribution = text(spec, "trafficDistribution");
-    let supported = ["PreferClose", "PreferSameZone", "PreferSameNode"];
-    if is_set(spec, "trafficDistribution") && !supported.contains(&distribution) {
-        problems.not_supported("spec.trafficDistribution", distribution, &supported);
+    check_class(spec, problems);
+    check_policies(spec, problems);
+}
+
+fn check_listed(spec: &Value, field: &str, supported: &[&str], problems: &mut Problems) {
+    let value = text(spec, field);
+    if !supported.contains(&value) {
+        problems.not_supported(format!("spec.{field}"), value, supported);
     }
 }
 
-/// Rules on the form of an address.
-pub(super) fn check_address(text: &str, path: &Path<'_>, problems: &mut Problems) {
-    address::check_form(text, path, problems);
-}
-
-fn check_external(text: &str, path: &Path<'_>, problems: &mut Problems) {
-    let before = problems.len();
-    check_address(text, path, problems);
-    if problems.len() > before {
-        return;
-    }
-    if text
-        .parse::<Ipv4Addr>()
-        .is_ok_and(|address| address.is_unspecified())
+fn check_hints(annotations: &Value, problems: &mut Problems) {
+    let (hints, mode) = (annotations.get(HINTS), annotations.get(MODE));
+    if let (Some(hints), Some(mode)) = (hints, mode)
+        && hints != mode
     {
-        problems.invalid(path, text, "may not be unspecified (0.0.0.0)");
-        return;
-    }
-    address::refuse_loopback(&text.into(), path, problems);
-    address::check(text, path, problems);
-}
-
-fn check_source_ranges(spec: &Value, problems: &mut Problems) {
-    let ranges = list(spec, "loadBalancerSourceRanges");
-    let path = Path::At("spec.LoadBalancerSourceRanges");
-    if !ranges.is_empty() && text(spec, "type") != "LoadBalancer" {
-        problems.forbidden(path, "may only be used when `type` is 'LoadBalancer'");
-        return;
-    }
-    for (index, range) in ranges.iter().enumerate() {
-        let text = range.as_str().unwrap_or_default();
-        address::check_block(text.trim(), text, &path.index(index), problems);
-    }
-}
-
-fn check_health_port(spec: &Value, problems: &mut Problems) {
-    let port = number(spec, "healthCheckNodePort");
-    if port != 0 && !super::has_health_port(spec) {
-        let detail =
-            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-        problems.invalid("spec.healthCheckNodePort", port, detail);
+        let path = format!("metadata.annotations[{MODE}]");
+        let detail = format!("must match annotations[{HINTS}] when both are specified");
+        problems.invalid(path, mode.clone(), detail);
     }
 }
 
 fn check_type(spec: &Value, problems: &mut Problems) {
     match text(spec, "type") {
-        kind @ ("NodePort" | "LoadBalancer") if text(spec, "clusterIP") == "None" => {
-            let detail = format!("may not be set to 'None' for {kind} services");
-            problems.invalid("spec.clusterIPs[0]", "None", detail);
-        }
-        "ExternalName" => {
-            if !text(spec, "clusterIP").is_empty() {
-                let shown = spec["clusterIPs"].clone();
-                let detail = "may not be set for ExternalName services";
-                problems.invalid("spec.clusterIPs", shown, detail);
+        kind @ ("NodePort" | "LoadBalancer") => {
+            if kind == "LoadBalancer" {
+                ports::refuse_kubelet(spec, problems);
             }
-            match text(spec, "externalName") {
-                "" => problems.required("spec.externalName", ""),
-                // A trailing dot says that the name is complete.
-                name => {
-                    for complaint in names::subdomain(name.strip_suffix('.').unwrap_or(name)) {
-                        problems.invalid("spec.externalName", name, complaint);
-                    }
-                }
+            if is_headless(spec) {
+                let detail = format!("may not be set to 'None' for {kind} services");
+                problems.invalid("spec.clusterIPs[0]", "None", detail);
             }
         }
+        "ExternalName" => check_external_name(spec, problems),
         _ => {}
     }
 }
 
-fn check_addresses(spec: &Value, problems: &mut Problems) {
-    let addresses = list(spec, "clusterIPs");
-    let primary = text(spec, "clusterIP");
-    if let Some(first) = addresses.first()
-        && first != primary
-    {
-        let detail = "first value must match `clusterIP`";
-        problems.invalid("spec.clusterIPs", addresses, detail);
+fn check_external_name(spec: &Value, problems: &mut Problems) {
+    let detail = "may not be set for ExternalName services";
+    for field in ["clusterIPs", "ipFamilies"] {
+        if !list(spec, field).is_empty() {
+            problems.forbidden(format!("spec.{field}"), detail);
+        }
     }
-    for (index, address) in addresses.iter().enumerate() {
-        let address = address.as_str().unwrap_or_default();
-        let none = index == 0 && address == "None";
-        if !none && address.parse::<IpAddr>().is_err() {
-            problems.invalid(format!("spec.clusterIPs[{index}]"), address, NO_ADDRESS);
+    if is_set(spec, "ipFamilyPolicy") {
+        problems.forbidden("spec.ipFamilyPolicy", detail);
+    }
+    // A trailing dot says that the name is complete.
+    let name = text(spec, "externalName");
+    match name.strip_suffix('.').unwrap_or(name) {
+        "" => problems.required("spec.externalName", ""),
+        name => {
+            for complaint in names::subdomain(name) {
+                problems.invalid("spec.externalName", name, complaint);
+            }
         }
     }
 }
 
 fn check_affinity(spec: &Value, problems: &mut Problems) {
     const PATH: &str = "spec.sessionAffinityConfig";
+    check_listed(spec, "sessionAffinity", &["ClientIP", "None"], problems);
     match text(spec, "sessionAffinity") {
         "None" if is_set(spec, "sessionAffinityConfig") => {
             problems.forbidden(PATH, "must not be set when session affinity is None");
@@ -167,70 +120,98 @@ fn check_affinity(spec: &Value, problems: &mut Problems) {
     }
 }
 
-fn check_ports(spec: &Value, problems: &mut Problems) {
-    let ports = list(spec, "ports");
-    let (mut names, mut numbers, mut nodes) = (HashSet::new(), HashSet::new(), HashSet::new());
-    let all = Path::At("spec.ports");
-    for (index, port) in ports.iter().enumerate() {
-        let path = all.index(index);
-        let name = text(port, "name");
-        if name.is_empty() && ports.len() > 1 {
-            problems.required(path.field("name"), "");
-        } else if !name.is_empty() && !names.insert(name) {
-            problems.duplicate(path.field("name"), name);
-        }
-        check_port(port, &path, problems);
-        let protocol = text(port, "protocol");
-        if !numbers.insert((number(port, "port"), protocol)) {
-            // Only what makes it a duplicate is shown.
-            let shown = format!(
-                "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
-                Value::from(protocol),
-                number(port, "port")
-            );
-            problems.push(FieldError {
-                kind: FieldErrorKind::Duplicate,
-                path: path.to_string(),
-                value: None,
-                detail: shown,
-            });
-        }
-        let node = number(port, "nodePort");
-        if node == 0 {
+fn check_externals(spec: &Value, problems: &mut Problems) {
+    let all = Path::At("spec.externalIPs");
+    for (index, entry) in list(spec, "externalIPs").iter().enumerate() {
+        let (path, entry) = (all.index(index), entry.as_str().unwrap_or_default());
+        let before = problems.len();
+        address::check_form(entry, &path, problems);
+        if problems.len() > before {
             continue;
         }
-        if matches!(text(spec, "type"), "ClusterIP" | "ExternalName") {
-            let detail = format!("may not be used when `type` is '{}'", text(spec, "type"));
-            problems.forbidden(path.field("nodePort"), detail);
-        } else if !nodes.insert((node, protocol)) {
-            problems.duplicate(path.field("nodePort"), node);
+        match entry {
+            "0.0.0.0" | "::" => {
+                let detail = format!("may not be unspecified ({entry})");
+                problems.invalid(&path, entry, detail);
+            }
+            _ => {
+                address::refuse_loopback(&entry.into(), &path, problems);
+                address::check(entry, &path, problems);
+            }
         }
     }
 }
 
-fn check_port(port: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let name = text(port, "name");
-    if !name.is_empty() {
-        for complaint in names::label(name) {
-            problems.invalid(path.field("name"), name, complaint);
+/// The ranges may be written in the spec or, as they once were, in an annotation.
+fn check_source_ranges(service: &Value, problems: &mut Problems) {
+    let spec = &service["spec"];
+    let ranges = list(spec, "loadBalancerSourceRanges");
+    let noted = service["metadata"]["annotations"][RANGES].as_str();
+    if !ranges.is_empty() {
+        let path = Path::At("spec.LoadBalancerSourceRanges");
+        if !is_balanced(spec) {
+            problems.forbidden(path, ONLY_BALANCED);
+        }
+        for (index, range) in ranges.iter().enumerate() {
+            let range = range.as_str().unwrap_or_default().trim();
+            address::check_block(range, range, &path.index(index), problems);
+        }
+    } else if let Some(noted) = noted {
+        let path = format!("metadata.annotations[{RANGES}]");
+        let path = Path::At(&path);
+        if !is_balanced(spec) {
+            problems.forbidden(path, ONLY_BALANCED);
+        }
+        let noted = noted.trim();
+        for range in noted.split(',').filter(|_| !noted.is_empty()) {
+            address::check_block(range.trim(), range.trim(), &path, problems);
         }
     }
-    for complaint in names::port_number(number(port, "port")) {
-        problems.invalid(path.field("port"), number(port, "port"), complaint);
+}
+
+/// The class of a balancer.
+pub(super) fn check_class(spec: &Value, problems: &mut Problems) {
+    const PATH: &str = "spec.loadBalancerClass";
+    if !is_set(spec, "loadBalancerClass") {
+        return;
     }
-    let target = &port["targetPort"];
-    let complaints = match target {
-        Value::String(name) => names::port_name(name),
-        Value::Number(_) => names::port_number(number(port, "targetPort")),
-        _ => Vec::new(),
-    };
-    for complaint in complaints {
-        problems.invalid(path.field("targetPort"), target.clone(), complaint);
+    if !is_balanced(spec) {
+        problems.forbidden(PATH, ONLY_BALANCED);
+        return;
     }
-    let protocol = text(port, "appProtocol");
-    if !protocol.is_empty() {
-        for complaint in names::qualified(protocol) {
-            problems.invalid(path.field("appProtocol"), protocol, complaint);
+    let class = text(spec, "loadBalancerClass");
+    for complaint in names::qualified(class) {
+        problems.invalid(PATH, class, complaint);
+    }
+}
+
+fn check_policies(spec: &Value, problems: &mut Problems) {
+    let policies = ["Cluster", "Local"];
+    let external = text(spec, "externalTrafficPolicy");
+    if is_reachable_from_outside(spec) {
+        check_listed(spec, "externalTrafficPolicy", &policies, problems);
+    } else if !external.is_empty() {
+        let detail = "may only be set for externally-accessible services";
+        problems.invalid("spec.externalTrafficPolicy", external, detail);
+    }
+    let health = number(spec, "healthCheckNodePort");
+    if !has_health_port(spec) {
+        if health != 0 {
+            let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+            problems.invalid("spec.healthCheckNodePort", health, detail);
         }
+    } else if health == 0 {
+        problems.required("spec.healthCheckNodePort", "");
+    } else {
+        for complaint in names::port_number(health) {
+            problems.invalid("spec.healthCheckNodePort", health, complaint);
+        }
+    }
+    if is_set(spec, "internalTrafficPolicy") {
+        check_listed(spec, "internalTrafficPolicy", &policies, problems);
+    }
+    if is_set(spec, "trafficDistribution") {
+        let supported = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+        check_listed(spec, "trafficDistribution", &supported, problems);
     }
 }

@@ -56,6 +56,7 @@ impl Check {
     fn value(&mut self, schema: Option<Schema<'_>>, value: &Value) {
         if let Some(schema) = schema
             && let Some(expected) = mismatch(kind(schema), value)
+            && !is_deduced(schema)
         {
             let found = found(kind(schema), value);
             self.problem(format!("expected {expected}, got {found}"));
@@ -131,6 +132,11 @@ impl Check {
 fn takes_anything(schema: Schema<'_>) -> bool {
     let node = schema.node();
     node.preserve_unknown || node.embedded_resource || node.ty == Type::Any
+}
+
+/// A number or text of a built-in type may be anything until the object is read as a whole.
+fn is_deduced(schema: Schema<'_>) -> bool {
+    schema.node().ty == Type::IntOrString && schema.is_builtin()
 }
 
 /// What a schema asks for here: text that has a format may be any scalar.

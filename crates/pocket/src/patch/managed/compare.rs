@@ -232,22 +232,27 @@ fn groups<'a, 'v>(items: &'a [Item<'v>]) -> impl Iterator<Item = &'a [Item<'v>]>
     items.chunk_by(|(a, _), (b, _)| a == b)
 }
 
-/// Items that share an element are one value: they cannot be told apart.
+/// Items that share an element are one value: they cannot be told apart. One that gets a double,
+/// or loses its doubles, is gone as it was and new as it is.
 fn group(items: Option<Schema<'_>>, old: &[Item<'_>], new: &[Item<'_>]) -> Comparison {
+    let mut out = Comparison::default();
     match (old, new) {
-        ([], [(_, new)]) => walk(items, Old::Absent, Some(new)),
-        ([(_, old)], []) => walk(items, Old::Is(old), None),
-        ([(_, old)], [(_, new)]) => walk(items, Old::Is(old), Some(new)),
-        _ => {
-            let mut out = Comparison::default();
-            if old.is_empty() {
-                out.added.own();
-            } else if new.is_empty() {
-                out.removed.own();
-            } else if old != new {
-                out.modified.own();
-            }
-            out
+        ([], []) => {}
+        ([], [(_, new)]) => return walk(items, Old::Absent, Some(new)),
+        ([(_, old)], []) => return walk(items, Old::Is(old), None),
+        ([(_, old)], [(_, new)]) => return walk(items, Old::Is(old), Some(new)),
+        ([], _) => out.added.own(),
+        (_, []) => out.removed.own(),
+        ([(_, old)], _) => {
+            out.removed = walk(items, Old::Is(old), None).removed;
+            out.added.own();
         }
+        (_, [(_, new)]) => {
+            out.added = walk(items, Old::Absent, Some(new)).added;
+            out.removed.own();
+        }
+        _ if old != new => out.modified.own(),
+        _ => {}
     }
+    out
 }

@@ -114,6 +114,24 @@ fn push_text(out: &mut String, text: &str) {
     }
 }
 
+/// The value of a key, which is told apart by commas alone where it is no scalar.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(shown).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(name, value)| format!("{name}={}", shown(value)))
+                .collect();
+            fields.concat()
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
 /// As people read it: `.name`, `[name="x"]`, `[="x"]`, `[0]`.
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,7 +144,7 @@ impl fmt::Display for Element {
                 f.write_char('[')?;
                 for (at, (name, value)) in keys.iter().enumerate() {
                     let comma = if at > 0 { "," } else { "" };
-                    write!(f, "{comma}{name}={value}")?;
+                    write!(f, "{comma}{name}={}", shown(value))?;
                 }
                 f.write_char(']')
             }

@@ -10,7 +10,11 @@ use super::Change;
 use crate::{
     admission::Phase,
     patch::managed,
-    rest::{Machine, Turn, update::Part},
+    rest::{
+        Machine, Turn,
+        create::admitted_first,
+        update::{Part, merge},
+    },
     status::Result,
 };
 
@@ -59,7 +63,7 @@ impl Machine {
             Part::Main => self.turn(change.served).await,
             Part::Status | Part::Other(_) => None,
         };
-        self.finish(change, value).await?;
+        self.finish(change, value, warnings).await?;
         self.confirm(change, value, warnings).await?;
         Ok(turn)
     }
@@ -73,26 +77,38 @@ impl Machine {
         warnings: &mut Vec<String>,
     ) -> Result<Option<Turn>> {
         let mut shown = value.clone();
+        let mut told = Vec::new();
         {
             let _turn = self.turn(change.served).await;
-            self.finish(change, &mut shown).await?;
+            self.finish(change, &mut shown, &mut told).await?;
         }
-        let mut told = Vec::new();
         self.confirm(change, &shown, &mut told).await?;
         let turn = self.turn(change.served).await;
         let mut again = shown.clone();
-        if self.finish(change, &mut again).await.is_err() || again != shown {
+        let mut repeated = Vec::new();
+        let finished = self.finish(change, &mut again, &mut repeated).await;
+        if finished.is_err() || again != shown {
             return Ok(None);
         }
-        warnings.append(&mut told);
+        *warnings = merge(warnings, told);
         *value = shown;
         Ok(turn)
     }
 
     /// What depends on other objects, and what does not fit the version that is stored.
-    async fn finish(&self, change: Change<'_>, value: &mut Value) -> Result<()> {
+    async fn finish(
+        &self,
+        change: Change<'_>,
+        value: &mut Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
         if change.part == Part::Main {
-            self.admit(change.served, value, change.old).await?;
+            let rehearsal = change.request.dry_run()?;
+            self.admit(change.served, value, change.old, rehearsal)
+                .await?;
+            if admitted_first(change) {
+                self.judge(change, value, warnings)?;
+            }
             if change.old.is_none() && change.request.dry_run()? {
                 Self::propose(change.served, value);
             } else {

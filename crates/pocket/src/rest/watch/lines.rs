@@ -130,7 +130,7 @@ impl Lines {
 
     fn line(&mut self, kind: &str, object: &Object, revision: Option<u64>, out: &mut BytesMut) {
         if self.shown == Shown::Whole && revision.is_none() {
-            write(kind, &self.served.shown(object), out);
+            write(kind, &self.served.shown_whole(object), out);
             return;
         }
         let mut value = self.served.value(object);

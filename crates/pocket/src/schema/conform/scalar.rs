@@ -67,6 +67,34 @@ fn integer(node: &Node, number: &Number) -> Result<(), Problem> {
     }
 }
 
+/// Makes a number that a merge has put somewhere the integer that has room there: what does not
+/// fit loses its upper bits, and what is far out of reach is the least number.
+pub(super) fn wrap(node: &Node, value: &mut Value) {
+    let Value::Number(number) = &*value else {
+        return;
+    };
+    let whole = match (number.as_i64(), number.as_f64()) {
+        (Some(whole), _) => whole,
+        (None, Some(float)) if float.fract() == 0.0 => reach(float),
+        _ => return,
+    };
+    *value = match node.format.as_deref() {
+        #[expect(clippy::cast_possible_truncation, reason = "that is what is wanted")]
+        Some("int32") => Value::from(whole as i32),
+        _ => Value::from(whole),
+    };
+}
+
+fn reach(float: f64) -> i64 {
+    const EDGE: f64 = 9_223_372_036_854_775_808.0;
+    #[expect(clippy::cast_possible_truncation, reason = "it is in reach")]
+    if (-EDGE..EDGE).contains(&float) {
+        float as i64
+    } else {
+        i64::MIN
+    }
+}
+
 fn int32(number: &Number) -> Result<(), Problem> {
     let small = number.as_i64().and_then(|n| i32::try_from(n).ok());
     small.map(|_| ()).ok_or(Problem::Mismatch)
@@ -109,6 +137,17 @@ fn quantity(text: &str) -> Result<String, Problem> {
     match text.parse::<Quantity>() {
         Ok(quantity) => Ok(quantity.to_string()),
         Err(why) => Err(Problem::Content(why.to_string())),
+    }
+}
+
+/// Amounts of resources are counted in thousandths, and what is less is one of them.
+pub(super) fn round_up(value: &mut Value) {
+    // Only the least suffixes say anything of it.
+    if let Value::String(text) = value
+        && (text.ends_with(['n', 'u']) || text.contains("e-"))
+        && let Ok(quantity) = text.parse::<Quantity>()
+    {
+        *text = quantity.in_thousandths().to_string();
     }
 }
 

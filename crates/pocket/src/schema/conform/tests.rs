@@ -403,6 +403,24 @@ fn what_a_patch_made_is_refused_as_invalid() {
 }
 
 #[test]
+fn what_was_merged_is_cut_to_size() {
+    let schema = builtin().named("io.k8s.api.apps.v1.Deployment").unwrap();
+    for (sent, held) in [
+        (json!(2_147_483_648_i64), -2_147_483_648_i64),
+        (json!(4_294_967_297_i64), 1),
+        (json!(1e3), 1000),
+        (json!(1e20), 0),
+    ] {
+        let mut value = json!({"spec": {"replicas": sent}});
+        conform_merged(schema, &mut value, "Deployment").unwrap();
+        assert_eq!(value["spec"]["replicas"], held);
+    }
+    let mut value = json!({"spec": {"replicas": 1.5}});
+    let why = conform_merged(schema, &mut value, "Deployment").unwrap_err();
+    assert_eq!(why, "cannot convert float64 to int32");
+}
+
+#[test]
 fn the_parameter_has_four_values() {
     for (text, expected) in [
         (None, Some(FieldValidation::Warn)),

@@ -85,3 +85,31 @@ fn null_is_an_empty_container_of_whatever_comes() {
     assert_eq!(emptied.removed.into_fields_v1(), only);
     assert!(emptied.modified.is_empty() && emptied.added.is_empty());
 }
+
+#[test]
+fn an_item_that_gets_or_loses_a_double_is_gone_and_new() {
+    let status = |items: &[&str]| {
+        let conditions: Vec<_> = items
+            .iter()
+            .map(|status| json!({"type": "Ready", "status": status}))
+            .collect();
+        json!({"status": {"conditions": conditions}})
+    };
+    let below = |set: FieldSet| {
+        let fields = set.into_fields_v1();
+        fields["f:status"]["f:conditions"]["k:{\"type\":\"Ready\"}"].clone()
+    };
+    let whole = json!({".": {}, "f:status": {}, "f:type": {}});
+    let (itself, nothing) = (json!({}), Value::Null);
+    for (old, new, added, modified, removed) in [
+        (&["a"][..], &["a", "a"][..], &itself, &nothing, &whole),
+        (&["a", "a"], &["a"], &whole, &nothing, &itself),
+        (&["a", "a"], &["a", "b"], &nothing, &itself, &nothing),
+        (&["a", "a"], &["a", "a"], &nothing, &nothing, &nothing),
+    ] {
+        let found = compare(deployment_schema(), Some(&status(old)), &status(new));
+        assert_eq!(below(found.added), *added, "{old:?} {new:?}");
+        assert_eq!(below(found.modified), *modified, "{old:?} {new:?}");
+        assert_eq!(below(found.removed), *removed, "{old:?} {new:?}");
+    }
+}

@@ -172,12 +172,20 @@ impl Served {
         }
     }
 
-    /// What the writer is told beside the answer. Of a custom object, only what this write brought.
+    /// What the writer is told beside the answer. Of a custom object, only what this write brought;
+    /// of a built-in one, nothing if the write left what it asks for as it was.
     pub fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        let Some(old) = old else {
+            let mut told = (self.rules.first_warnings)(new);
+            told.extend((self.rules.warnings)(new));
+            return told;
+        };
+        let generation = |object: &Value| object["metadata"]["generation"].clone();
+        if self.traits().generation && !self.is_custom() && generation(new) == generation(old) {
+            return Vec::new();
+        }
         let mut told = (self.rules.warnings)(new);
-        // Little of a pod changes, and what stays was told when it was made.
-        let once = self.is_custom() || self.resource.kind == "Pod";
-        if let Some(old) = old.filter(|_| !told.is_empty() && once) {
+        if self.is_custom() && !told.is_empty() {
             let known = (self.rules.warnings)(old);
             told.retain(|text| !known.contains(text));
         }

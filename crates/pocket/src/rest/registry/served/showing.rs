@@ -27,14 +27,31 @@ impl Served {
         self.converted(object.value()).to_string().into()
     }
 
+    /// The bytes of the object for whoever reads or writes it whole.
+    pub fn shown_whole(&self, object: &Object) -> Bytes {
+        match self.veiled(object) {
+            Some(value) => value.to_string().into(),
+            None => self.shown(object),
+        }
+    }
+
+    /// The object without what its kind hides, if it may have that.
+    fn veiled(&self, object: &Object) -> Option<Value> {
+        let veil = self.rules.veil?;
+        memchr::memmem::find(object.json(), veil.mark.as_bytes())?;
+        let mut value = self.value(object);
+        (veil.hide)(&mut value);
+        Some(value)
+    }
+
     /// Adds an item of a list: built-in lists leave out what the list says for all of them.
     pub fn put_item(&self, object: &Object, out: &mut BytesMut) {
         if self.is_custom() {
             out.put_slice(&self.shown(object));
             return;
         }
-        if self.is_alias() {
-            let mut value = self.value(object);
+        let alias = || self.is_alias().then(|| self.value(object));
+        if let Some(mut value) = self.veiled(object).or_else(alias) {
             if let Some(fields) = value.as_object_mut() {
                 fields.retain(|field, _| field != "kind" && field != "apiVersion");
             }
