@@ -33,6 +33,7 @@ pub(super) const RULES: Rules = Rules {
     warnings: |object| pod_spec_warnings(&object["spec"]["template"]["spec"], "spec.template.spec"),
     traits: Traits {
         generation: true,
+        annotations_count: true,
         status_keeps: &["labels"],
         ..Traits::USUAL
     },

@@ -11,9 +11,11 @@ mod prune;
 mod takeover;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use check::Problem;
 pub use conflict::Conflict;
+pub use versions::track_versions;
 
 use http::StatusCode;
 use serde_json::{Map, Value};
@@ -54,6 +56,9 @@ pub enum Error {
         /// What is wrong.
         problems: Vec<Problem>,
     },
+    /// Items of the stored object cannot be told apart, and managers of several versions ask.
+    #[error("{}", list(.0))]
+    Live(Vec<Problem>),
     /// The stored object's managed fields are broken.
     #[error("failed to decode managed fields: {0}")]
     Stored(BadEntry),
@@ -86,14 +91,17 @@ pub fn apply(
     let mut own = Entry::by(stamp, Operation::Apply, claim);
     let last = managers.take(&own);
     let mut object = merged(schema, live, config);
+    let mut emptied = Vec::new();
     if let Some(last) = &last
         && !last.fields.is_subset(&own.fields)
     {
         let kept = kept(&managers, &own, last_applied.is_some());
-        prune::prune(Some(schema), &mut object, &last.fields, Some(&kept));
+        emptied = prune::prune(schema, &mut object, &last.fields, &kept);
     }
+    forget_name(&mut object, config, last.as_ref());
     let mut changes = Comparison::default();
     if let Some(live) = live {
+        check_live(schema, live, &managers, stamp)?;
         changes = compare(schema, Some(live), &object)
             .map(|set| stamp.scope.keep(set.difference(untracked())));
         if !force {
@@ -114,7 +122,39 @@ pub fn apply(
     if last_applied.is_some() {
         takeover::refresh(&mut object, config);
     }
+    prune::leave_nulls(&mut object, &emptied);
     Ok(Applied { object, changes })
+}
+
+/// Whoever applied metadata before and says nothing more of it, not even a name, takes that away.
+fn forget_name(object: &mut Value, config: &Value, last: Option<&Entry>) {
+    let said = |metadata: &Value| {
+        metadata["name"]
+            .as_str()
+            .is_some_and(|name| !name.is_empty())
+    };
+    let had = last.is_some_and(|last| last.fields.field("metadata").is_some());
+    if had
+        && !said(&config["metadata"])
+        && let Some(metadata) = object["metadata"].as_object_mut()
+    {
+        metadata.remove("name");
+    }
+}
+
+fn check_live(
+    schema: Schema<'_>,
+    live: &Value,
+    others: &Managers,
+    stamp: &Stamp<'_>,
+) -> Result<(), Error> {
+    if !versions::is_of_others(others, stamp.api_version) {
+        return Ok(());
+    }
+    match versions::doubles(schema, live) {
+        doubles if doubles.is_empty() => Ok(()),
+        doubles => Err(Error::Live(doubles)),
+    }
 }
 
 /// Whether the fields of `object` are of their types. Items of lists may come twice.
@@ -257,7 +297,7 @@ impl From<Error> for ApiError {
             Error::ManagedFields | Error::Version { .. } => Self::bad_request(message),
             // A configuration that does not fit is the client's doing, but a Kubernetes server
             // answers 500 with no reason, and clients have learned to match that.
-            Error::Config { .. } | Error::Stored(_) => {
+            Error::Config { .. } | Error::Live(_) | Error::Stored(_) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
             }
         }

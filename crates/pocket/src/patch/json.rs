@@ -7,7 +7,7 @@
 
 use json_patch::{
     AddOperation, PatchOperation,
-    jsonptr::{Pointer, assign::Assign, resolve::Resolve},
+    jsonptr::{Pointer, PointerBuf, assign::Assign, resolve::Resolve},
     patch_unsafe,
 };
 use serde_json::Value;
@@ -130,6 +130,8 @@ struct Document {
 
 impl Document {
     fn run(&mut self, operation: &PatchOperation) -> Result<()> {
+        let plain = self.without_zeros(operation);
+        let operation = plain.as_ref().unwrap_or(operation);
         match operation {
             PatchOperation::Test(test) => return self.test(&test.path, &test.value),
             PatchOperation::Add(op) => self.deepen(op.path.count() + depth(&op.value))?,
@@ -149,6 +151,55 @@ impl Document {
         }
         let one = std::slice::from_ref(operation);
         patch_unsafe(&mut self.value, one).map_err(|_| unprocessable())
+    }
+
+    /// The operation with the places in lists written as numbers are: `02` is `2`.
+    fn without_zeros(&self, operation: &PatchOperation) -> Option<PatchOperation> {
+        let from = match operation {
+            PatchOperation::Move(op) => self.plain_path(&op.from),
+            PatchOperation::Copy(op) => self.plain_path(&op.from),
+            _ => None,
+        };
+        let path = self.plain_path(operation.path());
+        if path.is_none() && from.is_none() {
+            return None;
+        }
+        let mut plain = operation.clone();
+        let (to, of) = match &mut plain {
+            PatchOperation::Add(op) => (&mut op.path, None),
+            PatchOperation::Replace(op) => (&mut op.path, None),
+            PatchOperation::Test(op) => (&mut op.path, None),
+            PatchOperation::Remove(op) => (&mut op.path, None),
+            PatchOperation::Move(op) => (&mut op.path, Some(&mut op.from)),
+            PatchOperation::Copy(op) => (&mut op.path, Some(&mut op.from)),
+        };
+        for (place, found) in [(Some(to), path), (of, from)] {
+            if let (Some(place), Some(found)) = (place, found) {
+                *place = found;
+            }
+        }
+        Some(plain)
+    }
+
+    fn plain_path(&self, path: &Pointer) -> Option<PointerBuf> {
+        let padded = |token: &str| {
+            token.len() > 1 && token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit())
+        };
+        if !path.tokens().any(|token| padded(&token.decoded())) {
+            return None;
+        }
+        let mut plain = PointerBuf::new();
+        for token in path.tokens() {
+            let name = token.decoded();
+            let in_list = matches!(self.value.resolve(&plain), Ok(Value::Array(_)));
+            if in_list && padded(&name) {
+                let number = name.trim_start_matches('0');
+                plain.push_back(if number.is_empty() { "0" } else { number });
+            } else {
+                plain.push_back(token);
+            }
+        }
+        Some(plain)
     }
 
     fn test(&self, path: &Pointer, expected: &Value) -> Result<()> {

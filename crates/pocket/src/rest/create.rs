@@ -89,6 +89,7 @@ impl Machine {
         self.check_grant(change, &value)?;
         (served.rules().prepare_create)(&mut value, &self.moment());
         check_new(served, &value)?;
+        served.settle_numbers(&mut value);
         warnings.extend(served.warnings(&value, None));
         self.check_may_create(request)?;
         let _held = self.settle(change, &mut value, warnings).await?;
@@ -98,7 +99,8 @@ impl Machine {
             return Err(ApiError::failure(why));
         }
         if dry {
-            if !asked.is_empty() && booking == Booking::Whole {
+            let echoed = booking == Booking::Whole || served.is_custom();
+            if !asked.is_empty() && echoed {
                 metadata::of(&mut value).insert("resourceVersion".into(), json!(asked));
             }
             return self.pretend_create(request, served, &value).await;
@@ -224,5 +226,5 @@ pub(super) fn pretended(object: Object) -> Result<Arc<Object>> {
 fn check_new(served: &Served, value: &Value) -> Result<()> {
     let mut problems = Problems::new();
     served.validate(value, None, &mut problems);
-    served.refuse(metadata::text(value, "name"), &problems)
+    served.refuse_object(value, metadata::text(value, "name"), &problems)
 }

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     kinds::metadata::dedup_owners,
+    patch::apply::track_versions,
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -177,6 +178,7 @@ impl Machine {
             }
             check_revision(served, part, name, &new, live)?;
         }
+        let sent = as_sent(served, &new, booking);
         let untyped = served.is_custom() && discards_untyped(served, part, &new, &old);
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
@@ -187,6 +189,7 @@ impl Machine {
                 metadata::of(&mut new).remove("managedFields");
             }
         }
+        track_others(served, part, &old, sent.as_ref(), &mut new);
         let change = Change {
             request,
             served,
@@ -199,6 +202,7 @@ impl Machine {
         self.check_grant(change, &new)?;
         prepare(served, part, &mut new, &old);
         check_change(served, part, name, &new, &old)?;
+        served.settle_numbers(&mut new);
         if part == Part::Main {
             *warnings = merge(warnings, served.warnings(&new, Some(&old)));
         }
@@ -212,6 +216,21 @@ impl Machine {
             return Ok(Some(live.clone()));
         }
         self.put(served, &request.target.path(), live, &new).await
+    }
+}
+
+/// The object as a plain write sent it, where there are managers of several versions.
+fn as_sent(served: &Served, new: &Value, booking: Booking) -> Option<Value> {
+    let asked = served.has_versions() && booking == Booking::Whole;
+    let mut sent = asked.then(|| new.clone())?;
+    served.default(&mut sent);
+    Some(sent)
+}
+
+fn track_others(served: &Served, part: Part, old: &Value, sent: Option<&Value>, new: &mut Value) {
+    if let Some(sent) = sent {
+        let stamp = (served.api_version.as_str(), part.subresource());
+        track_versions(served.storage_schema(), old, sent, new, stamp);
     }
 }
 
@@ -238,7 +257,7 @@ fn check_change(served: &Served, part: Part, name: &str, new: &Value, old: &Valu
         served.validate(new, Some(old), &mut problems);
         served.check_alias_change(new, old, &mut problems);
     }
-    served.refuse(name, &problems)
+    served.refuse_object(new, name, &problems)
 }
 
 /// Keeps what this endpoint may not change and fills defaults.
@@ -269,7 +288,8 @@ fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
         }
     }
     let counts = served.traits().generation && part != Part::Status && part != BINDING;
-    if counts && metadata::wanted_state_differs(new, old, served.has_status()) {
+    let annotated = served.traits().annotations_count && metadata::annotations_differ(new, old);
+    if counts && (annotated || metadata::wanted_state_differs(new, old, served.has_status())) {
         metadata::bump_generation(new);
     }
 }

@@ -14,15 +14,52 @@ use crate::{
     schema::Schema,
 };
 
-/// Takes out of `value` what `last` owned and `kept` does not.
+/// Takes out of `value` what `last` owned and `kept` does not. Returns the fields that went because
+/// nothing was left in them: their owner did not give them up, and left null.
 pub(super) fn prune(
+    schema: Schema<'_>,
+    value: &mut Value,
+    last: &FieldSet,
+    kept: &FieldSet,
+) -> Vec<String> {
+    let mut emptied = Vec::new();
+    let at = Some(String::new());
+    walk(Some(schema), value, last, Some(kept), (at, &mut emptied));
+    emptied
+}
+
+/// Puts null where something was emptied.
+pub(super) fn leave_nulls(object: &mut Value, emptied: &[String]) {
+    for pointer in emptied {
+        let Some((parent, name)) = pointer.rsplit_once('/') else {
+            continue;
+        };
+        if let Some(Value::Object(fields)) = object.pointer_mut(parent) {
+            fields.entry(unescaped(name)).or_insert(Value::Null);
+        }
+    }
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+fn unescaped(name: &str) -> String {
+    name.replace("~1", "/").replace("~0", "~")
+}
+
+/// Where a value is, if no list leads there, and what was emptied so far.
+type Trail<'a> = (Option<String>, &'a mut Vec<String>);
+
+fn walk(
     schema: Option<Schema<'_>>,
     value: &mut Value,
     last: &FieldSet,
     kept: Option<&FieldSet>,
+    trail: Trail<'_>,
 ) {
     match (shape::shape(schema, value), value) {
-        (Shape::Fields, Value::Object(fields)) => prune_fields(schema, fields, last, kept),
+        (Shape::Fields, Value::Object(fields)) => prune_fields(schema, fields, last, kept, trail),
         (shape @ (Shape::Set | Shape::Keyed(_)), Value::Array(list)) => {
             let items = shape::items(schema);
             let mut at = 0;
@@ -36,7 +73,7 @@ pub(super) fn prune(
                 if last.is_owned() && !kept.is_some_and(FieldSet::is_owned) {
                     return false;
                 }
-                prune(items, item, last, kept);
+                walk(items, item, last, kept, (None, &mut *trail.1));
                 true
             });
         }
@@ -49,6 +86,7 @@ fn prune_fields(
     fields: &mut Map<String, Value>,
     last: &FieldSet,
     kept: Option<&FieldSet>,
+    (at, emptied): Trail<'_>,
 ) {
     for (element, last) in last.children() {
         let Some(name) = element.as_field() else {
@@ -66,9 +104,11 @@ fn prune_fields(
             continue;
         }
         let before = part_count(value);
-        prune(below, value, last, kept);
+        let here = at.as_ref().map(|at| format!("{at}/{}", escaped(name)));
+        walk(below, value, last, kept, (here.clone(), &mut *emptied));
         if before > 0 && part_count(value) == 0 {
             fields.remove(name);
+            emptied.extend(here);
         }
     }
 }

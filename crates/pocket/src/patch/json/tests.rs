@@ -43,6 +43,17 @@ fn operations_run_in_order() {
 }
 
 #[test]
+fn a_place_in_a_list_may_begin_with_zeros() {
+    let live = json!({"list": ["a", "b"], "02": "c"});
+    let patch = json!([
+        {"op": "copy", "from": "/list/00", "path": "/list/02"},
+        {"op": "replace", "path": "/02", "value": "d"},
+    ]);
+    let expected = json!({"list": ["a", "b", "a"], "02": "d"});
+    assert_eq!(apply(live, patch).unwrap(), expected);
+}
+
+#[test]
 fn what_does_not_fit_the_object_is_invalid() {
     let live = json!({"a": {"b": 1}, "l": [1]});
     for operation in [

@@ -132,9 +132,24 @@ fn leaf(old: Old<'_>, new: Option<&Value>, out: &mut Comparison) {
     match (old, new) {
         (Old::Absent, Some(_)) => out.added.own(),
         (Old::Is(_), None) => out.removed.own(),
-        (Old::Is(a), Some(b)) if a != b => out.modified.own(),
+        (Old::Is(a), Some(b)) if a != b && !counts_the_same(a, b) => out.modified.own(),
         (Old::Zero, Some(b)) if !b.is_null() && len(Some(b)) > 0 => out.modified.own(),
         _ => {}
+    }
+}
+
+/// Whether values differ only in that numbers are written `2` and `2.0`.
+fn counts_the_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| counts_the_same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let same = |(name, a)| b.get(name).is_some_and(|b| counts_the_same(a, b));
+            a.len() == b.len() && a.iter().all(same)
+        }
+        _ => a == b,
     }
 }
 
@@ -241,6 +256,13 @@ fn group(items: Option<Schema<'_>>, old: &[Item<'_>], new: &[Item<'_>]) -> Compa
             } else if new.is_empty() {
                 out.removed.own();
             } else if old != new {
+                // One that was alone is gone, and one that is now is new.
+                if let [(_, old)] = old {
+                    out.removed = walk(items, Old::Is(old), None).removed;
+                }
+                if let [(_, new)] = new {
+                    out.added = walk(items, Old::Absent, Some(new)).added;
+                }
                 out.modified.own();
             }
             out

@@ -126,11 +126,29 @@ impl fmt::Display for Element {
                 f.write_char('[')?;
                 for (at, (name, value)) in keys.iter().enumerate() {
                     let comma = if at > 0 { "," } else { "" };
-                    write!(f, "{comma}{name}={value}")?;
+                    write!(f, "{comma}{name}={}", plain(value))?;
                 }
                 f.write_char(']')
             }
             _ => write!(f, "[{rest}]"),
         }
+    }
+}
+
+/// A key as it is shown: maps without their braces.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(plain).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let fields: Vec<_> = fields
+                .map(|(name, value)| format!("{name}={}", plain(value)))
+                .collect();
+            fields.join(",")
+        }
+        other => other.to_string(),
     }
 }
