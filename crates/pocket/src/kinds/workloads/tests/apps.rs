@@ -77,6 +77,15 @@ fn deployments_of_all_strategies_are_accepted() {
 }
 
 #[test]
+fn a_template_does_not_keep_what_is_not_switched_on() {
+    let mut template = pod_template("Always");
+    template["spec"]["schedulingGroup"] = json!({"podGroupName": "a"});
+    let mut object = workload(json!({"template": template}));
+    (rules("deployments").prepare_update)(&mut object, &Value::Null);
+    assert_eq!(object["spec"]["template"], pod_template("Always"));
+}
+
+#[test]
 fn a_template_is_not_judged_by_a_selector_that_cannot_be_read() {
     let mut problems = Problems::new();
     problems.required("spec.template.spec.containers", "");
