@@ -129,11 +129,16 @@ impl Drawer {
 
     /// A watch: its kind, namespace and path.
     pub fn watch(&mut self) -> (usize, String, String) {
-        let kind = loop {
-            let kind = self.kind();
-            if self.world.kinds[kind].namespaced {
-                break kind;
+        let namespaced = |kind: &Kind| kind.namespaced && kind.weight > 0;
+        let kind = if self.world.kinds.iter().any(namespaced) {
+            loop {
+                let kind = self.kind();
+                if self.world.kinds[kind].namespaced {
+                    break kind;
+                }
             }
+        } else {
+            0
         };
         let namespace = self.namespace(kind);
         let listed = self
@@ -265,9 +270,9 @@ impl Drawer {
             self.pages = Some((number, path, kind));
         }
         let kind = self.kind_named(&call.about.kind, &call.path);
-        // What a cache answers may be older than what was written before it was asked.
-        let cached = call.path.contains("resourceVersion=") && !call.path.contains("Exact");
-        if call.about.verb.starts_with("list") && code == 200 && !cached {
+        // A list of some older state is of whatever state a server's cache has.
+        let newest = !call.path.contains("resourceVersion=") && !call.path.contains("continue=");
+        if call.about.verb.starts_with("list") && code == 200 && newest {
             self.lists.push((kind, number));
             self.lists.drain(..self.lists.len().saturating_sub(8));
         }

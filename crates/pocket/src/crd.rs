@@ -9,6 +9,7 @@ pub mod cel;
 pub mod compile;
 pub mod default;
 pub mod definition;
+mod embedded;
 pub mod path;
 mod pattern;
 pub mod prune;

@@ -129,9 +129,11 @@ impl Drawer {
                 4 => json!({"op": "remove", "path": pointer}),
                 5 => json!({"op": "add", "path": "/metadata/labels", "value": {"new": "l"}}),
                 6 => json!({"op": "add", "path": "/metadata/annotations/x", "value": "y"}),
-                7 => json!({"op": "test", "path": pointer, "value": here}),
-                8 => json!({"op": "test", "path": pointer, "value": "not this"}),
-                9 => json!({"op": "copy", "from": pointer, "path": format!("{pointer}2")}),
+                // Not of what an operation before has made null: that ends the reference's request.
+                7 if out.is_empty() => json!({"op": "test", "path": pointer, "value": here}),
+                7 | 8 => json!({"op": "test", "path": pointer, "value": "not this"}),
+                // A copy of all metadata has what servers choose, at a place that is not masked.
+                9 if pointer != "/metadata" => json!({"op": "copy", "from": pointer, "path": format!("{pointer}2")}),
                 10 => json!({"op": "move", "from": pointer, "path": "/metadata/labels"}),
                 11 => json!({"op": "add", "path": format!("{pointer}/-"), "value": near}),
                 12 => pick(&mut self.dice, &[json!({"op": "jump", "path": "/a"}), json!({"path": "/a"}), json!({"op": "add"}), json!({"op": "remove", "path": "/nope/nope"}), json!({"op": "replace", "path": "nope", "value": 1}), json!(7)]).clone(),

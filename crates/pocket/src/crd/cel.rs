@@ -250,7 +250,9 @@ impl Walk<'_> {
             ),
             // A rule that could not be asked says so where it stands.
             Err(Fault::Error(error)) => {
-                let words = format!("{error} evaluating rule: {}", rule.text);
+                let said = rule.text.strip_prefix("failed rule: ");
+                let said = said.unwrap_or(&rule.text);
+                let words = format!("{error} evaluating rule: {said}");
                 let shown = Value::from(super::validate::type_name(new));
                 self.report(FieldErrorKind::Invalid, at.to_string(), &shown, words);
                 return Ok(());

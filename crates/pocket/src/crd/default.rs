@@ -1,7 +1,7 @@
 //! Filling absent fields from a schema's defaults.
 //!
 //! Defaulting is idempotent. Null on a field that is not nullable counts as absence: it takes the
-//! default, and goes away where there is none.
+//! default. Where there is none it goes away when an object is read, and stays where one is applied.
 
 use serde_json::{Map, Value};
 
@@ -21,6 +21,30 @@ pub fn default(schema: Schema<'_>, value: &mut Value) {
     }
 }
 
+/// Takes out null where it is neither allowed nor made a default.
+pub fn drop_nulls(schema: Schema<'_>, value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.retain(|name, value| {
+            let Some(schema) = schema.property(name).or_else(|| schema.additional()) else {
+                return true;
+            };
+            let node = schema.node();
+            let stays = !value.is_null() || node.nullable || node.default.is_some();
+            if stays {
+                drop_nulls(schema, value);
+            }
+            stays
+        }),
+        Value::Array(items) => {
+            let Some(schema) = schema.items() else { return };
+            for item in items {
+                drop_nulls(schema, item);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn object(schema: Schema<'_>, fields: &mut Map<String, Value>) {
     let node = schema.node();
     for (name, &id) in &node.properties {
@@ -33,20 +57,9 @@ fn object(schema: Schema<'_>, fields: &mut Map<String, Value>) {
         if !absent {
             continue;
         }
-        match &property.node().default {
-            Some(default) => {
-                fields.insert(name.to_string(), default.clone());
-            }
-            None => {
-                fields.remove(&**name);
-            }
+        if let Some(default) = &property.node().default {
+            fields.insert(name.to_string(), default.clone());
         }
-    }
-    if let Some(additional) = schema.additional() {
-        let node = additional.node();
-        let dropped = !node.nullable && node.default.is_none();
-        fields
-            .retain(|name, value| !dropped || !value.is_null() || schema.property(name).is_some());
     }
     for (name, value) in fields {
         match schema.property(name) {
@@ -80,7 +93,9 @@ mod tests {
 
     fn defaulted(properties: &Value, mut value: Value) -> Value {
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
-        default(compile(&schema, false).root(), &mut value);
+        let compiled = compile(&schema, false);
+        drop_nulls(compiled.root(), &mut value);
+        default(compiled.root(), &mut value);
         value
     }
 
@@ -113,6 +128,25 @@ mod tests {
             let value = defaulted(&properties, json!({"spec": given}));
             assert_eq!(value, json!({"spec": expected}));
         }
+    }
+
+    #[test]
+    fn null_without_a_default_stays_unless_it_is_dropped() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "integer", "default": 1},
+            "b": {"type": "string"},
+            "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        }});
+        let compiled = compile(&schema, false);
+        let mut value = json!({"a": null, "b": null, "map": {"k": null, "l": "m"}, "free": null});
+        let mut applied = value.clone();
+        default(compiled.root(), &mut applied);
+        assert_eq!(
+            applied,
+            json!({"a": 1, "b": null, "map": {"k": null, "l": "m"}, "free": null})
+        );
+        drop_nulls(compiled.root(), &mut value);
+        assert_eq!(value, json!({"a": null, "map": {"l": "m"}, "free": null}));
     }
 
     #[test]

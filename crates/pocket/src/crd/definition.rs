@@ -1,14 +1,17 @@
 //! A custom resource definition, read once and used on every request.
 
+#[cfg(test)]
+mod tests;
+
 use std::{cmp::Ordering, sync::Arc};
 
 use serde_json::Value;
 
-pub use super::review::{default, validate, validate_update};
+pub use super::review::{default, validate, validate_name, validate_update};
 use super::{
     cel::Rules,
     compile::{Compiled, compile},
-    default,
+    default, embedded,
     path::Path,
     prune, validate,
 };
@@ -270,6 +273,13 @@ impl Version {
         prune::prune(self.root(), object)
     }
 
+    /// Reads what a client sent: null is absence, and whole objects inside have metadata.
+    /// Returns the paths of unknown fields in that.
+    pub fn take_in(&self, object: &mut Value) -> Result<Vec<String>, String> {
+        default::drop_nulls(self.root(), object);
+        embedded::read(self.root(), object)
+    }
+
     /// Fills absent fields.
     pub fn default(&self, object: &mut Value) {
         default::default(self.root(), object);
@@ -297,14 +307,27 @@ impl Version {
     /// Checks an object, pruned and defaulted, against the schema and then the rules. Rules need
     /// an object that keeps its schema; if this one does not, a problem says they were not run.
     pub fn validate(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
-        let mut found = Problems::new();
-        validate::validate(self.root(), new, old, &mut found);
-        for error in &found {
-            problems.push(error.clone());
-        }
+        validate::validate(self.root(), new, old, problems);
         if let Some(scale) = &self.scale {
             scale.validate(new, problems);
         }
+        self.check_rules(new, old, problems);
+    }
+
+    /// As [`Self::validate`], for an object that calls itself another kind: of the schema only the
+    /// uniqueness of items is asked.
+    pub fn validate_foreign(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
+        let mut found = Problems::new();
+        validate::validate(self.root(), new, old, &mut found);
+        found.retain(|error| error.kind == FieldErrorKind::Duplicate);
+        for error in &found {
+            problems.push(error.clone());
+        }
+        self.check_rules(new, old, problems);
+    }
+
+    /// Asks the rules, unless something was found that keeps them from being asked.
+    fn check_rules(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
         // Rules can look at values that are merely wrong, and not at such as are missing, of
         // another type or too many.
         let blocks = |error: &FieldError| {
@@ -317,7 +340,7 @@ impl Version {
                     | FieldErrorKind::TooMany
             )
         };
-        if !found.iter().any(blocks) {
+        if !problems.iter().any(blocks) {
             self.rules.check(self.root(), new, old, problems);
         } else if !self.rules.is_empty() {
             problems.push(FieldError {
@@ -391,91 +414,4 @@ fn rank(name: &str) -> Option<(u8, u64, u64)> {
         }
     }
     Some((2, rest.parse().ok()?, 0))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_definition_is_shared_between_threads() {
-        fn shared<T: Send + Sync>() {}
-        shared::<Definition>();
-    }
-
-    #[test]
-    fn versions_are_preferred_by_maturity_and_age() {
-        let mut names = [
-            "v1alpha1", "foo", "v2", "v1beta1", "v10", "v1beta2", "bar", "v1",
-        ];
-        names.sort_by(|a, b| prefer(a, b));
-        assert_eq!(
-            names,
-            [
-                "v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "bar", "foo"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_definition_is_read_whole() {
-        let definition = Definition::read(&json!({"spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList", "shortNames": ["wd"]},
-            "versions": [{"name": "v1", "served": true, "storage": true, "deprecated": true,
-                "schema": {"openAPIV3Schema": {"type": "object"}},
-                "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
-                "additionalPrinterColumns": [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}],
-                "selectableFields": [{"jsonPath": ".spec.color"}]}]}}));
-        let version = definition.storage().unwrap();
-        assert!(version.has_status && version.served);
-        assert_eq!(
-            version.scale.as_ref().unwrap().spec_replicas.source(),
-            ".spec.replicas"
-        );
-        assert_eq!(version.printer_columns[0].ty, "date");
-        assert_eq!(
-            version.selectable_fields[0].fields(),
-            Some(vec!["spec", "color"])
-        );
-        assert_eq!(definition.names.short_names, ["wd"]);
-        assert_eq!(
-            definition.deprecation(version).as_deref(),
-            Some("example.com/v1 Widget is deprecated")
-        );
-        let mut object = json!({"apiVersion": "example.com/v1"});
-        definition.convert(&mut object, "v2");
-        assert_eq!(object["apiVersion"], "example.com/v2");
-    }
-
-    #[test]
-    fn rules_wait_for_an_object_they_can_read() {
-        let definition = Definition::read(&json!({"spec": {"versions": [{"name": "v1",
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}, "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}},
-                "x-kubernetes-validations": [{"rule": "self.n < 5", "message": "big"}]}}}]}}));
-        let check = |object: &Value| {
-            let mut problems = Problems::new();
-            definition.versions[0].validate(object, None, &mut problems);
-            problems.iter().map(ToString::to_string).collect::<Vec<_>>()
-        };
-        assert_eq!(check(&json!({"n": 9})), ["<nil>: Invalid value: big"]);
-        let small = "n: Invalid value: 0: n in body should be greater than or equal to 1";
-        assert_eq!(check(&json!({"n": 0})), [small]);
-        assert_eq!(
-            check(&json!({"n": 9, "set": ["a", "a"]})),
-            [
-                "set[1]: Duplicate value: \"a\"",
-                "<nil>: Invalid value: big"
-            ]
-        );
-        assert_eq!(
-            check(&json!({"n": "x"})),
-            [
-                "n: Invalid value: \"string\": n in body must be of type integer: \"string\"",
-                "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-            ]
-        );
-    }
 }

@@ -63,15 +63,6 @@ pub fn validate(object: &Value, problems: &mut Problems) {
     let spec = &object["spec"];
     let at = Place::At("spec");
     let group = spec["group"].as_str().unwrap_or_default();
-    let plural = spec["names"]["plural"].as_str().unwrap_or_default();
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if name != format!("{plural}.{group}") {
-        problems.invalid(
-            "metadata.name",
-            name,
-            "must be spec.names.plural+\".\"+spec.group",
-        );
-    }
     names::group(group, problems);
     approval(group, object, problems);
     scope(spec, problems);
@@ -86,6 +77,30 @@ pub fn validate(object: &Value, problems: &mut Problems) {
     }
     version::versions(spec, &at.field("versions"), problems);
     last_storage_version(object, problems);
+}
+
+/// A new definition is called after what it defines. Said with what else is said of the name.
+pub fn validate_name(object: &Value, problems: &mut Problems) {
+    let names = &object["spec"]["names"];
+    let group = object["spec"]["group"].as_str().unwrap_or_default();
+    let expected = format!("{}.{group}", names["plural"].as_str().unwrap_or_default());
+    let mut at = 0;
+    for (field, path) in [
+        ("generateName", "metadata.generateName"),
+        ("name", "metadata.name"),
+    ] {
+        at += problems
+            .iter()
+            .skip(at)
+            .take_while(|e| e.path == path)
+            .count();
+        let given = object["metadata"][field].as_str().unwrap_or_default();
+        if !given.is_empty() && given != expected {
+            let detail = "must be spec.names.plural+\".\"+spec.group";
+            problems.insert_invalid(at, path, given, detail);
+            at += 1;
+        }
+    }
 }
 
 /// Of several storage versions the first is noted as stored, and the last is looked for.

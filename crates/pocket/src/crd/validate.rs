@@ -65,7 +65,7 @@ impl Findings {
     /// `spec.size: Invalid value: 0: spec.size in body <words>`.
     fn in_body(&mut self, at: &Place<'_>, value: &Value, words: impl std::fmt::Display) {
         let detail = format!("{at} in body {words}");
-        self.add(FieldErrorKind::Invalid, at, Some(value.clone()), detail);
+        self.add(FieldErrorKind::Invalid, at, Some(shown(value)), detail);
     }
 
     /// `spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"`.
@@ -86,6 +86,17 @@ impl Findings {
         let items = if most == 1 { "item" } else { "items" };
         let detail = format!("must have at most {most} {items}");
         self.add(FieldErrorKind::TooMany, at, Some(count.into()), detail);
+    }
+}
+
+/// A number without a fraction is shown without one.
+fn shown(value: &Value) -> Value {
+    match value
+        .as_f64()
+        .filter(|n| value.is_f64() && is_integer(value) && *n != 0.0)
+    {
+        Some(whole) => Value::from(whole as i64),
+        None => value.clone(),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::crd;
 pub const RULES: Rules = Rules {
     default: crd::definition::default,
     validate: crd::definition::validate,
+    validate_create: crd::definition::validate_name,
     validate_update: crd::definition::validate_update,
     traits: Traits {
         generation: true,

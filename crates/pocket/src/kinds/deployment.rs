@@ -8,6 +8,7 @@ use super::{
     fields::{fill, filled, is_set, number, set},
     int_or_percent::{self, IntOrPercent},
     path::Path,
+    pod::drop_groups,
     pod_controller::{validate_collisions, validate_counts, validate_selector_and_template},
     pod_spec::default_pod_template,
     warnings::{owner_warnings, template_warnings},
@@ -18,7 +19,11 @@ const ROLLING: Path<'_> = Path::At("spec.strategy.rollingUpdate");
 
 pub(super) const RULES: Rules = Rules {
     default,
-    prepare_create: |object, _| set(object, "status", json!({})),
+    prepare_create: |object, _| {
+        set(object, "status", json!({}));
+        drop_from_template(object);
+    },
+    prepare_update: |object, _| drop_from_template(object),
     validate,
     validate_update: |new, old, problems| {
         immutable(
@@ -34,11 +39,19 @@ pub(super) const RULES: Rules = Rules {
     first_warnings: owner_warnings,
     traits: Traits {
         generation: true,
+        annotations_count: true,
         status_keeps: &["labels"],
         ..Traits::USUAL
     },
     ..Rules::SHAPE_ONLY
 };
+
+/// What pods do not keep their template does not keep either.
+fn drop_from_template(object: &mut Value) {
+    if let Some(template) = object.pointer_mut("/spec/template") {
+        drop_groups(template);
+    }
+}
 
 fn default(object: &mut Value) {
     let Some(spec) = filled(object, "spec") else {

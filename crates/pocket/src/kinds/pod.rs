@@ -115,7 +115,7 @@ fn open_on_host(container: &mut Value) {
 
 /// What asks for something that is not switched on is not kept: scheduling in groups, signals of
 /// one's own to stop, certificates in volumes.
-fn drop_groups(pod: &mut Value) {
+pub(super) fn drop_groups(pod: &mut Value) {
     let Some(spec) = pod.get_mut("spec") else {
         return;
     };

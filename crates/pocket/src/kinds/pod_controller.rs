@@ -32,6 +32,7 @@ pub(super) fn validate_selector_and_template(spec: &Value, owner: &str, problems
             "StatefulSet" => "",
             _ => "invalid label selector",
         };
+        problems.retain(|error| !error.path.starts_with("spec.template."));
         problems.invalid("spec.selector", selector.clone(), detail);
         return;
     }

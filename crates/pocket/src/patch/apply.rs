@@ -11,9 +11,11 @@ mod prune;
 mod takeover;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use check::Problem;
 pub use conflict::Conflict;
+pub use versions::track_versions;
 
 use http::StatusCode;
 use serde_json::{Map, Value};
@@ -54,6 +56,9 @@ pub enum Error {
         /// What is wrong.
         problems: Vec<Problem>,
     },
+    /// Items of the stored object cannot be told apart, and managers of several versions ask.
+    #[error("{}", list(.0))]
+    Live(Vec<Problem>),
     /// The stored object's managed fields are broken.
     #[error("failed to decode managed fields: {0}")]
     Stored(BadEntry),
@@ -91,16 +96,11 @@ pub fn apply(
         && !last.fields.is_subset(&own.fields)
     {
         let kept = kept(&managers, &own, last_applied.is_some());
-        prune::prune(
-            Some(schema),
-            &mut object,
-            &last.fields,
-            Some(&kept),
-            &mut emptied,
-        );
+        emptied = prune::prune(schema, &mut object, &last.fields, &kept);
     }
     let mut changes = Comparison::default();
     if let Some(live) = live {
+        check_live(schema, live, &managers, stamp)?;
         changes = compare(schema, Some(live), &object)
             .map(|set| stamp.scope.keep(set.difference(untracked())));
         changes.removed = changes.removed.difference(&emptied);
@@ -122,7 +122,23 @@ pub fn apply(
     if last_applied.is_some() {
         takeover::refresh(&mut object, config);
     }
+    prune::leave_nulls(&mut object, &emptied);
     Ok(Applied { object, changes })
+}
+
+fn check_live(
+    schema: Schema<'_>,
+    live: &Value,
+    others: &Managers,
+    stamp: &Stamp<'_>,
+) -> Result<(), Error> {
+    if !versions::is_of_others(others, stamp.api_version) {
+        return Ok(());
+    }
+    match versions::doubles(schema, live) {
+        doubles if doubles.is_empty() => Ok(()),
+        doubles => Err(Error::Live(doubles)),
+    }
 }
 
 /// Whether the fields of `object` are of their types. Items of lists may come twice.
@@ -264,7 +280,7 @@ impl From<Error> for ApiError {
             Error::ManagedFields | Error::Version { .. } => Self::bad_request(message),
             // A configuration that does not fit is the client's doing, but a Kubernetes server
             // answers 500 with no reason, and clients have learned to match that.
-            Error::Config { .. } | Error::Stored(_) => {
+            Error::Config { .. } | Error::Live(_) | Error::Stored(_) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
             }
         }

@@ -148,7 +148,7 @@ impl Machine {
     }
 }
 
-/// The configuration, which must say what it is and claim no managed fields. Its fields are as
+/// The configuration, which must say what it is. Its fields are as
 /// they were sent: what they claim is read from them, and unknown ones are refused with their path.
 pub(super) fn applied_config(
     request: &Request,
@@ -165,10 +165,6 @@ pub(super) fn applied_config(
         return Err(ApiError::bad_request(format!(
             "invalid object type: {group}/{version}, Kind={kind}"
         )));
-    }
-    let entries = config["metadata"].get("managedFields");
-    if entries.is_some_and(|entries| !entries.is_null()) {
-        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     let mode = request.field_validation()?;
     warnings.extend(mode.judge(&[], &payload.duplicates, kind, api_version)?);

@@ -124,11 +124,13 @@ impl Machine {
         let Some(old) = change.old else {
             (served.rules().prepare_create)(value, &self.moment());
             check_new(served, value)?;
+            served.settle_numbers(value);
             warnings.extend(served.warnings(value, None));
             return Ok(());
         };
         prepare(served, change.part, value, old);
         check_change(served, change.part, &change.request.target.name, value, old)?;
+        served.settle_numbers(value);
         if change.part == Part::Main {
             *warnings = merge(warnings, served.warnings(value, Some(old)));
         }
@@ -264,5 +266,5 @@ pub(super) fn admitted_first(change: Change<'_>) -> bool {
 fn check_new(served: &Served, value: &Value) -> Result<()> {
     let mut problems = Problems::new();
     served.validate(value, None, &mut problems);
-    served.refuse(metadata::text(value, "name"), &problems)
+    served.refuse_object(value, metadata::text(value, "name"), &problems)
 }

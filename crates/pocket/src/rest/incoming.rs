@@ -65,11 +65,13 @@ pub(super) fn shape(
         duplicates,
         ..
     } = payload;
-    // What a custom object is is looked at after its metadata was read.
+    // What a custom object is is looked at after its metadata was read, and its kind with what is
+    // wrong with it otherwise.
     let late = served.is_custom() && origin == Origin::Body && value.is_object();
     if !late {
         check_kind(served, &mut value)?;
     }
+    let foreign = late && served.is_foreign(&value);
     let mode = request.field_validation()?;
     warnings.extend(match origin {
         Origin::Body => {
@@ -91,7 +93,9 @@ pub(super) fn shape(
             mode.judge_patch(&unknown, &duplicates)?
         }
     });
-    if late {
+    if foreign {
+        check_version(served, &value)?;
+    } else if late {
         check_kind(served, &mut value)?;
     }
     check_place(request, served, &mut value)?;
@@ -116,6 +120,18 @@ fn renamed(served: &Served, given: &str, mut error: ApiError) -> ApiError {
     error
 }
 
+/// The version of a custom object must be that of the URL, and said.
+fn check_version(served: &Served, value: &Value) -> Result<()> {
+    let given = value["apiVersion"].as_str().unwrap_or_default();
+    if given == served.api_version {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "the API version in the data ({given}) does not match the expected API version ({})",
+        served.api_version
+    )))
+}
+
 /// `apiVersion` and `kind` must be those of the URL; absent ones are filled in.
 pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     let Some(object) = value.as_object_mut() else {
@@ -137,10 +153,7 @@ pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
         return Err(unhandled(expected, kind, api_version));
     }
     if api_version != served.api_version {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({})",
-            served.api_version
-        )));
+        return check_version(served, value);
     }
     let kind = given("kind").unwrap_or(&served.resource.kind);
     if kind != served.resource.kind {

@@ -163,6 +163,13 @@ pub(crate) fn wanted_state_differs(new: &Value, old: &Value, has_status: bool) -
             .any(|(key, value)| !aside(key) && old.get(key) != Some(value))
 }
 
+/// Whether the annotations differ; none are as good as an empty map of them.
+pub(crate) fn annotations_differ(new: &Value, old: &Value) -> bool {
+    let [new, old] = [new, old].map(|value| value["metadata"]["annotations"].as_object());
+    let count = |fields: Option<&Map<String, Value>>| fields.map_or(0, Map::len);
+    count(new) != count(old) || count(new) > 0 && new != old
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +182,12 @@ mod tests {
         assert!(wanted_state_differs(&new, &old, false));
         new["spec"]["x"] = json!(2);
         assert!(wanted_state_differs(&new, &old, true));
+        let annotated = json!({"metadata": {"annotations": {"a": "b"}}});
+        let emptied = json!({"metadata": {"annotations": {}}});
+        assert!(annotations_differ(&annotated, &emptied));
+        assert!(annotations_differ(&emptied, &annotated));
+        assert!(!annotations_differ(&emptied, &new));
+        assert!(!annotations_differ(&annotated, &annotated));
         new = json!({"metadata": {}, "status": {}});
         assert!(wanted_state_differs(&new, &old, true));
     }

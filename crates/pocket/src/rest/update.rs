@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     kinds::metadata::dedup_owners,
+    patch::apply::track_versions,
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -178,6 +179,7 @@ impl Machine {
             }
             check_revision(served, part, name, &new, live)?;
         }
+        let sent = as_sent(served, &new, booking);
         let untyped = served.is_custom() && discards_untyped(served, part, &new, &old);
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
@@ -189,6 +191,7 @@ impl Machine {
             }
         }
         served.forget_empty_lists(&mut new);
+        track_others(served, part, &old, sent.as_ref(), &mut new);
         let change = Change {
             request,
             served,
@@ -215,6 +218,21 @@ impl Machine {
             return Ok(Some(live.clone()));
         }
         self.put(served, &request.target.path(), live, &new).await
+    }
+}
+
+/// The object as a plain write sent it, where there are managers of several versions.
+fn as_sent(served: &Served, new: &Value, booking: Booking) -> Option<Value> {
+    let asked = served.has_versions() && booking == Booking::Whole;
+    let mut sent = asked.then(|| new.clone())?;
+    served.default(&mut sent);
+    Some(sent)
+}
+
+fn track_others(served: &Served, part: Part, old: &Value, sent: Option<&Value>, new: &mut Value) {
+    if let Some(sent) = sent {
+        let stamp = (served.api_version.as_str(), part.subresource());
+        track_versions(served.storage_schema(), old, sent, new, stamp);
     }
 }
 
@@ -247,7 +265,7 @@ pub(super) fn check_change(
         served.validate(new, Some(old), &mut problems);
         served.check_alias_change(new, old, &mut problems);
     }
-    served.refuse(name, &problems)
+    served.refuse_object(new, name, &problems)
 }
 
 /// Keeps what this endpoint may not change and fills defaults.
@@ -284,7 +302,8 @@ pub(super) fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value)
         }
     }
     let counts = served.traits().generation && part != Part::Status && part != BINDING;
-    if counts && metadata::wanted_state_differs(new, old, served.has_status()) {
+    let annotated = served.traits().annotations_count && metadata::annotations_differ(new, old);
+    if counts && (annotated || metadata::wanted_state_differs(new, old, served.has_status())) {
         metadata::bump_generation(new);
     }
 }

@@ -71,6 +71,30 @@ pub fn conform_part<'a>(
     walk(schema, value, ty)
 }
 
+/// Brings the metadata of an object that has no type of its own into the form of any other's.
+pub fn conform_object_meta(metadata: &mut Value) -> Result<Conformed, String> {
+    let found = match metadata {
+        Value::Object(_) => "",
+        Value::Null => {
+            *metadata = Value::Object(Map::new());
+            ""
+        }
+        Value::Array(_) => "array",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+    };
+    if !found.is_empty() {
+        return Err(format!(
+            "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
+        ));
+    }
+    let Some(schema) = builtin().named(super::OBJECT_META) else {
+        return Ok(Conformed::default());
+    };
+    walk(schema, metadata, "ObjectMeta")
+}
+
 fn walk<'a>(schema: Schema<'a>, value: &mut Value, kind: &'a str) -> Result<Conformed, String> {
     let mut walker = Walker::new(kind);
     walker.value(schema, value, Place::Root, kind)?;
@@ -98,7 +122,12 @@ pub fn unreadable_patch(why: &str) -> ApiError {
     ApiError::invalid("", "", "", &problems)
 }
 
+/// Kinds that refuse a template without labels, and show whether it had none or no map of them.
+const SELECTING: [&str; 4] = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"];
+
 struct Walker<'a> {
+    /// The type of the whole.
+    whole: &'a str,
     /// The type of the innermost struct, for the decoder's messages.
     inside: &'a str,
     /// The fields that lead here.
@@ -114,6 +143,7 @@ struct Walker<'a> {
 impl<'a> Walker<'a> {
     fn new(kind: &'a str) -> Self {
         Self {
+            whole: kind,
             inside: kind,
             fields: Vec::new(),
             merged: false,
@@ -214,12 +244,18 @@ impl<'a> Walker<'a> {
             // A built-in object forgets its managers when it is sent an empty list of them.
             let resets = name == "managedFields" && self.inside == "ObjectMeta" && depth > 0;
             let resets = resets || (depth == 0 && zero == Zero::Written && value.is_array());
-            (resets || !is_empty(field.node(), value))
+            let shown = name == "labels" && self.is_selected();
+            (resets || shown || !is_empty(field.node(), value))
                 && (matches!(zero, Zero::Kept | Zero::Written) || !is_zero(field.node(), value))
         });
         self.inside = outside;
         write_zeros(schema, fields);
         problem.map_or(Ok(()), |(_, why)| Err(why))
+    }
+
+    /// Whether this is the metadata of a template that a selector must find.
+    fn is_selected(&self) -> bool {
+        self.fields == ["spec", "template", "metadata"] && SELECTING.contains(&self.whole)
     }
 
     /// The entries of a map: none is dropped, and null is the zero of the type.

@@ -152,6 +152,28 @@ impl Problems {
         self.0.iter()
     }
 
+    /// Takes back what does not count after all.
+    pub fn retain(&mut self, counts: impl FnMut(&FieldError) -> bool) {
+        self.0.retain(counts);
+    }
+
+    /// Adds an invalid value before what is at `place` in the order.
+    pub fn insert_invalid(
+        &mut self,
+        place: usize,
+        path: &str,
+        value: impl Into<Value>,
+        detail: &str,
+    ) {
+        let error = FieldError {
+            kind: FieldErrorKind::Invalid,
+            path: path.into(),
+            value: Some(value.into()),
+            detail: detail.into(),
+        };
+        self.0.insert(place.min(self.0.len()), error);
+    }
+
     /// Adds one.
     pub fn push(&mut self, error: FieldError) {
         self.0.push(error);

@@ -38,7 +38,10 @@ pub struct Decoded {
 
 /// Reads a JSON body.
 pub fn json(body: &[u8]) -> Result<Decoded> {
-    let findings = Findings::default();
+    read_json(body, Findings::default())
+}
+
+fn read_json(body: &[u8], findings: Findings) -> Result<Decoded> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let value = Node::root(&findings)
         .deserialize(&mut reader)
@@ -52,7 +55,7 @@ pub fn json(body: &[u8]) -> Result<Decoded> {
 pub fn yaml(body: &[u8]) -> Result<Decoded> {
     let text = std::str::from_utf8(body).map_err(|e| refused("yaml", &e))?;
     if text.trim_start().starts_with('{')
-        && let Ok(mut decoded) = json(body)
+        && let Ok(mut decoded) = read_json(body, Findings::yaml())
     {
         whole_numbers(&mut decoded.value);
         return Ok(decoded);

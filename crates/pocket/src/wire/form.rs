@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     rest::{Payload, Served, Verb},
+    schema::conform,
     status::{ApiError, Result},
 };
 
@@ -53,6 +54,11 @@ impl Patch {
         }
     }
 
+    /// Nobody asks what the fields are.
+    pub(super) fn is_lenient(self) -> bool {
+        !matches!(self, Self::Strict)
+    }
+
     /// A patch that is no JSON, which is said once it is known that there is something to patch.
     pub(super) fn undecodable(self, why: &str) -> Payload {
         let why = why.rsplit("json parse error: ").next().unwrap_or(why);
@@ -91,7 +97,7 @@ pub(super) fn misplaced(served: &Served, method: &http::Method, error: ApiError)
 }
 
 /// Refuses what is no object, and a custom object that does not say what it is.
-pub(super) fn check(served: &Served, body: &[u8], value: &Value) -> Result<()> {
+pub(super) fn check(served: &Served, body: &[u8], value: &Value, lenient: bool) -> Result<()> {
     let found = match value {
         Value::Object(fields) => {
             for field in ["apiVersion", "kind"] {
@@ -103,20 +109,13 @@ pub(super) fn check(served: &Served, body: &[u8], value: &Value) -> Result<()> {
                     return Err(unreadable(served, body, &parse_error(&why)));
                 }
             }
-            let names = |field: &str| {
-                let text = fields.get(field).and_then(Value::as_str);
-                text.is_some_and(|text| !text.is_empty())
-            };
-            let missing = ["Kind", "apiVersion"];
-            let missing = missing
-                .into_iter()
-                .find(|field| !names(&field.to_lowercase().replace("apiv", "apiV")));
-            return match missing.filter(|_| served.is_custom()) {
-                Some(field) => Err(unnamed(served, body, field)),
-                None => Ok(()),
+            let kind = fields.get("kind").and_then(Value::as_str);
+            return match kind.filter(|kind| !kind.is_empty()) {
+                None if served.is_custom() => Err(unnamed(served, body, lenient)),
+                _ => Ok(()),
             };
         }
-        Value::Null if served.is_custom() => return Err(unnamed(served, body, "Kind")),
+        Value::Null if served.is_custom() => return Err(unnamed(served, body, lenient)),
         // Nothing is as good as an object without fields.
         Value::Null => return Ok(()),
         Value::Array(_) => "array",
@@ -140,13 +139,15 @@ fn not_text(value: &Value) -> Option<&'static str> {
     }
 }
 
-fn unnamed(served: &Served, body: &[u8], field: &str) -> ApiError {
-    let text = repeated(body);
-    unreadable(
-        served,
-        body,
-        &format!("Object '{field}' is missing in '{text}'"),
-    )
+/// What is said of a custom object without a kind; in other words where nobody asks what its fields
+/// are, since another reader then meets it first.
+fn unnamed(served: &Served, body: &[u8], lenient: bool) -> ApiError {
+    let why = format!("Object 'Kind' is missing in '{}'", repeated(body));
+    if lenient {
+        let (kind, version) = (&served.resource.kind, &served.api_version);
+        return conform::unreadable(kind, version, &why);
+    }
+    unreadable(served, body, &why)
 }
 
 /// A body as text, as far as it is repeated.

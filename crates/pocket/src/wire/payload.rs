@@ -20,6 +20,7 @@ pub(super) fn payload(
     if bytes.is_empty() {
         return nothing_sent(verb, form, content_type, served, target);
     }
+    let lenient = form.is_lenient();
     let deletes = matches!(verb, Verb::Delete | Verb::DeleteCollection);
     let decoded = match content_type {
         _ if verb == Verb::Patch && !content_type.contains("patch+") => return Ok(None),
@@ -29,14 +30,15 @@ pub(super) fn payload(
                 _ => error,
             })?;
             if matches!(verb, Verb::Create | Verb::Update) {
-                form::check(served, bytes, &decoded.value)?;
+                form::check(served, bytes, &decoded.value, lenient)?;
                 if decoded.value.is_null() {
                     decoded.value = serde_json::json!({});
                 }
             }
             decoded
         }
-        "application/yaml" | "application/apply-patch+yaml" => decode::yaml(bytes)?,
+        "application/yaml" => yaml(verb, lenient, bytes, served)?,
+        "application/apply-patch+yaml" => decode::yaml(bytes)?,
         // What goes with a deletion is of a built-in kind, whatever is deleted.
         protobuf::CONTENT_TYPE if !served.is_custom() || deletes => {
             let expected = (!deletes && target.subresource.is_none())
@@ -70,6 +72,17 @@ pub(super) fn payload(
         duplicates: decoded.duplicates,
         problem: None,
     }))
+}
+
+fn yaml(verb: Verb, lenient: bool, bytes: &[u8], served: &Served) -> Result<decode::Decoded> {
+    let decoded = decode::yaml(bytes)?;
+    if matches!(verb, Verb::Create | Verb::Update) && served.is_custom() {
+        // Whoever does not ask what the fields are sees it as JSON.
+        let json = lenient.then(|| decoded.value.to_string());
+        let shown = json.as_ref().map_or(bytes, |json| json.as_bytes());
+        form::check(served, shown, &decoded.value, lenient)?;
+    }
+    Ok(decoded)
 }
 
 /// What an empty body stands for.

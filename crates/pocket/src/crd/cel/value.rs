@@ -103,7 +103,12 @@ impl<'a> Fields<'a> {
             Self::Of(fields, Some(schema)) if schema.node().additional.is_none() => {
                 let name = name::property(field);
                 let value = fields.get(&*name)?;
-                Some(Val::read(value, schema.property(&name)))
+                let property = schema.property(&name);
+                // Where null is not allowed it is as good as nothing.
+                if value.is_null() && property.is_some_and(|p| !p.node().nullable) {
+                    return None;
+                }
+                Some(Val::read(value, property))
             }
             _ => self.get(&Val::Text(Text::Made(field.into()))),
         }

@@ -47,14 +47,46 @@ fn a_plain_definition_passes() {
 }
 
 #[test]
+fn a_definition_is_called_after_what_it_defines() {
+    let wrong = |field: &str, given: &str| {
+        format!(
+            "metadata.{field}: Invalid value: {given:?}: must be spec.names.plural+\".\"+spec.group"
+        )
+    };
+    let owner = "metadata.ownerReferences: Required value";
+    for (metadata, expected) in [
+        (
+            json!({"name": "widgets.example.com"}),
+            vec![owner.to_owned()],
+        ),
+        (json!({}), vec![owner.to_owned()]),
+        (
+            json!({"name": "x"}),
+            vec![wrong("name", "x"), owner.to_owned()],
+        ),
+        (
+            json!({"name": "x", "generateName": "y"}),
+            vec![
+                wrong("generateName", "y"),
+                wrong("name", "x"),
+                owner.to_owned(),
+            ],
+        ),
+    ] {
+        let mut object = crd();
+        object["metadata"] = metadata;
+        let mut problems = Problems::new();
+        problems.required("metadata.ownerReferences", "");
+        validate_name(&object, &mut problems);
+        let found: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn names_scope_and_versions_are_reviewed() {
     for (pointer, value, expected) in [
-        (
-            "/metadata/name",
-            json!("other"),
-            r#"metadata.name: Invalid value: "other": must be spec.names.plural+"."+spec.group"#,
-        ),
         (
             "/spec/scope",
             json!("Everywhere"),

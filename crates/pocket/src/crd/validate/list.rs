@@ -77,10 +77,7 @@ fn map(
 ) {
     let mut seen = HashSet::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        if item.is_null() {
-            continue;
-        }
-        if !item.is_object() {
+        if !item.is_object() && !item.is_null() {
             let detail = "must be an object for an array of list-type map".to_owned();
             let place = at.index(index);
             findings.add(FieldErrorKind::Invalid, &place, Some(item.clone()), detail);

@@ -21,6 +21,9 @@ pub(super) fn check(limits: &Limits, value: &Value, at: &Place<'_>, findings: &m
 }
 
 fn range(limits: &Limits, n: f64, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+    if let Some(of) = limits.multiple_of {
+        step(of, n, value, at, findings);
+    }
     if let Some(least) = limits.minimum {
         if limits.exclusive_minimum && n <= least {
             findings.in_body(at, value, format_args!("should be greater than {least}"));
@@ -37,9 +40,16 @@ fn range(limits: &Limits, n: f64, value: &Value, at: &Place<'_>, findings: &mut 
             findings.in_body(at, value, words);
         }
     }
-    if let Some(step) = limits.multiple_of
-        && !is_multiple(n, step)
-    {
+}
+
+/// A number without a fraction is measured with a whole step, of which less than one is none.
+fn step(step: f64, n: f64, value: &Value, at: &Place<'_>, findings: &mut Findings) {
+    let whole = value.is_i64();
+    let measure = if whole { step.trunc() } else { step };
+    if whole && measure <= 0.0 {
+        let detail = format!("factor MultipleOf declared for {at} must be positive: {measure}");
+        findings.add(FieldErrorKind::Invalid, at, Some(0.into()), detail);
+    } else if !is_multiple(n, measure) {
         findings.in_body(at, value, format_args!("should be a multiple of {step}"));
     }
 }

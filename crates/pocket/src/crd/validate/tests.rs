@@ -339,3 +339,24 @@ fn only_the_name_in_metadata_is_the_schemas_business() {
         ["metadata.name: Too long: may not be more than 3 bytes"]
     );
 }
+
+#[test]
+fn a_whole_number_is_measured_with_a_whole_step() {
+    let schema = spec(&json!({"ratio": {"type": "number", "multipleOf": 0.25, "maximum": 1}}));
+    let step = "spec.ratio: Invalid value: 0: factor MultipleOf declared for spec.ratio must be positive: 0";
+    let most = |n: &str| {
+        format!(
+            "spec.ratio: Invalid value: {n}: spec.ratio in body should be less than or equal to 1"
+        )
+    };
+    for (ratio, expected) in [
+        (json!(1), vec![step.to_owned()]),
+        (json!(4), vec![step.to_owned(), most("4")]),
+        (json!(1.0), vec![]),
+        (json!(2.0), vec![most("2")]),
+        (json!(0.5), vec![]),
+    ] {
+        let found = problems(&schema, &json!({"spec": {"ratio": ratio}}), None);
+        assert_eq!(found, expected, "{ratio}");
+    }
+}

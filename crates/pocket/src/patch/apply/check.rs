@@ -111,7 +111,6 @@ impl Check {
             };
             if seen.contains(&element) {
                 self.problem(format!("duplicate entries for key {element}"));
-                continue;
             }
             self.path.push(element);
             self.value(items, item);

@@ -14,9 +14,37 @@ use crate::{
     schema::Schema,
 };
 
-/// Takes out of `value` what `last` owned and `kept` does not. What is left empty goes as well and
-/// is named in `emptied`: whoever claimed it as it is still does.
+/// Takes out of `value` what `last` owned and `kept` does not. Returns the fields that went because
+/// nothing was left in them: whoever claimed them as they are still does, and they leave null.
 pub(super) fn prune(
+    schema: Schema<'_>,
+    value: &mut Value,
+    last: &FieldSet,
+    kept: &FieldSet,
+) -> FieldSet {
+    let mut emptied = FieldSet::default();
+    walk(Some(schema), value, last, Some(kept), &mut emptied);
+    emptied
+}
+
+/// Puts null where something was emptied, outside of lists.
+pub(super) fn leave_nulls(object: &mut Value, emptied: &FieldSet) {
+    let Value::Object(fields) = object else {
+        return;
+    };
+    for (element, inside) in emptied.children() {
+        let Some(name) = element.as_field() else {
+            continue;
+        };
+        if inside.is_owned() {
+            fields.entry(name).or_insert(Value::Null);
+        } else if let Some(value) = fields.get_mut(name) {
+            leave_nulls(value, inside);
+        }
+    }
+}
+
+fn walk(
     schema: Option<Schema<'_>>,
     value: &mut Value,
     last: &FieldSet,
@@ -39,7 +67,7 @@ pub(super) fn prune(
                     return false;
                 }
                 let mut below = FieldSet::default();
-                prune(items, item, last, kept, &mut below);
+                walk(items, item, last, kept, &mut below);
                 emptied.push(element, below);
                 true
             });
@@ -73,7 +101,7 @@ fn prune_fields(
         }
         let before = part_count(value);
         let mut inside = FieldSet::default();
-        prune(below, value, last, kept, &mut inside);
+        walk(below, value, last, kept, &mut inside);
         if before > 0 && part_count(value) == 0 {
             fields.remove(name);
             inside.own();

@@ -321,6 +321,22 @@ fn metadata_goes_with_the_last_label_of_whoever_does_not_speak_of_it() {
 }
 
 #[test]
+fn whoever_applied_metadata_takes_the_name_away_by_not_saying_it() {
+    let nothing = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+    for (labels, name) in [(Value::Null, json!("c")), (json!({"x": "y"}), Value::Null)] {
+        let mut story = Story::of(config_map_schema());
+        let mut config = config_map(&json!({"a": "1"}));
+        config["metadata"]["labels"] = labels.clone();
+        if labels.is_null() {
+            config["metadata"].as_object_mut().unwrap().remove("labels");
+        }
+        story.apply("alice", &config);
+        let object = story.apply("alice", &nothing);
+        assert_eq!(object["metadata"]["name"], name, "{labels}");
+    }
+}
+
+#[test]
 fn a_map_goes_with_its_last_entry() {
     let mut story = Story::of(config_map_schema());
     story.update("bob", |object| {
@@ -334,7 +350,7 @@ fn a_map_goes_with_its_last_entry() {
         object["metadata"]["labels"] = json!({"a": "1"});
     });
     let object = story.apply("alice", &config_map(&json!({"k": "v"})));
-    assert!(object["metadata"].get("labels").is_none());
+    assert_eq!(object["metadata"].get("labels"), Some(&Value::Null));
     assert_eq!(owned(object, "bob")["f:metadata"], json!({"f:labels": {}}));
 }
 
@@ -345,4 +361,41 @@ fn a_null_claims_a_container_without_emptying_it() {
     let object = story.apply("alice", &config_map(&Value::Null));
     assert_eq!(object["data"], json!({"b": "1"}));
     assert_eq!(owned(object, "alice"), json!({"f:data": {}}));
+}
+
+#[test]
+fn managers_of_other_versions_lose_what_a_write_did_not_even_change() {
+    let schema = deployment_schema();
+    let entries = |version: &str| {
+        json!([{"apiVersion": version, "fieldsType": "FieldsV1", "manager": "m", "operation": "Update",
+            "fieldsV1": {"f:status": {"f:replicas": {}}, "f:spec": {"f:paused": {}}}}])
+    };
+    let object = |version: &str| json!({"metadata": {"managedFields": entries(version)}, "spec": {"paused": true}, "status": {"replicas": 1}});
+    let twice = json!({"metadata": {"finalizers": ["a", "a"]}, "spec": {"paused": true}, "status": {"replicas": 1}});
+    let silent = json!({"metadata": {}, "spec": {"paused": true}});
+    let left = json!({"f:spec": {"f:paused": {}}});
+    for (version, subresource, sent, expected) in [
+        ("v1", None, &silent, entries("v1")[0]["fieldsV1"].clone()),
+        ("v2", None, &silent, left),
+        (
+            "v2",
+            Some("status"),
+            &silent,
+            entries("v2")[0]["fieldsV1"].clone(),
+        ),
+        ("v2", None, &twice, Value::Null),
+        ("v2", Some("status"), &twice, Value::Null),
+        ("v1", None, &twice, entries("v1")[0]["fieldsV1"].clone()),
+    ] {
+        let mut new = object(version);
+        track_versions(
+            schema,
+            &object(version),
+            sent,
+            &mut new,
+            ("v1", subresource),
+        );
+        let found = &new["metadata"]["managedFields"][0]["fieldsV1"];
+        assert_eq!(*found, expected, "{version} {subresource:?} {sent}");
+    }
 }

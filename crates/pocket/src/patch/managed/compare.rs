@@ -132,7 +132,7 @@ fn leaf(old: Old<'_>, new: Option<&Value>, out: &mut Comparison) {
     match (old, new) {
         (Old::Absent, Some(_)) => out.added.own(),
         (Old::Is(_), None) => out.removed.own(),
-        (Old::Is(a), Some(b)) if a != b => out.modified.own(),
+        (Old::Is(a), Some(b)) if a != b && !counts_the_same(a, b) => out.modified.own(),
         (Old::Zero, Some(b)) if !b.is_null() && !is_empty_map(b) => out.modified.own(),
         _ => {}
     }
@@ -140,6 +140,21 @@ fn leaf(old: Old<'_>, new: Option<&Value>, out: &mut Comparison) {
 
 fn is_empty_map(value: &Value) -> bool {
     value.as_object().is_some_and(Map::is_empty)
+}
+
+/// Whether values differ only in that numbers are written `2` and `2.0`.
+fn counts_the_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| counts_the_same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let same = |(name, a)| b.get(name).is_some_and(|b| counts_the_same(a, b));
+            a.len() == b.len() && a.iter().all(same)
+        }
+        _ => a == b,
+    }
 }
 
 /// Null takes whatever shape the other side has.

@@ -118,13 +118,26 @@ impl Managers {
 
     /// Takes from every owner what somebody else changed or removed.
     pub(crate) fn give_up(&mut self, changes: &Comparison) {
-        for entry in &mut self.0 {
+        self.give_up_in(|_| true, changes);
+    }
+
+    /// As [`Self::give_up`], of those who wrote in some versions. True if they lost anything.
+    pub(crate) fn give_up_in(
+        &mut self,
+        version: impl Fn(&str) -> bool,
+        changes: &Comparison,
+    ) -> bool {
+        let mut lost = false;
+        for entry in self.0.iter_mut().filter(|e| version(&e.api_version)) {
             let fields = std::mem::take(&mut entry.fields);
+            let before = fields.clone();
             entry.fields = fields
                 .difference(&changes.modified)
                 .difference(&changes.added)
                 .difference(&changes.removed);
+            lost |= entry.fields != before;
         }
+        lost
     }
 
     /// Every path somebody owns.

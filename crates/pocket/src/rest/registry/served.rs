@@ -225,6 +225,11 @@ impl Served {
         }
     }
 
+    /// Whether a definition makes the kind in several versions.
+    pub fn has_versions(&self) -> bool {
+        matches!(&self.shape, Shape::Custom { definition, .. } if definition.versions.len() > 1)
+    }
+
     /// The schema of what is stored.
     pub fn storage_schema(&self) -> Schema<'_> {
         match &self.shape {

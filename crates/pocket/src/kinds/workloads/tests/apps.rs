@@ -77,6 +77,29 @@ fn deployments_of_all_strategies_are_accepted() {
 }
 
 #[test]
+fn a_template_does_not_keep_what_is_not_switched_on() {
+    let mut template = pod_template("Always");
+    template["spec"]["schedulingGroup"] = json!({"podGroupName": "a"});
+    let mut object = workload(json!({"template": template}));
+    (rules("deployments").prepare_update)(&mut object, &Value::Null);
+    assert_eq!(object["spec"]["template"], pod_template("Always"));
+}
+
+#[test]
+fn a_template_is_not_judged_by_a_selector_that_cannot_be_read() {
+    let mut problems = Problems::new();
+    problems.required("spec.template.spec.containers", "");
+    let spec = json!({"selector": {"matchLabels": {"a": "-"}}, "template": {"spec": {}}});
+    crate::kinds::pod_controller::validate_selector_and_template(
+        &spec,
+        "Deployment",
+        &mut problems,
+    );
+    let told: Vec<_> = problems.iter().map(|error| error.path.as_str()).collect();
+    assert_eq!(told, ["spec.selector.matchLabels", "spec.selector"]);
+}
+
+#[test]
 fn a_workload_without_selector_or_template_hears_of_both() {
     for plural in ["deployments", "replicasets", "statefulsets", "daemonsets"] {
         let told = refusals(plural, &json!({"metadata": {"name": "x"}, "spec": {}}));

@@ -47,6 +47,25 @@ impl Served {
         ApiError::invalid(&self.resource.group, &self.resource.plural, name, &problems)
     }
 
+    /// 422 if there is any problem with `value`, which is called what it calls itself.
+    pub fn refuse_object(
+        &self,
+        value: &serde_json::Value,
+        name: &str,
+        problems: &Problems,
+    ) -> Result<()> {
+        if problems.is_empty() || !self.is_foreign(value) {
+            return self.refuse(name, problems);
+        }
+        let kind = value["kind"].as_str().unwrap_or_default();
+        Err(ApiError::invalid(
+            &self.resource.group,
+            kind,
+            name,
+            problems,
+        ))
+    }
+
     /// 422 if there is any problem.
     pub fn refuse(&self, name: &str, problems: &Problems) -> Result<()> {
         if problems.is_empty() {

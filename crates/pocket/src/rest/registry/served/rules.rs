@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Served, Shape};
 use crate::{
     kinds::{check, metadata},
-    schema::{self, conform},
+    schema::conform,
     status::{Problems, Result},
 };
 
@@ -19,7 +19,7 @@ impl Served {
                 Ok(conformed.unknown)
             }
             Shape::Custom { .. } => self
-                .conform_custom(value)
+                .read_custom(value)
                 .map_err(|why| conform::unreadable(&self.resource.kind, &self.api_version, &why)),
         }
     }
@@ -32,7 +32,7 @@ impl Served {
                 Ok(conformed.unknown)
             }
             Shape::Custom { .. } => self
-                .conform_custom(value)
+                .read_custom(value)
                 .map_err(|why| conform::unreadable_patch(&why)),
         }
     }
@@ -57,15 +57,50 @@ impl Served {
         else {
             return Ok(Vec::new());
         };
-        let unknown = conform_metadata(value)?;
-        whole_numbers(value);
-        let mut dropped = unknown;
+        let mut dropped = conform_metadata(value)?;
         dropped.extend(definition.versions[*version].prune(value));
         Ok(dropped)
     }
 
+    /// As a custom object is read whole. Of one that calls itself another kind only the metadata
+    /// is known.
+    fn read_custom(&self, value: &mut Value) -> Result<Vec<String>, String> {
+        if self.is_foreign(value) {
+            return conform_metadata(value);
+        }
+        let mut dropped = conform_metadata(value)?;
+        if let Shape::Custom {
+            definition,
+            version,
+            ..
+        } = &self.shape
+        {
+            let version = &definition.versions[*version];
+            let unknown = version.take_in(value)?;
+            dropped.extend(version.prune(value));
+            dropped.extend(unknown);
+        }
+        Ok(dropped)
+    }
+
+    /// Whether a custom object calls itself another kind.
+    pub fn is_foreign(&self, value: &Value) -> bool {
+        let version = value["apiVersion"].as_str().unwrap_or_default();
+        let (group, _) = version.rsplit_once('/').unwrap_or_default();
+        self.is_custom()
+            && (value["kind"] != self.resource.kind.as_str() || group != self.resource.group)
+    }
+
+    /// Writes numbers of a custom object as they are stored, once nobody tells `2.0` from `2` any
+    /// more.
+    pub fn settle_numbers(&self, value: &mut Value) {
+        if self.is_custom() {
+            whole_numbers(value);
+        }
+    }
+
     /// Reads what is applied to a custom object as the reference does, which has no type for it: a
-    /// time that is none is nothing, and numbers are what they count.
+    /// time that is none is null, and numbers are what they count.
     pub fn read_applied(&self, config: &mut Value) {
         if !self.is_custom() {
             return;
@@ -77,7 +112,7 @@ impl Served {
         for field in ["creationTimestamp", "deletionTimestamp"] {
             let text = metadata.get(field).and_then(Value::as_str);
             if text.is_some_and(|text| crate::crd::validate::date_time(text).is_none()) {
-                metadata.remove(field);
+                metadata.insert(field.into(), Value::Null);
             }
         }
     }
@@ -161,6 +196,11 @@ impl Served {
                 },
                 _,
             ) => {
+                if self.is_foreign(new) {
+                    let shown = new["kind"].as_str().unwrap_or_default();
+                    problems.invalid("kind", shown, format!("must be {}", self.resource.kind));
+                    return definition.versions[*version].validate_foreign(new, old, problems);
+                }
                 match old {
                     None => {
                         metadata::validate_metadata(new, self.traits().name, namespaced, problems);
@@ -210,8 +250,9 @@ impl Served {
                 for error in &found {
                     // Here the status is the body.
                     let mut error = error.clone();
-                    if let Some(inside) = error.detail.strip_prefix("status.") {
-                        error.detail = inside.into();
+                    let inside = error.detail.strip_prefix("status");
+                    if let Some(inside) = inside.filter(|rest| rest.starts_with(['.', ' '])) {
+                        error.detail = inside.trim_start_matches('.').into();
                     }
                     problems.push(error);
                 }
@@ -245,22 +286,10 @@ impl Served {
 /// The metadata of a custom object is held as that of any other.
 fn conform_metadata(value: &mut Value) -> Result<Vec<String>, String> {
     let metadata = value.get_mut("metadata").filter(|value| !value.is_null());
-    if let Some(other) = metadata.as_ref().filter(|value| !value.is_object()) {
-        let found = match other {
-            Value::Array(_) => "array",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            _ => "string",
-        };
-        return Err(format!(
-            "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
-        ));
-    }
-    let schema = schema::builtin().named(schema::OBJECT_META);
-    let (Some(metadata), Some(schema)) = (metadata, schema) else {
+    let Some(metadata) = metadata else {
         return Ok(Vec::new());
     };
-    let conformed = conform::conform_part(schema, metadata, "ObjectMeta")?;
+    let conformed = conform::conform_object_meta(metadata)?;
     let inside = |path: String| format!("metadata.{path}");
     Ok(conformed.unknown.into_iter().map(inside).collect())
 }
