@@ -164,6 +164,8 @@ impl Default for Settings {
 pub struct Traits {
     /// `metadata.generation` counts changes of everything but metadata and status.
     pub generation: bool,
+    /// A change of its annotations counts too, because what it makes has them as well.
+    pub annotations_count: bool,
     /// PUT without a resourceVersion is allowed.
     pub unconditional_update: bool,
     /// PUT creates the object when it is missing.
@@ -220,6 +222,7 @@ impl Traits {
     /// What most kinds have: a status of its own is kept apart, nothing else is special.
     pub const USUAL: Self = Self {
         generation: false,
+        annotations_count: false,
         unconditional_update: true,
         create_on_update: false,
         delete_returns_object: false,

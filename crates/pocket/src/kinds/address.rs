@@ -29,8 +29,13 @@ pub(super) fn check(text: &str, path: &Path<'_>, problems: &mut Problems) {
 
 /// Rules on the form of an address alone.
 pub(super) fn check_form(text: &str, path: &Path<'_>, problems: &mut Problems) {
-    if text.parse::<IpAddr>().is_ok() {
-        return;
+    match text.parse::<IpAddr>() {
+        Ok(IpAddr::V6(six)) if six.to_ipv4_mapped().is_some() => {
+            let detail = "must not be an IPv4-mapped IPv6 address";
+            return problems.invalid(path, text, detail);
+        }
+        Ok(_) => return,
+        Err(_) => {}
     }
     let plain: Vec<&str> = text
         .split('.')

@@ -34,6 +34,7 @@ pub(super) const RULES: Rules = Rules {
     first_warnings: owner_warnings,
     traits: Traits {
         generation: true,
+        annotations_count: true,
         status_keeps: &["labels"],
         ..Traits::USUAL
     },

@@ -269,7 +269,10 @@ fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value) {
         }
     }
     let counts = served.traits().generation && part != Part::Status && part != BINDING;
-    if counts && metadata::wanted_state_differs(new, old, served.has_status()) {
+    let annotations = |object: &Value| object["metadata"]["annotations"].clone();
+    let differs = metadata::wanted_state_differs(new, old, served.has_status())
+        || (served.traits().annotations_count && annotations(new) != annotations(old));
+    if counts && differs {
         metadata::bump_generation(new);
     }
 }
