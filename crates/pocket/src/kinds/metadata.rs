@@ -237,6 +237,7 @@ fn check_no_new_finalizers(new: &Value, old: &Value, problems: &mut Problems) {
         return;
     }
     added.sort();
+    added.dedup();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         added.join(", ")
