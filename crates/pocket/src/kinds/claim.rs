@@ -21,6 +21,7 @@ pub(super) const RULES: Rules = Rules {
     default: |claim| {
         if let Some(spec) = filled(claim, "spec") {
             default_claim_spec(spec);
+            pair_sources(spec);
         }
     },
     prepare_create,
@@ -38,11 +39,16 @@ pub(super) const RULES: Rules = Rules {
     ..Rules::SHAPE_ONLY
 };
 
-/// Fills the spec of a claim; also for claims inside a StatefulSet.
+/// Fills the spec of a claim; also of those that a pod or a StatefulSet will make.
 pub fn default_claim_spec(spec: &mut Value) {
-    fill(spec, "volumeMode", "Filesystem");
+    if !is_set(spec, "volumeMode") {
+        set(spec, "volumeMode", "Filesystem");
+    }
     filled(spec, "resources");
-    // The newer field can say all that the older can, so each is shown under both names.
+}
+
+/// The newer field can say all that the older can, so each is shown under both names.
+fn pair_sources(spec: &mut Value) {
     if is_set(spec, "dataSource") {
         let source = spec["dataSource"].clone();
         fill(spec, "dataSourceRef", source);

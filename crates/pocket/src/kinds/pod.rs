@@ -6,6 +6,7 @@
 mod account;
 mod admission;
 mod qos;
+mod reports;
 mod status;
 mod subresources;
 mod token_volume;
@@ -23,7 +24,7 @@ use super::{
     fields::{
         append, each_mut, entries, fill, filled, flag, is_set, list, number, set, take, text,
     },
-    pod_spec::{default_pod_spec, validate_spec_of},
+    pod_spec::{default_pod_spec, default_totals, validate_spec_of},
     warnings::pod_warnings,
 };
 use crate::status::Problems;
@@ -84,6 +85,7 @@ fn default(pod: &mut Value) {
             }
         }
     }
+    default_totals(spec);
 }
 
 /// A resource with a limit and no request is requested up to the limit.

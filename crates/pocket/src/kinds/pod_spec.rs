@@ -18,6 +18,7 @@ mod references;
 mod restarts;
 mod security;
 mod system;
+mod totals;
 mod volumes;
 
 use serde_json::Value;
@@ -26,6 +27,7 @@ pub(super) use containers::check_image as validate_image;
 pub(super) use defaults::default_volume_source;
 pub use defaults::{default_pod_spec, default_pod_template};
 pub(super) use placement::{EFFECTS, check_tolerations as validate_tolerations};
+pub(super) use totals::default_totals;
 
 use super::{
     field_rules::one_of,
@@ -100,6 +102,7 @@ fn check_pod_resources(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
         problems.forbidden(path.field("claims"), detail);
     }
     check_pod_requirements(resources, &path, problems);
+    totals::check(spec, &path, problems);
     claims::check_uses(resources, spec, &path, problems);
 }
 

@@ -4,7 +4,7 @@
 //! element, objects by their merge key and scalars as a set; all other lists are replaced. The
 //! patch may carry directives beside its fields:
 //!
-//! - `$patch: replace | delete | merge` in a map or in an element of a merged list;
+//! - `$patch: replace | delete` in a map or in an element of a merged list;
 //! - `$retainKeys: [..]`: only these keys of the live map stay;
 //! - `$deleteFromPrimitiveList/f: [..]`: these leave the list `f`;
 //! - `$setElementOrder/f: [..]`: the order of the list `f` after the merge.

@@ -19,7 +19,7 @@ impl FromStr for Quantity {
             Some(after) => digits(after),
             None => ("", rest),
         };
-        if !suffix.bytes().all(in_suffix) {
+        if !is_suffix(suffix) {
             return Err(Error::Form);
         }
         if whole.is_empty() && fraction.is_empty() {
@@ -44,8 +44,11 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-fn in_suffix(byte: u8) -> bool {
-    byte.is_ascii_digit() || b"eEinumkKMGTP+-".contains(&byte)
+/// Letters, a sign, digits.
+fn is_suffix(text: &str) -> bool {
+    let text = text.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// What a suffix multiplies by: `10^ten * 2^two`.

@@ -77,7 +77,9 @@ fn what_is_no_quantity_is_refused() {
         ("1K", Error::Suffix),
         ("1mm", Error::Suffix),
         ("1e", Error::Suffix),
-        ("1e1e1", Error::Suffix),
+        ("1e1e1", Error::Form),
+        ("2020-01-02", Error::Form),
+        ("1-1", Error::Suffix),
         ("1e99999999999", Error::Suffix),
     ] {
         assert_eq!(text.parse::<Quantity>().unwrap_err(), expected, "{text:?}");

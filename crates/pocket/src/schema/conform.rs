@@ -367,7 +367,7 @@ fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
         }
         (Type::Object, _) if is_map(node) => format!("cannot restore map from {found}"),
         (Type::Object, _) => format!("cannot restore struct from: {found}"),
-        (Type::String, _) if found == "int64" => "cannot convert int64 to string".to_owned(),
+        (Type::String, _) if found == "int64" => format!("cannot convert int64 to {ty}"),
         (Type::Integer, _) if found == "float64" => format!("cannot convert float64 to {ty}"),
         (Type::String, _) => "unrecognized type: string".to_owned(),
         (Type::Boolean, _) => "unrecognized type: bool".to_owned(),

@@ -173,7 +173,7 @@ fn identity_does_not_change() {
 fn no_finalizer_is_added_while_deleting() {
     let old = json!({"deletionTimestamp": "t", "finalizers": ["a/b"]});
     let mut new = old.clone();
-    new["finalizers"] = json!(["a/b", "c/d"]);
+    new["finalizers"] = json!(["a/b", "c/d", "c/d"]);
     assert_eq!(
         told_of_change(&new, &old),
         [

@@ -83,7 +83,7 @@ pub fn use_priority(pod: &mut Value, cluster: &dyn Cluster) -> Result<(), ApiErr
         return Err(forbidden(pod, &why));
     }
     let preemption = text(spec, "preemptionPolicy");
-    if !preemption.is_empty() && preemption != priority.preemption {
+    if is_set(spec, "preemptionPolicy") && preemption != priority.preemption {
         let why = format!(
             "the string value of PreemptionPolicy ({preemption}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
             priority.preemption

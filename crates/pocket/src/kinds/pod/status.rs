@@ -57,6 +57,7 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
         problems.invalid("status.qosClass", class, "field is immutable");
     }
     check_addresses(status, problems);
+    super::reports::check(status, &new["spec"], problems);
     if is_set(status, "extendedResourceClaimStatus") {
         check_extended(
             &status["extendedResourceClaimStatus"],

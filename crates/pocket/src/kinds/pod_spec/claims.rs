@@ -1,6 +1,6 @@
 //! Rules on claims to devices: those that a pod has, and those that its containers use.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,8 @@ pub(super) fn check_uses(
 ) {
     let all = path.field("claims");
     let known = list(spec, "resourceClaims").iter();
-    let known: Vec<&str> = known.map(|claim| text(claim, "name")).collect();
+    let known = known.map(|claim| text(claim, "name"));
+    let known: BTreeSet<&str> = known.filter(|name| !name.is_empty()).collect();
     let mut seen = HashSet::new();
     for (index, claim) in list(resources, "claims").iter().enumerate() {
         let (path, name) = (all.index(index), text(claim, "name"));
@@ -75,15 +76,22 @@ pub(super) fn check_uses(
             problems.required(path, "");
             continue;
         }
-        let asked = (name, text(claim, "request"));
-        if seen.contains(&asked) || seen.contains(&(name, "")) {
+        let request = text(claim, "request");
+        let asked = (name, request);
+        if !request.is_empty() {
+            obeys(names::label, request, &path.field("request"), problems);
+        }
+        if seen.contains(&asked) && !request.is_empty() {
+            problems.duplicate(path, format!("{name}/{request}"));
+        } else if seen.contains(&asked) || seen.contains(&(name, "")) {
             problems.duplicate(path, name);
         }
         seen.insert(asked);
         if !known.contains(&name) {
-            let which = match known.as_slice() {
+            let names: Vec<&str> = known.iter().copied().collect();
+            let which = match names.as_slice() {
                 [] => " which is empty".to_owned(),
-                known => format!(": {}", known.join(", ")),
+                names => format!(": {}", names.join(", ")),
             };
             problems.push(FieldError {
                 kind: FieldErrorKind::NotFound,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     kinds::{
         field_rules::one_of_set,
-        fields::{list, text},
+        fields::{is_set, list, text},
         path::Path,
     },
     status::Problems,
@@ -24,7 +24,7 @@ pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: 
     if rules.is_empty() {
         return;
     }
-    if text(container, "restartPolicy").is_empty() {
+    if !is_set(container, "restartPolicy") {
         let detail = "must specify restartPolicy when restart rules are used";
         problems.required(path.field("restartPolicy"), detail);
         // Of init containers, no more is said.
@@ -75,7 +75,7 @@ fn check_resize(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut
         }
         one_of_needed(name, &["cpu", "memory"], path, problems);
         one_of_needed(policy, &["NotRequired", "RestartContainer"], path, problems);
-        if text(spec, "restartPolicy") == "Never" && !matches!(policy, "" | "NotRequired") {
+        if text(spec, "restartPolicy") == "Never" && policy != "NotRequired" {
             let detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
             problems.invalid(path, policy, detail);
         }

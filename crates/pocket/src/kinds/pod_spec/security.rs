@@ -199,7 +199,7 @@ fn check_seccomp(profile: &Value, path: &Path<'_>, problems: &mut Problems) {
     let place = path.field("localhostProfile");
     let file = profile["localhostProfile"].as_str();
     match (text(profile, "type"), file) {
-        ("Localhost", None | Some("")) => {
+        ("Localhost", None) => {
             let detail = "must be set when seccomp type is Localhost";
             problems.required(place, detail);
         }

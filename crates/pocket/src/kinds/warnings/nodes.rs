@@ -3,7 +3,10 @@
 
 use serde_json::Value;
 
-use crate::kinds::fields::{entries, is_set, list, text};
+use crate::kinds::{
+    fields::{entries, is_set, list, text},
+    names,
+};
 
 /// Labels of nodes that have another name now, and since when.
 const RENAMED: [(&str, &str); 6] = [
@@ -67,6 +70,20 @@ fn tell_nodes(affinity: &Value, path: &str, warnings: &mut Vec<String>) {
     for (index, term) in list(affinity, PREFERRED).iter().enumerate() {
         let path = format!("{path}.nodeAffinity.{PREFERRED}[{index}].preference");
         tell_term(&term["preference"], &path, warnings);
+        tell_values(&term["preference"], &path, warnings);
+    }
+}
+
+/// Values that no label has.
+fn tell_values(term: &Value, path: &str, warnings: &mut Vec<String>) {
+    for (at, expression) in list(term, "matchExpressions").iter().enumerate() {
+        for (index, value) in list(expression, "values").iter().enumerate() {
+            let value = value.as_str().unwrap_or_default();
+            let place = format!("{path}.matchExpressions[{at}].values[{index}]");
+            for complaint in names::label_value(value) {
+                warnings.push(format!("{place}: {value} is invalid, {complaint}"));
+            }
+        }
     }
 }
 

@@ -23,10 +23,10 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    /// Takes `$patch` out of the map; absent, it is `merge`.
+    /// Takes `$patch` out of the map; absent, it is a merge, which nobody may ask for.
     pub(super) fn take(patch: &mut Fields) -> Result<Self> {
         let mark = match patch.get(PATCH).map(Value::as_str) {
-            None | Some(Some("merge")) => Self::Merge,
+            None => Self::Merge,
             Some(Some("replace")) => Self::Replace,
             Some(Some("delete")) => Self::Delete,
             Some(_) => {
@@ -47,6 +47,7 @@ fn word(given: &Value) -> String {
     match given {
         Value::Number(number) => format!("%!s(int64={number})"),
         Value::Bool(flag) => format!("%!s(bool={flag})"),
+        Value::Null => "%!s(<nil>)".to_owned(),
         other => shown(other),
     }
 }
@@ -148,7 +149,7 @@ pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) 
 /// fields like any other here, as the reference has it.
 pub(super) fn plain(patch: Value) -> Result<Option<Value>> {
     match patch {
-        Value::Object(map) if map.contains_key(PATCH) => Ok(None),
+        Value::Object(map) if map.get(PATCH).is_some_and(|word| !word.is_null()) => Ok(None),
         Value::Object(map) => Ok(Some(Value::Object(plain_map(map)?))),
         Value::Array(items) => Ok(Some(Value::Array(plain_list(items)?))),
         scalar => Ok(Some(scalar)),
@@ -174,7 +175,7 @@ pub(super) fn plain_list(items: Vec<Value>) -> Result<Vec<Value>> {
 
 /// A value in an error message, cut so that a hostile patch does not fill the answer.
 pub(super) fn shown(value: &Value) -> String {
-    const MOST: usize = 512;
+    const MOST: usize = 16 * 1024;
     let mut text = words::plain(value);
     if text.len() > MOST {
         let end = (0..=MOST).rev().find(|&i| text.is_char_boundary(i));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Fields, ListRule,
-    directive::{Mark, plain_list, plain_map, shown, shown_map},
+    directive::{Mark, plain_map, shown, shown_map},
     list_rule, merge_map, order,
 };
 use crate::{
@@ -21,7 +21,8 @@ pub(super) fn merge(
     patch: Vec<Value>,
 ) -> Result<Vec<Value>> {
     match list_rule(schema) {
-        ListRule::Replace => plain_list(patch),
+        // It is taken as it is: in it, a directive is a field that nobody knows.
+        ListRule::Replace => Ok(patch),
         ListRule::Set => {
             check_elements(&live, &patch, false)?;
             Ok(merge_set(live, &patch))

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Change, service_account::named};
 use crate::{
     admission::plugins::{limit_ranger, runtime_class},
-    kinds::{Cluster, pod},
+    kinds::{Cluster, names, pod},
     rest::{Machine, metadata, update::Part},
     status::{ApiError, Result},
 };
@@ -41,10 +41,17 @@ impl Machine {
     fn plug_pod(&self, change: Change<'_>, new: &mut Value) -> Result<()> {
         pod::use_priority(new, self)?;
         pod::tolerate(new);
-        let name = new["spec"]["runtimeClassName"].as_str().unwrap_or_default();
-        let class = match name {
-            "" => None,
-            name => Cluster::get(self, "node.k8s.io", "runtimeclasses", "", name),
+        let class = match new["spec"]["runtimeClassName"].as_str() {
+            None => None,
+            Some("") => return Err(ApiError::failure("resource name may not be empty")),
+            Some(name) => {
+                let odd = names::path_segment(name);
+                if !odd.is_empty() {
+                    let why = format!("invalid resource name \"{name}\": [{}]", odd.join(" "));
+                    return Err(ApiError::failure(why));
+                }
+                Cluster::get(self, "node.k8s.io", "runtimeclasses", "", name)
+            }
         };
         runtime_class::apply(new, class.as_ref())
             .map_err(|why| ApiError::forbidden("", "pods", named(change, new), &why))

@@ -38,6 +38,7 @@ fn check_nodes(affinity: &Value, path: &Path<'_>, problems: &mut Problems) {
         }
         for (index, term) in terms.iter().enumerate() {
             check_node_term(term, &path.index(index), problems);
+            check_values(term, &path.index(index), problems);
         }
     }
     let path = path.field(PREFERRED);
@@ -88,9 +89,18 @@ fn check_label(expression: &Value, path: &Path<'_>, problems: &mut Problems) {
     }
     let key = text(expression, "key");
     obeys(names::qualified, key, &path.field("key"), problems);
-    for (index, value) in values.iter().enumerate() {
-        let value = value.as_str().unwrap_or_default();
-        obeys(names::label_value, value, &place.index(index), problems);
+}
+
+/// What a node must have must be a label; what it should have is only warned of.
+fn check_values(term: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let all = path.field("matchExpressions");
+    for (at, expression) in list(term, "matchExpressions").iter().enumerate() {
+        let place = all.index(at);
+        let place = place.field("values");
+        for (index, value) in list(expression, "values").iter().enumerate() {
+            let value = value.as_str().unwrap_or_default();
+            obeys(names::label_value, value, &place.index(index), problems);
+        }
     }
 }
 

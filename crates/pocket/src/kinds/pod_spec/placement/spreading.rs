@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     kinds::{
-        field_rules::{obeys, one_of},
+        field_rules::{obeys, one_of_set},
         fields::{is_set, list, number, text},
         label_selector, names,
         path::Path,
@@ -68,7 +68,7 @@ fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Pro
     }
     check_domains(rule, otherwise, path, problems);
     for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
-        one_of(&["Honor", "Ignore"], rule, path, policy, problems);
+        one_of_set(&["Honor", "Ignore"], rule, path, policy, problems);
     }
     let keys = path.field("matchLabelKeys");
     if !list(rule, "matchLabelKeys").is_empty() && !is_set(rule, "labelSelector") {

@@ -16,10 +16,6 @@ fn a_map_may_be_replaced_or_emptied() {
         ),
         (json!({"$patch": "delete", "d": 3}), json!({})),
         (
-            json!({"$patch": "merge", "d": 3}),
-            json!({"a": 1, "b": {"c": 2}, "d": 3}),
-        ),
-        (
             json!({"b": {"$patch": "replace", "x": 1}}),
             json!({"a": 1, "b": {"x": 1}}),
         ),
@@ -28,6 +24,24 @@ fn a_map_may_be_replaced_or_emptied() {
         let result = patched("core.v1.Pod", live.clone(), json!({"spec": patch}));
         assert_eq!(result, json!({"spec": expected}), "{patch}");
     }
+}
+
+#[test]
+fn nobody_asks_for_a_merge() {
+    let schema = builtin().named("io.k8s.api.core.v1.Pod").unwrap();
+    for (word, shown) in [(json!("merge"), "merge"), (Value::Null, "%!s(<nil>)")] {
+        let patch = json!({"spec": {"$patch": word}});
+        let refused = apply(schema, json!({"spec": {}}), patch).unwrap_err();
+        let start = format!("unknown patch type: {shown} in map: ");
+        assert!(refused.message.starts_with(&start), "{}", refused.message);
+    }
+}
+
+#[test]
+fn a_list_that_is_one_value_is_taken_as_it_is() {
+    let live = json!({"spec": {"tolerations": [{"key": "a"}]}});
+    let patch = json!({"spec": {"tolerations": [{"$patch": "delete", "key": "b"}]}});
+    assert_eq!(patched("core.v1.Pod", live, patch.clone()), patch);
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! What a pod asks for as a whole, beside what its containers ask for.
+
+use serde_json::{Value, json};
+
+use crate::{
+    kinds::{
+        fields::{entries, filled, is_set, list, set, text},
+        path::Path,
+        resources::quantity,
+    },
+    quantity::Quantity,
+    status::Problems,
+};
+
+const HUGE: &str = "hugepages-";
+
+/// What all containers of a pod need of a resource at the same time; `None` if nobody names it.
+/// Init containers run one after the other, but for those that stay.
+pub(super) fn total(spec: &Value, side: &str, name: &str) -> Option<Quantity> {
+    let asked = |container: &Value| quantity(&container["resources"][side][name]);
+    let add = |sum: Option<Quantity>, more: Option<Quantity>| match (sum, more) {
+        (Some(sum), Some(more)) => Some(sum.plus(more)),
+        (sum, more) => sum.or(more),
+    };
+    let mut stay = None;
+    let mut peak = None;
+    for container in list(spec, "initContainers") {
+        let with = add(stay, asked(container));
+        peak = peak.max(with);
+        if text(container, "restartPolicy") == "Always" {
+            stay = with;
+        }
+    }
+    let rest = list(spec, "containers").iter().map(asked).fold(stay, add);
+    peak.max(rest)
+}
+
+/// Gives a pod that limits itself as a whole the requests that follow from it.
+pub(in crate::kinds) fn default_totals(spec: &mut Value) {
+    let given = |spec: &Value, side: &str| entries(&spec["resources"], side).next().is_some();
+    if !given(spec, "limits") && !given(spec, "requests") {
+        return;
+    }
+    for name in huge_pages(spec) {
+        let limit = total(spec, "limits", &name);
+        put(
+            spec,
+            "limits",
+            &name,
+            limit.map(|limit| json!(limit.to_string())),
+        );
+    }
+    if !given(spec, "limits") {
+        return;
+    }
+    for name in ["cpu", "memory"] {
+        let request = total(spec, "requests", name);
+        put(
+            spec,
+            "requests",
+            name,
+            request.map(|request| json!(request.to_string())),
+        );
+    }
+    let limits: Vec<(String, Value)> = entries(&spec["resources"], "limits")
+        .map(|(name, limit)| (name.clone(), limit.clone()))
+        .collect();
+    for (name, limit) in limits {
+        if matches!(name.as_str(), "cpu" | "memory") || name.starts_with(HUGE) {
+            put(spec, "requests", &name, Some(limit));
+        }
+    }
+}
+
+/// The kinds of large pages that containers have limits of.
+fn huge_pages(spec: &Value) -> Vec<String> {
+    let containers = ["initContainers", "containers"].into_iter();
+    containers
+        .flat_map(|field| list(spec, field))
+        .flat_map(|container| entries(&container["resources"], "limits"))
+        .map(|(name, _)| name.clone())
+        .filter(|name| name.starts_with(HUGE))
+        .collect()
+}
+
+fn put(spec: &mut Value, side: &str, name: &str, amount: Option<Value>) {
+    if let Some(amount) = amount
+        && let Some(resources) = filled(spec, "resources")
+        && let Some(amounts) = filled(resources, side)
+        && !is_set(amounts, name)
+    {
+        set(amounts, name, amount);
+    }
+}
+
+/// The whole is not less than its parts; `path` is that of the pod's resources.
+pub(super) fn check(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let requests = path.field("requests");
+    for (name, request) in entries(&spec["resources"], "requests") {
+        if let (Some(given), Some(sum)) = (quantity(request), total(spec, "requests", name))
+            && sum > given
+        {
+            let detail =
+                format!("must be greater than or equal to aggregate container requests of {sum}");
+            problems.invalid(requests.key(name), request.clone(), detail);
+        }
+    }
+    let containers = path.field("containers");
+    for (index, container) in list(spec, "containers").iter().enumerate() {
+        for (name, limit) in entries(&container["resources"], "limits") {
+            let most = quantity(&spec["resources"]["limits"][name]);
+            if let (Some(given), Some(most)) = (quantity(limit), most)
+                && given > most
+            {
+                let detail = format!("must be less than or equal to pod limits of {most}");
+                let place = containers.index(index);
+                let place = place.key(name);
+                problems.invalid(place.field("limits"), limit.clone(), detail);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::texts;
+
+    fn pod(resources: &Value, requests: &str) -> Value {
+        json!({
+            "resources": resources,
+            "initContainers": [
+                {"restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}},
+                {"resources": {"requests": {"cpu": "3"}}},
+            ],
+            "containers": [{"resources": {"requests": {"cpu": requests}}}],
+        })
+    }
+
+    #[test]
+    fn requests_of_a_limited_pod_follow_from_its_containers_and_its_limits() {
+        for (cpu, total) in [("1", "4"), ("5", "6")] {
+            let mut spec = pod(&json!({"limits": {"cpu": "9", "memory": "1Gi"}}), cpu);
+            default_totals(&mut spec);
+            let expected = json!({"cpu": total, "memory": "1Gi"});
+            assert_eq!(spec["resources"]["requests"], expected);
+        }
+        let mut spec = pod(&json!({"requests": {"memory": "1Gi"}}), "1");
+        let before = spec.clone();
+        default_totals(&mut spec);
+        assert_eq!(spec, before);
+    }
+
+    #[test]
+    fn the_whole_is_not_less_than_its_parts() {
+        let mut spec = pod(
+            &json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}),
+            "1",
+        );
+        spec["containers"][0]["resources"]["limits"] = json!({"cpu": "2", "memory": "1"});
+        let mut problems = Problems::new();
+        check(&spec, &Path::At("spec.resources"), &mut problems);
+        assert_eq!(
+            texts(&problems),
+            [
+                "spec.resources.requests[cpu]: Invalid value: \"1\": must be greater than or equal to aggregate container requests of 4",
+                "spec.resources.containers[0][cpu].limits: Invalid value: \"2\": must be less than or equal to pod limits of 1",
+            ]
+        );
+    }
+}
