@@ -116,7 +116,7 @@ pub struct Rules {
 }
 
 /// See [`Rules::veil`]. Other parts of the object, and deletes that wait, show what is kept.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Veil {
     /// Objects without this text have nothing to hide.
     pub mark: &'static str,
