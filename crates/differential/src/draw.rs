@@ -127,18 +127,18 @@ impl Drawer {
         }
     }
 
-    /// A watch: its kind, namespace and path.
-    pub fn watch(&mut self) -> (usize, String, String) {
-        let namespaced = |kind: &Kind| kind.namespaced && kind.weight > 0;
-        let kind = if self.world.kinds.iter().any(namespaced) {
-            loop {
-                let kind = self.kind();
-                if self.world.kinds[kind].namespaced {
-                    break kind;
-                }
+    /// A watch: its kind, namespace and path. None if all kinds are in no namespace, where others
+    /// write too.
+    pub fn watch(&mut self) -> Option<(usize, String, String)> {
+        let drawn = |kind: &Kind| kind.namespaced && kind.weight > 0;
+        if !self.world.kinds.iter().any(drawn) {
+            return None;
+        }
+        let kind = loop {
+            let kind = self.kind();
+            if self.world.kinds[kind].namespaced {
+                break kind;
             }
-        } else {
-            0
         };
         let namespace = self.namespace(kind);
         let listed = self
@@ -172,7 +172,7 @@ impl Drawer {
             "{}?watch=true{since}{selected}",
             self.world.kinds[kind].collection(&namespace)
         );
-        (kind, namespace, path)
+        Some((kind, namespace, path))
     }
 
     fn kind(&mut self) -> usize {

@@ -175,8 +175,9 @@ impl Run {
         }
         let mut drawer = Drawer::new(self.world.clone(), seed, &tag, namespaces.clone(), anchors);
         for step in 0..requests {
-            if step % BETWEEN_WATCHES == BETWEEN_WATCHES - 1 {
-                let (kind, namespace, path) = drawer.watch();
+            if step % BETWEEN_WATCHES == BETWEEN_WATCHES - 1
+                && let Some((kind, namespace, path)) = drawer.watch()
+            {
                 self.open(kind, namespace, path, step + BETWEEN_WATCHES * 2)
                     .await?;
             }
@@ -234,7 +235,7 @@ impl Run {
         }
         let ending = call.about.kind == "Namespace"
             && call.about.verb == "delete"
-            && code == 200
+            && matches!(code, 200 | 202)
             && !call.path.contains("dryRun");
         if (differs || ending) && !call.about.verb.starts_with("list") {
             self.retire(drawer, call, number).await?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Moment, NameRule, Rules, Traits,
-    fields::{append, filled, is_set, list, set, take, text},
+    fields::{append, fill, filled, is_set, list, set, take, text},
     names,
 };
 use crate::status::Problems;
@@ -17,7 +17,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The rules of Namespaces.
 pub(super) const RULES: Rules = Rules {
-    default: label_with_name,
+    default,
     prepare_create,
     prepare_update,
     validate,
@@ -25,10 +25,18 @@ pub(super) const RULES: Rules = Rules {
     traits: Traits {
         delete_returns_object: true,
         name: NameRule::Label,
+        checks_metadata_again: true,
         ..Traits::USUAL
     },
     ..Rules::SHAPE_ONLY
 };
+
+fn default(namespace: &mut Value) {
+    label_with_name(namespace);
+    if let Some(status) = namespace.get_mut("status") {
+        fill(status, "phase", "Active");
+    }
+}
 
 fn label_with_name(namespace: &mut Value) {
     let name = text(&namespace["metadata"], "name").to_owned();
@@ -131,6 +139,12 @@ mod tests {
         let mut new = json!({"spec": {"finalizers": ["kubernetes"]}});
         prepare_update(&mut new, &json!({"spec": {"finalizers": null}}));
         assert_eq!(new, json!({"spec": {}}));
+    }
+
+    #[test]
+    fn a_status_without_a_phase_is_active() {
+        let sent = json!({"metadata": {"name": "a"}, "status": {"conditions": []}});
+        assert_eq!(defaulted(&RULES, &sent)["status"]["phase"], "Active");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) fn refuse_kubelet(spec: &Value, problems: &mut Problems) {
         if number(port, "port") == KUBELET {
             let detail =
                 format!("may not expose port {KUBELET} externally since it is used by kubelet");
-            problems.invalid(&PORTS.index(index), KUBELET, detail);
+            problems.invalid(PORTS.index(index), KUBELET, detail);
         }
     }
 }

@@ -61,10 +61,10 @@ fn check_families(spec: &Value, problems: &mut Problems) {
     for (index, family) in families.iter().enumerate() {
         if family != "IPv4" && family != "IPv6" {
             let path = FAMILIES.index(index);
-            problems.not_supported(&path, family.clone(), &["IPv4", "IPv6"]);
+            problems.not_supported(path, family.clone(), &["IPv4", "IPv6"]);
         }
         if families[..index].contains(family) {
-            problems.duplicate(&FAMILIES.index(index), family.clone());
+            problems.duplicate(FAMILIES.index(index), family.clone());
         }
     }
     let policy = text(spec, "ipFamilyPolicy");
@@ -105,7 +105,7 @@ fn match_families(addresses: &[Value], families: &[Value], problems: &mut Proble
             let family = family.as_str().unwrap_or_default();
             let detail =
                 format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
-            problems.invalid(&ADDRESSES.index(index), value, detail);
+            problems.invalid(ADDRESSES.index(index), value, detail);
         }
     }
 }

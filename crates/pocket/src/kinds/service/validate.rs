@@ -132,7 +132,7 @@ fn check_externals(spec: &Value, problems: &mut Problems) {
         match entry {
             "0.0.0.0" | "::" => {
                 let detail = format!("may not be unspecified ({entry})");
-                problems.invalid(&path, entry, detail);
+                problems.invalid(path, entry, detail);
             }
             _ => {
                 address::refuse_loopback(&entry.into(), &path, problems);

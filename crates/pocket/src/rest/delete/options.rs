@@ -122,7 +122,14 @@ impl DeleteOptions {
         }
         let listed = metadata::finalizers(value);
         // Who names no policy keeps the one that was named before.
-        let policy = self.propagation.unwrap_or_else(|| {
+        // A namespace that is to spare nothing waits for what it owns.
+        let waits = self.spares_nothing && served.is_namespace();
+        let named = if waits {
+            Some(Propagation::Foreground)
+        } else {
+            self.propagation
+        };
+        let policy = named.unwrap_or_else(|| {
             if listed.contains(&ORPHAN) {
                 Propagation::Orphan
             } else if listed.contains(&FOREGROUND) {
