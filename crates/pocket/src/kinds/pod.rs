@@ -24,7 +24,8 @@ use super::{
     fields::{
         append, each_mut, entries, fill, filled, flag, is_set, list, number, set, take, text,
     },
-    pod_spec::{default_pod_spec, default_totals, validate_spec_of},
+    path::Path,
+    pod_spec::{default_pod_spec, default_totals, validate_image_name, validate_spec_of},
     warnings::pod_warnings,
 };
 use crate::status::Problems;
@@ -46,13 +47,13 @@ pub(super) const RULES: Rules = Rules {
         }
     },
     validate,
-    validate_create: admission::check_gates,
+    validate_create: admission::check_new,
     validate_update: update::validate,
     validate_status: status::validate,
     // Little of a pod changes, and what stays was told when it was made.
     warnings: |_| Vec::new(),
     first_warnings: pod_warnings,
-    admit: Some(admission::admit),
+    admit: None,
     veil: None,
     traits: Traits {
         checks_metadata_again: true,
@@ -204,7 +205,15 @@ fn tolerate_silence(spec: &mut Value) {
 }
 
 fn validate(pod: &Value, problems: &mut Problems) {
-    validate_spec_of(text(&pod["metadata"], "name"), &pod["spec"], problems);
+    let spec = &pod["spec"];
+    validate_spec_of(text(&pod["metadata"], "name"), spec, problems);
+    for field in ["containers", "initContainers"] {
+        let path = Path::At("spec");
+        let path = path.field(field);
+        for (index, container) in list(spec, field).iter().enumerate() {
+            validate_image_name(container, &path.index(index), problems);
+        }
+    }
 }
 
 /// A pod that never ran or has finished needs no time to stop.

@@ -23,7 +23,7 @@ mod volumes;
 
 use serde_json::Value;
 
-pub(super) use containers::check_image as validate_image;
+pub(super) use containers::check_image_name as validate_image_name;
 pub(super) use defaults::default_volume_source;
 pub use defaults::{default_pod_spec, default_pod_template};
 pub(super) use placement::{EFFECTS, check_tolerations as validate_tolerations};

@@ -112,7 +112,12 @@ pub(super) fn shortened(words: &[String], limit: usize) -> String {
 /// Labels as `a=b,c=d`, or `<none>`.
 pub(super) fn labels(map: Option<&Value>) -> String {
     let entries = map.and_then(Value::as_object).into_iter().flatten();
-    joined(entries.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())))
+    let entries =
+        entries.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+    // As a whole they are sorted, so `app1=` comes before `app=`.
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_unstable();
+    joined(entries)
 }
 
 /// A label selector as kubectl's `-l` takes it, or `<none>`.

@@ -17,29 +17,16 @@ const SYSTEM_CLASSES: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
 ];
 
-pub(super) fn admit(pod: &mut Value, old: Option<&Value>, _: &dyn Cluster) -> Result<(), ApiError> {
-    if old.is_some() {
-        return Ok(());
-    }
-    refuse_ephemeral(pod)
-}
-
-/// A pod that waits before it is placed is nowhere yet.
-pub(super) fn check_gates(pod: &Value, problems: &mut Problems) {
+/// Rules on new pods alone: nobody looks into them yet, and one that waits is nowhere.
+pub(super) fn check_new(pod: &Value, problems: &mut Problems) {
     let spec = &pod["spec"];
+    if !list(spec, "ephemeralContainers").is_empty() {
+        problems.forbidden("spec.ephemeralContainers", "cannot be set on create");
+    }
     if !list(spec, "schedulingGates").is_empty() && !text(spec, "nodeName").is_empty() {
         let detail = "cannot be set until all schedulingGates have been cleared";
         problems.forbidden("spec.nodeName", detail);
     }
-}
-
-fn refuse_ephemeral(pod: &Value) -> Result<(), ApiError> {
-    if list(&pod["spec"], "ephemeralContainers").is_empty() {
-        return Ok(());
-    }
-    let mut problems = Problems::new();
-    problems.forbidden("spec.ephemeralContainers", "cannot be set on create");
-    Err(ApiError::invalid("", "Pod", name_of(pod), &problems))
 }
 
 fn name_of(pod: &Value) -> &str {

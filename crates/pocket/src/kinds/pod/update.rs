@@ -9,7 +9,7 @@ use crate::{
     kinds::{
         fields::{each_mut, entries, is_set, list, number, set, take, text},
         path::Path,
-        pod_spec::{validate_image, validate_tolerations},
+        pod_spec::{validate_image_name, validate_tolerations},
     },
     status::Problems,
 };
@@ -83,7 +83,11 @@ fn check_images(new: &Value, problems: &mut Problems) {
         let path = Path::At("spec");
         let path = path.field(field);
         for (index, container) in list(new, field).iter().enumerate() {
-            validate_image(container, &path.index(index), problems);
+            let path = path.index(index);
+            if text(container, "image").is_empty() {
+                problems.required(path.field("image"), "");
+            }
+            validate_image_name(container, &path, problems);
         }
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn check(spec: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems
                 problems.duplicate(path.field("name"), name);
             }
             if field == "ephemeralContainers" {
+                check_image_name(container, &path, problems);
                 check_ephemeral(container, &path, problems);
                 continue;
             }
@@ -55,7 +56,9 @@ fn check_one(
             problems.invalid(path.field("name"), name, complaint);
         }
     }
-    check_image(container, path, problems);
+    if text(container, "image").is_empty() {
+        problems.required(path.field("image"), "");
+    }
     let policies = ["File", "FallbackToLogsOnError"];
     let field = "terminationMessagePolicy";
     one_of(&policies, container, path, field, problems);
@@ -85,11 +88,9 @@ fn check_ephemeral(container: &Value, path: &Path<'_>, problems: &mut Problems) 
         "lifecycle",
     ] {
         let given = &container[field];
-        let empty = matches!(
-            field,
-            "ports" | "resources" | "resizePolicy" | "restartPolicyRules"
-        ) && (given.as_object().is_some_and(serde_json::Map::is_empty)
-            || given.as_array().is_some_and(Vec::is_empty));
+        // An empty list was set all the same; resources are always there.
+        let empty =
+            field == "resources" && given.as_object().is_some_and(serde_json::Map::is_empty);
         if !given.is_null() && !empty {
             problems.forbidden(path.field(field), detail);
         }
@@ -104,11 +105,15 @@ fn check_ephemeral(container: &Value, path: &Path<'_>, problems: &mut Problems) 
     }
 }
 
-pub(in crate::kinds) fn check_image(container: &Value, path: &Path<'_>, problems: &mut Problems) {
+/// The name of an image as it is judged in pods. Templates may have any: some who read them put
+/// another in its place.
+pub(in crate::kinds) fn check_image_name(
+    container: &Value,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let image = text(container, "image");
-    if image.is_empty() {
-        problems.required(path.field("image"), "");
-    } else if image.trim() != image {
+    if image.trim() != image {
         let detail = "must not have leading or trailing whitespace";
         problems.invalid(path.field("image"), image, detail);
     }

@@ -62,9 +62,9 @@ fn containers_have_distinct_names_and_images() {
             "spec.containers[0].image: Required value",
         ),
         (
-            "/containers",
-            json!([{"name": "c", "image": " i"}]),
-            "spec.containers[0].image: Invalid value: \" i\": must not have leading or trailing whitespace",
+            "/ephemeralContainers",
+            json!([{"name": "d", "image": " i"}]),
+            "spec.ephemeralContainers[0].image: Invalid value: \" i\": must not have leading or trailing whitespace",
         ),
     ]);
 }
