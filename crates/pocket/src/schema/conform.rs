@@ -160,9 +160,6 @@ impl<'a> Walker<'a> {
         ty: &'a str,
     ) -> Result<(), String> {
         let node = schema.node();
-        if self.merged && node.ty == Type::Integer {
-            scalar::wrap(node, value);
-        }
         match (node.ty, &mut *value) {
             (Type::Any, _) => Ok(()),
             (Type::Object, _) if node.preserve_unknown => Ok(()),
@@ -368,7 +365,6 @@ fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
         (Type::Object, _) if is_map(node) => format!("cannot restore map from {found}"),
         (Type::Object, _) => format!("cannot restore struct from: {found}"),
         (Type::String, _) if found == "int64" => format!("cannot convert int64 to {ty}"),
-        (Type::Integer, _) if found == "float64" => format!("cannot convert float64 to {ty}"),
         (Type::String, _) => "unrecognized type: string".to_owned(),
         (Type::Boolean, _) => "unrecognized type: bool".to_owned(),
         _ => format!("unrecognized type: {ty}"),
