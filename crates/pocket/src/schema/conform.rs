@@ -62,15 +62,6 @@ pub fn conform_merged<'a>(
     Ok(walker.found)
 }
 
-/// Brings part of an object into the canonical form of its type, or says why it has none.
-pub fn conform_part<'a>(
-    schema: Schema<'a>,
-    value: &mut Value,
-    ty: &'a str,
-) -> Result<Conformed, String> {
-    walk(schema, value, ty)
-}
-
 /// Brings the metadata of an object that has no type of its own into the form of any other's.
 pub fn conform_object_meta(metadata: &mut Value) -> Result<Conformed, String> {
     let found = match metadata {
