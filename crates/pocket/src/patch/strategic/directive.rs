@@ -147,30 +147,29 @@ pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) 
 /// The value that a patch means where nothing is live: no nulls in maps, and nothing that is marked
 /// by a `$patch`, whatever it asks for. None if the value itself is marked. Other directives are
 /// fields like any other here, as the reference has it.
-pub(super) fn plain(patch: Value) -> Result<Option<Value>> {
+pub(super) fn plain(patch: Value) -> Option<Value> {
     match patch {
-        Value::Object(map) if map.get(PATCH).is_some_and(|word| !word.is_null()) => Ok(None),
-        Value::Object(map) => Ok(Some(Value::Object(plain_map(map)?))),
-        Value::Array(items) => Ok(Some(Value::Array(plain_list(items)?))),
-        scalar => Ok(Some(scalar)),
+        Value::Object(map) if map.get(PATCH).is_some_and(|word| !word.is_null()) => None,
+        Value::Object(map) => Some(Value::Object(plain_map(map))),
+        Value::Array(items) => Some(Value::Array(plain_list(items))),
+        scalar => Some(scalar),
     }
 }
 
 /// As [`plain`], for a map whose `$patch` was already looked at.
-pub(super) fn plain_map(map: Fields) -> Result<Fields> {
+pub(super) fn plain_map(map: Fields) -> Fields {
     let mut fields = Map::new();
     for (key, value) in map.into_iter().filter(|(_, value)| !value.is_null()) {
-        if let Some(value) = plain(value)? {
+        if let Some(value) = plain(value) {
             fields.insert(key, value);
         }
     }
-    Ok(fields)
+    fields
 }
 
 /// As [`plain`], for a list.
-pub(super) fn plain_list(items: Vec<Value>) -> Result<Vec<Value>> {
-    let plain = items.into_iter().filter_map(|item| plain(item).transpose());
-    plain.collect()
+fn plain_list(items: Vec<Value>) -> Vec<Value> {
+    items.into_iter().filter_map(plain).collect()
 }
 
 /// A value in an error message, cut so that a hostile patch does not fill the answer.
