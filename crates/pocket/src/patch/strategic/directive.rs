@@ -4,9 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::super::words;
 use super::Fields;
-use crate::status::{ApiError, Result};
+use crate::{
+    schema::go,
+    status::{ApiError, Result},
+};
 
 const PATCH: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
@@ -121,12 +123,7 @@ fn ordered(field: &str, value: Value) -> Result<(String, Vec<Value>)> {
 pub(super) fn not_a_list(value: &Value) -> ApiError {
     let found = match value {
         Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        other => go::type_of(other),
     };
     ApiError::failure(format!(
         "expected a []interface {{}}, but received a {found}"
@@ -175,7 +172,7 @@ fn plain_list(items: Vec<Value>) -> Vec<Value> {
 /// A value in an error message, cut so that a hostile patch does not fill the answer.
 pub(super) fn shown(value: &Value) -> String {
     const MOST: usize = 16 * 1024;
-    let mut text = words::plain(value);
+    let mut text = go::plain(value);
     if text.len() > MOST {
         let end = (0..=MOST).rev().find(|&i| text.is_char_boundary(i));
         text.truncate(end.unwrap_or_default());
