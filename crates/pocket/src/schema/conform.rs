@@ -13,7 +13,7 @@ mod time;
 use serde_json::{Map, Value};
 
 pub use self::strict::{FieldValidation, strict_problem};
-use super::{Held, Node, Place, Schema, Type, Zero, builtin};
+use super::{Held, Node, Place, Schema, Type, Zero, builtin, go::json_type};
 use crate::status::{ApiError, FieldError, FieldErrorKind, Problems, Result};
 
 #[cfg(test)]
@@ -64,18 +64,11 @@ pub fn conform_merged<'a>(
 
 /// Brings the metadata of an object that has no type of its own into the form of any other's.
 pub fn conform_object_meta(metadata: &mut Value) -> Result<Conformed, String> {
-    let found = match metadata {
-        Value::Object(_) => "",
-        Value::Null => {
-            *metadata = Value::Object(Map::new());
-            ""
-        }
-        Value::Array(_) => "array",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-    };
-    if !found.is_empty() {
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    if !metadata.is_object() {
+        let found = json_type(metadata);
         return Err(format!(
             "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
         ));
@@ -303,15 +296,10 @@ impl<'a> Walker<'a> {
             return unmerged(node, value, ty);
         }
         let found = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) => match node.ty {
-                Type::Integer | Type::IntOrString => format!("number {number}"),
-                _ => "number".to_owned(),
-            },
-            Value::String(_) => "string".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) => "object".to_owned(),
+            Value::Number(number) if matches!(node.ty, Type::Integer | Type::IntOrString) => {
+                format!("number {number}")
+            }
+            other => json_type(other).to_owned(),
         };
         let ty = match node.ty {
             Type::IntOrString => "int32",

@@ -20,6 +20,18 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
     }
 }
 
+/// What a decoder calls the JSON type of a value.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// In the plain form: `map[image:nginx ports:[80 81]]`.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
