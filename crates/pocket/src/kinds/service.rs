@@ -25,6 +25,10 @@ use super::{
 };
 use crate::status::ApiError;
 
+/// The annotation that asks for near endpoints, under the name of old and of now.
+const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+const MODE: &str = "service.kubernetes.io/topology-mode";
+
 /// How long a client sticks to one pod when it sticks at all: three hours.
 const AFFINITY_SECONDS: i64 = 10800;
 
