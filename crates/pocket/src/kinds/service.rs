@@ -38,7 +38,6 @@ pub(super) const RULES: Rules = Rules {
     prepare_create: |service, _| set(service, "status", json!({"loadBalancer": {}})),
     prepare_update,
     validate_status: status::validate,
-    first_warnings: |_| Vec::new(),
     warnings: warnings::warnings,
     validate: validate::validate,
     validate_update: update::validate,
