@@ -147,7 +147,7 @@ pub trait Cluster {
     /// What the embedder chose.
     fn settings(&self) -> &Settings;
     /// Whether nothing will be stored: what is handed out is nobody's.
-    fn is_rehearsal(&self) -> bool {
+    fn is_dry_run(&self) -> bool {
         false
     }
 }

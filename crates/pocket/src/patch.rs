@@ -10,7 +10,6 @@ pub mod json;
 pub mod managed;
 pub mod merge;
 pub mod strategic;
-mod words;
 
 use http::StatusCode;
 

@@ -9,6 +9,7 @@ pub mod conform;
 pub(crate) mod go;
 mod held;
 mod limits;
+mod numbers;
 mod place;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,6 +20,7 @@ pub(crate) use builtin::strings;
 pub use builtin::{OBJECT_META, builtin, definitions, of_kind};
 pub use held::{Held, Zero};
 pub use limits::{Limits, Pattern, Rule};
+pub(crate) use numbers::whole_numbers;
 pub use place::Place;
 
 /// Index of a node in its arena.

@@ -16,7 +16,7 @@ use super::{
     prune, validate,
 };
 use crate::{
-    schema::Schema,
+    schema::{Schema, go},
     status::{FieldError, FieldErrorKind, Problems},
 };
 
@@ -131,7 +131,7 @@ fn number(path: &Path, object: &Value) -> Result<Option<i64>, String> {
     let mut found = object;
     for field in path.fields().unwrap_or_default() {
         let Some(fields) = found.as_object() else {
-            let (shown, ty) = crate::schema::go::shown(found);
+            let (shown, ty) = go::shown(found);
             return Err(format!(
                 "{shown} is of the type {ty}, expected map[string]interface{{}}"
             ));
@@ -142,7 +142,7 @@ fn number(path: &Path, object: &Value) -> Result<Option<i64>, String> {
         found = value;
     }
     found.as_i64().map(Some).ok_or_else(|| {
-        let (shown, ty) = crate::schema::go::shown(found);
+        let (shown, ty) = go::shown(found);
         format!("{shown} is of the type {ty}, expected int64")
     })
 }
@@ -290,15 +290,15 @@ impl Version {
         let Some(scale) = &self.scale else { return };
         let path = scale.status_replicas.source();
         let found = scale.status_replicas.find(object).into_iter().next();
+        let Some(found) = found.filter(|found| !found.is_i64()) else {
+            return;
+        };
         let (shown, ty) = match found {
-            None => return,
-            Some(Value::Number(number)) if number.is_i64() => return,
-            Some(Value::Null) => ("<nil>".to_owned(), "<nil>"),
-            Some(Value::String(text)) => (text.clone(), "string"),
-            Some(Value::Bool(is)) => (is.to_string(), "bool"),
-            Some(Value::Number(number)) => (number.to_string(), "float64"),
-            Some(list @ Value::Array(_)) => (list.to_string(), "[]interface {}"),
-            Some(map @ Value::Object(_)) => (map.to_string(), "map[string]interface {}"),
+            // What is beyond all integers is held as a float, too.
+            Value::Number(number) => (number.to_string(), "float64"),
+            // Lists and maps are shown as JSON here, and nowhere else.
+            Value::Array(_) | Value::Object(_) => (found.to_string(), go::type_of(found)),
+            other => go::shown(other),
         };
         let detail = format!("{path} accessor error: {shown} is of the type {ty}, expected int64");
         problems.invalid(path, 0, detail);

@@ -36,6 +36,17 @@ pub(super) fn at_least(
     }
 }
 
+/// Users and groups have numbers that every system can hold.
+pub(super) fn check_id(id: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let most = i64::from(i32::MAX);
+    if let Some(id) = id.as_i64()
+        && !(0..=most).contains(&id)
+    {
+        let detail = format!("must be between 0 and {most}, inclusive");
+        problems.invalid(path, id, detail);
+    }
+}
+
 /// Refuses a change of `key`.
 pub(super) fn immutable(
     new: &Value,

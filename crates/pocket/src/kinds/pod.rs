@@ -207,11 +207,18 @@ fn tolerate_silence(spec: &mut Value) {
 fn validate(pod: &Value, problems: &mut Problems) {
     let spec = &pod["spec"];
     validate_spec_of(text(&pod["metadata"], "name"), spec, problems);
+    each_container(spec, |container, path| {
+        validate_image_name(container, path, problems);
+    });
+}
+
+/// Visits the containers that a pod is made with, each with its path.
+fn each_container(spec: &Value, mut visit: impl FnMut(&Value, &Path<'_>)) {
     for field in ["containers", "initContainers"] {
         let path = Path::At("spec");
         let path = path.field(field);
         for (index, container) in list(spec, field).iter().enumerate() {
-            validate_image_name(container, &path.index(index), problems);
+            visit(container, &path.index(index));
         }
     }
 }

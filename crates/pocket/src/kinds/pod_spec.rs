@@ -26,7 +26,9 @@ use serde_json::Value;
 pub(super) use containers::check_image_name as validate_image_name;
 pub(super) use defaults::default_volume_source;
 pub use defaults::{default_pod_spec, default_pod_template};
-pub(super) use placement::{EFFECTS, check_tolerations as validate_tolerations};
+pub(super) use placement::{
+    EFFECTS, PREFERRED, REQUIRED, check_tolerations as validate_tolerations,
+};
 pub(super) use totals::default_totals;
 
 use super::{

@@ -9,7 +9,10 @@ use super::{
     fields::{entries, fill, filled, set, take, text},
     path::Path,
 };
-use crate::status::{Problems, unreadable_json};
+use crate::{
+    schema::go::json_type,
+    status::{Problems, unreadable_json},
+};
 
 /// The annotation that says whose token a secret holds.
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
@@ -131,17 +134,6 @@ fn check_json(secret: &Value, key: &str, problems: &mut Problems) {
         Err(error) => unreadable_json(&decoded, &error),
     };
     problems.invalid(path, "<secret contents redacted>", why);
-}
-
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn validate_update(new: &Value, old: &Value, problems: &mut Problems) {

@@ -25,6 +25,10 @@ use super::{
 };
 use crate::status::ApiError;
 
+/// The annotation that asks for near endpoints, under the name of old and of now.
+const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+const MODE: &str = "service.kubernetes.io/topology-mode";
+
 /// How long a client sticks to one pod when it sticks at all: three hours.
 const AFFINITY_SECONDS: i64 = 10800;
 
@@ -34,7 +38,6 @@ pub(super) const RULES: Rules = Rules {
     prepare_create: |service, _| set(service, "status", json!({"loadBalancer": {}})),
     prepare_update,
     validate_status: status::validate,
-    first_warnings: |_| Vec::new(),
     warnings: warnings::warnings,
     validate: validate::validate,
     validate_update: update::validate,

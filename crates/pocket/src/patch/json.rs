@@ -17,7 +17,10 @@ use super::{
     bounds::{MAX_COPIED, MAX_DEPTH, depth, size, too_deep, too_large},
     unprocessable,
 };
-use crate::status::{ApiError, Result};
+use crate::{
+    schema::go::json_type,
+    status::{ApiError, Result},
+};
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -57,13 +60,13 @@ pub fn check_lenient(patch: &Value) -> Result<()> {
     };
     Err(ApiError::bad_request(format!(
         "json: cannot unmarshal {} into Go value of type {ty}",
-        type_of(found)
+        json_type(found)
     )))
 }
 
 fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
     let Value::Array(list) = &patch else {
-        return Err(undecodable(type_of(&patch), "[]handlers.jsonPatchOp"));
+        return Err(undecodable(json_type(&patch), "[]handlers.jsonPatchOp"));
     };
     if list.len() > MAX_OPERATIONS {
         return Err(too_large(&format!(
@@ -75,13 +78,13 @@ fn operations(patch: Value) -> Result<Vec<PatchOperation>> {
         .iter()
         .find(|item| !item.is_object() && !item.is_null())
     {
-        return Err(undecodable(type_of(item), "handlers.jsonPatchOp"));
+        return Err(undecodable(json_type(item), "handlers.jsonPatchOp"));
     }
     for (item, name) in list.iter().flat_map(|item| NAMES.map(|name| (item, name))) {
         if let Some(other) = item.get(name).filter(|v| !v.is_string() && !v.is_null()) {
             return Err(ApiError::bad_request(format!(
                 "error decoding patch: json: cannot unmarshal {} into Go struct field jsonPatchOp.{name} of type string",
-                type_of(other)
+                json_type(other)
             )));
         }
     }
@@ -107,17 +110,6 @@ fn undecodable(found: &str, ty: &str) -> ApiError {
     ApiError::bad_request(format!(
         "error decoding patch: json: cannot unmarshal {found} into Go value of type {ty}"
     ))
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-        Value::Null => "null",
-    }
 }
 
 /// A position in a list of this length, counted from the front.

@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::bounds::refuse_deep;
-use crate::status::{ApiError, Result};
+use crate::{
+    schema::go::json_type,
+    status::{ApiError, Result},
+};
 
 /// The live object with the patch merged into it.
 pub fn apply(mut live: Value, patch: Value) -> Result<Value> {
@@ -17,13 +20,7 @@ pub fn apply(mut live: Value, patch: Value) -> Result<Value> {
 
 /// What is said of a patch that is no map.
 pub(super) fn not_a_map(patch: &Value) -> String {
-    let found = match patch {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        _ => "array",
-    };
+    let found = json_type(patch);
     format!(
         "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
     )

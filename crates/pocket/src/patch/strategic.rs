@@ -58,7 +58,7 @@ fn merge_map(schema: Option<Schema<'_>>, live: &mut Fields, mut patch: Fields) -
             return Ok(());
         }
         Mark::Replace => {
-            *live = directive::plain_map(patch)?;
+            *live = directive::plain_map(patch);
             return Ok(());
         }
     }
@@ -99,7 +99,7 @@ fn merge_field(
             live.insert(name, patch);
             return Ok(());
         }
-        if let Some(value) = plain(patch)? {
+        if let Some(value) = plain(patch) {
             live.insert(name, value);
         }
         return Ok(());
@@ -107,7 +107,7 @@ fn merge_field(
     match (old, patch) {
         (Value::Object(old), Value::Object(patch)) => {
             if marks(schema).is_some_and(|m| m.replace) {
-                *old = directive::plain_map(patch)?;
+                *old = directive::plain_map(patch);
                 return Ok(());
             }
             merge_map(schema, old, patch)
@@ -118,7 +118,7 @@ fn merge_field(
             Ok(())
         }
         (old, patch) => {
-            match plain(patch)? {
+            match plain(patch) {
                 Some(value) => *old = value,
                 None => {
                     live.remove(&name);

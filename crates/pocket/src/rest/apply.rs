@@ -148,8 +148,8 @@ impl Machine {
     }
 }
 
-/// The configuration, which must say what it is. Its fields are as
-/// they were sent: what they claim is read from them, and unknown ones are refused with their path.
+/// The configuration, which must say what it is. Its fields are as they were sent: what they claim
+/// is read from them, and unknown ones are refused with their path.
 pub(super) fn applied_config(
     request: &Request,
     kind: &str,

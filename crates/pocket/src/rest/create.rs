@@ -11,7 +11,7 @@ use super::{
     broken,
     incoming::{Origin, shape},
     metadata,
-    own::Rehearsal,
+    own::DryRun,
     request::{Verb, path},
     update::{Part, check_change, merge, prepare},
 };
@@ -69,6 +69,8 @@ impl Machine {
             Some("status") => Part::Status,
             _ => Part::Main,
         };
+        // Nobody is booked for a status that goes, but for whoever creates through the status: it
+        // goes after that.
         if part == Part::Main {
             served.drop_status(&mut value);
         }
@@ -227,13 +229,13 @@ impl Machine {
         served: &Served,
         value: &mut Value,
         old: Option<&Value>,
-        rehearsal: bool,
+        is_dry_run: bool,
     ) -> Result<(), ApiError> {
         let Some(admit) = served.rules().admit else {
             return Ok(());
         };
-        let admitted = if rehearsal {
-            admit(value, old, &Rehearsal(self))
+        let admitted = if is_dry_run {
+            admit(value, old, &DryRun(self))
         } else {
             admit(value, old, self)
         };

@@ -133,7 +133,7 @@ fn check_version(served: &Served, value: &Value) -> Result<()> {
 }
 
 /// `apiVersion` and `kind` must be those of the URL; absent ones are filled in.
-pub(super) fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
+fn check_kind(served: &Served, value: &mut Value) -> Result<()> {
     let Some(object) = value.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
     };

@@ -307,7 +307,7 @@ fn expired(error: &store::Error, token: Option<&Continue>, newest: u64) -> ApiEr
 }
 
 /// 504 for a revision that has not happened.
-pub(crate) fn too_new(asked: u64, newest: u64) -> ApiError {
+fn too_new(asked: u64, newest: u64) -> ApiError {
     let message = format!("Timeout: Too large resource version: {asked}, current: {newest}");
     let mut error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).caused_by(
         "ResourceVersionTooLarge",

@@ -237,9 +237,9 @@ impl Cluster for Machine {
 }
 
 /// The cluster as a dry run sees it.
-pub(super) struct Rehearsal<'a>(pub(super) &'a Machine);
+pub(super) struct DryRun<'a>(pub(super) &'a Machine);
 
-impl Cluster for Rehearsal<'_> {
+impl Cluster for DryRun<'_> {
     fn get(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
         Cluster::get(self.0, group, plural, namespace, name)
     }
@@ -252,7 +252,7 @@ impl Cluster for Rehearsal<'_> {
         &self.0.settings
     }
 
-    fn is_rehearsal(&self) -> bool {
+    fn is_dry_run(&self) -> bool {
         true
     }
 }

@@ -13,7 +13,7 @@ mod time;
 use serde_json::{Map, Value};
 
 pub use self::strict::{FieldValidation, strict_problem};
-use super::{Held, Node, Place, Schema, Type, Zero, builtin};
+use super::{Held, Node, Place, Schema, Type, Zero, builtin, go::json_type};
 use crate::status::{ApiError, FieldError, FieldErrorKind, Problems, Result};
 
 #[cfg(test)]
@@ -62,29 +62,13 @@ pub fn conform_merged<'a>(
     Ok(walker.found)
 }
 
-/// Brings part of an object into the canonical form of its type, or says why it has none.
-pub fn conform_part<'a>(
-    schema: Schema<'a>,
-    value: &mut Value,
-    ty: &'a str,
-) -> Result<Conformed, String> {
-    walk(schema, value, ty)
-}
-
 /// Brings the metadata of an object that has no type of its own into the form of any other's.
 pub fn conform_object_meta(metadata: &mut Value) -> Result<Conformed, String> {
-    let found = match metadata {
-        Value::Object(_) => "",
-        Value::Null => {
-            *metadata = Value::Object(Map::new());
-            ""
-        }
-        Value::Array(_) => "array",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-    };
-    if !found.is_empty() {
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    if !metadata.is_object() {
+        let found = json_type(metadata);
         return Err(format!(
             "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
         ));
@@ -160,9 +144,6 @@ impl<'a> Walker<'a> {
         ty: &'a str,
     ) -> Result<(), String> {
         let node = schema.node();
-        if self.merged && node.ty == Type::Integer {
-            scalar::wrap(node, value);
-        }
         match (node.ty, &mut *value) {
             (Type::Any, _) => Ok(()),
             (Type::Object, _) if node.preserve_unknown => Ok(()),
@@ -315,15 +296,10 @@ impl<'a> Walker<'a> {
             return unmerged(node, value, ty);
         }
         let found = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) => match node.ty {
-                Type::Integer | Type::IntOrString => format!("number {number}"),
-                _ => "number".to_owned(),
-            },
-            Value::String(_) => "string".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) => "object".to_owned(),
+            Value::Number(number) if matches!(node.ty, Type::Integer | Type::IntOrString) => {
+                format!("number {number}")
+            }
+            other => json_type(other).to_owned(),
         };
         let ty = match node.ty {
             Type::IntOrString => "int32",
@@ -368,7 +344,6 @@ fn unmerged(node: &Node, value: &Value, ty: &str) -> String {
         (Type::Object, _) if is_map(node) => format!("cannot restore map from {found}"),
         (Type::Object, _) => format!("cannot restore struct from: {found}"),
         (Type::String, _) if found == "int64" => format!("cannot convert int64 to {ty}"),
-        (Type::Integer, _) if found == "float64" => format!("cannot convert float64 to {ty}"),
         (Type::String, _) => "unrecognized type: string".to_owned(),
         (Type::Boolean, _) => "unrecognized type: bool".to_owned(),
         _ => format!("unrecognized type: {ty}"),

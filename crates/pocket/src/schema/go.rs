@@ -4,7 +4,12 @@ use serde_json::Value;
 
 /// A value in the plain form, and its type: `[a b]` and `[]interface {}`.
 pub(crate) fn shown(value: &Value) -> (String, &'static str) {
-    let ty = match value {
+    (plain(value), type_of(value))
+}
+
+/// The type in which the reference holds a value that it knows nothing of.
+pub(crate) fn type_of(value: &Value) -> &'static str {
+    match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
         Value::Number(number) if number.is_f64() => "float64",
@@ -12,11 +17,23 @@ pub(crate) fn shown(value: &Value) -> (String, &'static str) {
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
-    };
-    (plain(value), ty)
+    }
 }
 
-fn plain(value: &Value) -> String {
+/// What a decoder calls the JSON type of a value.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// In the plain form: `map[image:nginx ports:[80 81]]`.
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
@@ -31,6 +48,25 @@ fn plain(value: &Value) -> String {
                 .iter()
                 .map(|(key, value)| format!("{key}:{}", plain(value)));
             format!("map[{}]", shown.collect::<Vec<_>>().join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// In the syntax of its language: `map[string]interface {}{"image":"nginx"}`.
+pub(crate) fn syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(key, value)| format!("{key:?}:{}", syntax(value)));
+            let fields: Vec<_> = fields.collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
         }
         other => other.to_string(),
     }
@@ -56,5 +92,15 @@ mod tests {
         ] {
             assert_eq!(shown(&value), (text.to_owned(), ty));
         }
+    }
+
+    #[test]
+    fn values_are_shown_in_two_forms() {
+        let value = json!({"b": [1, null], "a": "x"});
+        assert_eq!(plain(&value), "map[a:x b:[1 <nil>]]");
+        assert_eq!(
+            syntax(&json!({"a": ["x"]})),
+            "map[string]interface {}{\"a\":[]interface {}{\"x\"}}"
+        );
     }
 }

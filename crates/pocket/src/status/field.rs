@@ -226,21 +226,6 @@ impl Problems {
         self.add(kind, path, None, format!("{value}: {detail}"));
     }
 
-    /// As [`Self::invalid`], for a value of the wrong JSON type.
-    pub fn type_invalid(
-        &mut self,
-        path: impl Into<String>,
-        value: impl Into<Value>,
-        detail: impl Into<String>,
-    ) {
-        self.add(
-            FieldErrorKind::TypeInvalid,
-            path,
-            Some(value.into()),
-            detail,
-        );
-    }
-
     /// `path: Unsupported value: value: supported values: "A", "B"`.
     pub fn not_supported(
         &mut self,

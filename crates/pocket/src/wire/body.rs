@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The largest request body.
-pub(super) const LARGEST: usize = 3 << 20;
+const LARGEST: usize = 3 << 20;
 /// The bodies of one connection need no room up to this size, all together.
 const SMALL: usize = 64 << 10;
 /// The room for all others together.

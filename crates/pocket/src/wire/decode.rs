@@ -12,7 +12,10 @@ use serde_json::Value;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use self::visit::{Findings, Node};
-use crate::status::{ApiError, Result, unreadable_json};
+use crate::{
+    schema::whole_numbers,
+    status::{ApiError, Result, unreadable_json},
+};
 
 pub use self::visit::MAX_DUPLICATES;
 pub use crate::patch::MAX_DEPTH;
@@ -25,6 +28,10 @@ pub const MAX_YAML_DEPTH: usize = 64;
 
 /// The most nodes of a YAML body, aliases expanded.
 const MAX_YAML_NODES: usize = 500_000;
+
+/// In YAML a number without a fraction is an integer, however it is written. Beyond these a float
+/// has no room for a fraction, and integers end.
+const WHOLE: f64 = 9.0e18;
 
 /// A body, read.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +64,7 @@ pub fn yaml(body: &[u8]) -> Result<Decoded> {
     if text.trim_start().starts_with('{')
         && let Ok(mut decoded) = read_json(body, Findings::yaml())
     {
-        whole_numbers(&mut decoded.value);
+        whole_numbers(&mut decoded.value, WHOLE);
         return Ok(decoded);
     }
     let findings = Findings::yaml();
@@ -66,26 +73,8 @@ pub fn yaml(body: &[u8]) -> Result<Decoded> {
     })
     .map_err(|e| refused("yaml", &e))?;
     let mut decoded = findings.with(value);
-    whole_numbers(&mut decoded.value);
+    whole_numbers(&mut decoded.value, WHOLE);
     Ok(decoded)
-}
-
-/// In YAML a number without a fraction is an integer, however it is written.
-fn whole_numbers(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
-            // Beyond these a float has no room for a fraction, and integers end.
-            let whole = |float: &f64| float.fract() == 0.0 && float.abs() < 9.0e18;
-            if let Some(float) = number.as_f64().filter(|_| number.is_f64()).filter(whole) {
-                #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
-                let integer = float as i64;
-                *value = integer.into();
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
-        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
-        _ => {}
-    }
 }
 
 /// Booleans and octal numbers are those of YAML 1.1, which is what Kubernetes reads.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     rest::{Payload, Served, Verb},
-    schema::conform,
+    schema::{conform, go::json_type},
     status::{ApiError, Result},
 };
 
@@ -101,8 +101,8 @@ pub(super) fn check(served: &Served, body: &[u8], value: &Value, lenient: bool) 
     let found = match value {
         Value::Object(fields) => {
             for field in ["apiVersion", "kind"] {
-                let found = fields.get(field).filter(|value| !value.is_null());
-                if let Some(found) = found.and_then(not_text) {
+                let is_odd = |value: &&Value| !value.is_null() && !value.is_string();
+                if let Some(found) = fields.get(field).filter(is_odd).map(json_type) {
                     let why = format!(
                         "json: cannot unmarshal {found} into Go struct field .{field} of type string"
                     );
@@ -118,25 +118,12 @@ pub(super) fn check(served: &Served, body: &[u8], value: &Value, lenient: bool) 
         Value::Null if served.is_custom() => return Err(unnamed(served, body, lenient)),
         // Nothing is as good as an object without fields.
         Value::Null => return Ok(()),
-        Value::Array(_) => "array",
-        Value::String(_) => "string",
-        Value::Number(_) => "number",
-        Value::Bool(_) => "bool",
+        other => json_type(other),
     };
     let why = format!(
         "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     );
     Err(unreadable(served, body, &parse_error(&why)))
-}
-
-fn not_text(value: &Value) -> Option<&'static str> {
-    match value {
-        Value::Number(_) => Some("number"),
-        Value::Bool(_) => Some("bool"),
-        Value::Array(_) => Some("array"),
-        Value::Object(_) => Some("object"),
-        _ => None,
-    }
 }
 
 /// What is said of a custom object without a kind; in other words where nobody asks what its fields

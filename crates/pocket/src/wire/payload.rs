@@ -24,19 +24,7 @@ pub(super) fn payload(
     let deletes = matches!(verb, Verb::Delete | Verb::DeleteCollection);
     let decoded = match content_type {
         _ if verb == Verb::Patch && !content_type.contains("patch+") => return Ok(None),
-        "" | "application/json" => {
-            let mut decoded = decode::json(bytes).map_err(|error| match verb {
-                Verb::Create | Verb::Update => form::unreadable(served, bytes, &error.message),
-                _ => error,
-            })?;
-            if matches!(verb, Verb::Create | Verb::Update) {
-                form::check(served, bytes, &decoded.value, lenient)?;
-                if decoded.value.is_null() {
-                    decoded.value = serde_json::json!({});
-                }
-            }
-            decoded
-        }
+        "" | "application/json" => json(verb, lenient, bytes, served)?,
         "application/yaml" => yaml(verb, lenient, bytes, served)?,
         "application/apply-patch+yaml" => decode::yaml(bytes)?,
         // What goes with a deletion is of a built-in kind, whatever is deleted.
@@ -72,6 +60,19 @@ pub(super) fn payload(
         duplicates: decoded.duplicates,
         problem: None,
     }))
+}
+
+fn json(verb: Verb, lenient: bool, bytes: &[u8], served: &Served) -> Result<decode::Decoded> {
+    if !matches!(verb, Verb::Create | Verb::Update) {
+        return decode::json(bytes);
+    }
+    let mut decoded =
+        decode::json(bytes).map_err(|error| form::unreadable(served, bytes, &error.message))?;
+    form::check(served, bytes, &decoded.value, lenient)?;
+    if decoded.value.is_null() {
+        decoded.value = serde_json::json!({});
+    }
+    Ok(decoded)
 }
 
 fn yaml(verb: Verb, lenient: bool, bytes: &[u8], served: &Served) -> Result<decode::Decoded> {

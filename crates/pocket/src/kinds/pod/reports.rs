@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     kinds::{
-        field_rules::obeys,
+        field_rules::{check_id, obeys},
         fields::{is_set, list, text},
         names,
         path::Path,
@@ -75,16 +75,6 @@ fn check_user(user: &Value, windows: bool, path: &Path<'_>, problems: &mut Probl
     let groups = path.field("supplementalGroups");
     for (index, group) in list(linux, "supplementalGroups").iter().enumerate() {
         check_id(group, &groups.index(index), problems);
-    }
-}
-
-fn check_id(id: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let most = i64::from(i32::MAX);
-    if let Some(id) = id.as_i64()
-        && !(0..=most).contains(&id)
-    {
-        let detail = format!("must be between 0 and {most}, inclusive");
-        problems.invalid(path, id, detail);
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
+use super::each_container;
 use crate::{
     kinds::{
         fields::{each_mut, entries, is_set, list, number, set, take, text},
@@ -79,17 +80,12 @@ fn keeps_selector(new: &Value, old: &Value) -> bool {
 
 /// What may change is judged once more.
 fn check_images(new: &Value, problems: &mut Problems) {
-    for field in ["containers", "initContainers"] {
-        let path = Path::At("spec");
-        let path = path.field(field);
-        for (index, container) in list(new, field).iter().enumerate() {
-            let path = path.index(index);
-            if text(container, "image").is_empty() {
-                problems.required(path.field("image"), "");
-            }
-            validate_image_name(container, &path, problems);
+    each_container(new, |container, path| {
+        if text(container, "image").is_empty() {
+            problems.required(path.field("image"), "");
         }
-    }
+        validate_image_name(container, path, problems);
+    });
 }
 
 /// A deadline that is out of the question ends the matter: no more is said.

@@ -125,7 +125,7 @@ fn default_field_ref(holder: &mut Value) {
 }
 
 /// A volume with no source is an empty directory.
-pub(super) fn default_volume(volume: &mut Value) {
+fn default_volume(volume: &mut Value) {
     let Some(map) = volume.as_object() else {
         return;
     };

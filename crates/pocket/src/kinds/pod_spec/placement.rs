@@ -5,6 +5,8 @@ mod spreading;
 
 use serde_json::Value;
 
+pub(in crate::kinds) use affinity::{PREFERRED, REQUIRED};
+
 use crate::{
     kinds::{
         field_rules::obeys,

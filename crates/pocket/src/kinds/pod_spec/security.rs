@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::volumes::check_inside;
 use crate::{
     kinds::{
-        field_rules::one_of,
+        field_rules::{check_id, one_of},
         fields::{flag, is_set, list, text},
         path::Path,
     },
@@ -159,17 +159,6 @@ fn written(context: &Value) -> String {
         plain("allowPrivilegeEscalation"),
         plain("procMount"),
     )
-}
-
-/// Users and groups have numbers that every system can hold.
-fn check_id(id: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let most = i64::from(i32::MAX);
-    if let Some(id) = id.as_i64()
-        && !(0..=most).contains(&id)
-    {
-        let detail = format!("must be between 0 and {most}, inclusive");
-        problems.invalid(path, id, detail);
-    }
 }
 
 fn check_profiles(context: &Value, path: &Path<'_>, problems: &mut Problems) {

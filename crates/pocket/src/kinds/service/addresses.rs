@@ -27,7 +27,7 @@ pub(super) fn allocate(
     let range = Range::new(neighbours.cluster.settings().service_range);
     match text(spec, "clusterIP") {
         "" => {
-            let given = if neighbours.cluster.is_rehearsal() {
+            let given = if neighbours.cluster.is_dry_run() {
                 Ok(Ipv4Addr::from(range.network))
             } else {
                 draw(&range, neighbours)
@@ -67,7 +67,7 @@ fn draw(range: &Range, neighbours: &Neighbours<'_>) -> Result<Ipv4Addr, String> 
 fn refusal(asked: &str, range: &Range, neighbours: &Neighbours<'_>) -> Option<String> {
     // What is no address at all is refused before.
     let address: Ipv4Addr = asked.parse().ok()?;
-    if neighbours.cluster.is_rehearsal() {
+    if neighbours.cluster.is_dry_run() {
         return (!range.holds(address)).then(|| {
             format!(
                 "the provided IP ({address}) is not in the valid range. The range of valid IPs is {range}"

@@ -51,7 +51,7 @@ pub(super) fn settle(spec: &mut Value, old: Option<&Value>) -> Problems {
 }
 
 /// A Service that prefers two families is left alone as long as nothing about them is changed.
-pub(super) fn still_prefers_two(spec: &Value, old: &Value) -> bool {
+fn still_prefers_two(spec: &Value, old: &Value) -> bool {
     let prefers = |spec: &Value| text(spec, "ipFamilyPolicy") == PREFERRED;
     let same = |field| list(spec, field) == list(old, field);
     prefers(spec)

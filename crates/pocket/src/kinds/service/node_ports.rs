@@ -171,11 +171,11 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// A rehearsal looks at no range.
+    /// A dry run looks at no range.
     fn take(&mut self, port: i64) -> Result<i64, String> {
         let (first, last) = self.neighbours.cluster.settings().node_ports;
-        let rehearsal = self.neighbours.cluster.is_rehearsal();
-        if !rehearsal && !(i64::from(first)..=i64::from(last)).contains(&port) {
+        let is_dry_run = self.neighbours.cluster.is_dry_run();
+        if !is_dry_run && !(i64::from(first)..=i64::from(last)).contains(&port) {
             return Err(format!(
                 "provided port is not in the valid range. The range of valid ports is {first}-{last}"
             ));
@@ -188,14 +188,14 @@ impl<'a> Pool<'a> {
     }
 
     /// The low ports are left for those who ask by number, as long as there are others. A
-    /// rehearsal draws what no Service has.
+    /// dry run draws what no Service has.
     fn draw(&mut self) -> Result<i64, String> {
         let settings = self.neighbours.cluster.settings();
         let (first, last) = (
             i64::from(settings.node_ports.0),
             i64::from(settings.node_ports.1),
         );
-        if self.neighbours.cluster.is_rehearsal() {
+        if self.neighbours.cluster.is_dry_run() {
             let port = self
                 .given
                 .iter()

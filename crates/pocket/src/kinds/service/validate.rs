@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    has_address, has_health_port, is_balanced, is_headless, is_reachable_from_outside, ports,
-    related,
+    HINTS, MODE, has_address, has_health_port, is_balanced, is_headless, is_reachable_from_outside,
+    ports, related,
 };
 use crate::{
     kinds::{
@@ -19,8 +19,6 @@ use crate::{
 
 const ONLY_BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 const RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
-const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
-const MODE: &str = "service.kubernetes.io/topology-mode";
 
 pub(super) fn validate(service: &Value, problems: &mut Problems) {
     let spec = &service["spec"];

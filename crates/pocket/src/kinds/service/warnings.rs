@@ -4,13 +4,11 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::{has_address, is_headless};
+use super::{HINTS, MODE, has_address, is_headless};
 use crate::kinds::{
     address,
     fields::{list, text},
 };
-
-const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 pub(super) fn warnings(service: &Value) -> Vec<String> {
     let spec = &service["spec"];
@@ -18,7 +16,7 @@ pub(super) fn warnings(service: &Value) -> Vec<String> {
     let mut tell = |text: &str| told.push(text.to_owned());
     if service["metadata"]["annotations"].get(HINTS).is_some() {
         tell(&format!(
-            "annotation {HINTS} is deprecated, please use service.kubernetes.io/topology-mode instead"
+            "annotation {HINTS} is deprecated, please use {MODE} instead"
         ));
     }
     if is_headless(spec) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::kinds::{
     fields::{entries, is_set, list, text},
     names,
+    pod_spec::{PREFERRED, REQUIRED},
 };
 
 /// Labels of nodes that have another name now, and since when.
@@ -35,8 +36,6 @@ const RENAMED: [(&str, &str); 6] = [
         "use \"node-role.kubernetes.io/control-plane\" instead",
     ),
 ];
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 pub(super) fn tell(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     for (label, _) in entries(spec, "nodeSelector") {

@@ -6,14 +6,11 @@ use std::{collections::HashSet, fmt, ops::ControlFlow};
 use serde_json::Value;
 
 use crate::{
-    patch::{
-        managed::{
-            Element,
-            shape::{self, Shape},
-        },
-        words,
+    patch::managed::{
+        Element,
+        shape::{self, Shape},
     },
-    schema::{Schema, Type},
+    schema::{Schema, Type, go},
 };
 
 /// One thing that is wrong with a configuration.
@@ -168,22 +165,11 @@ fn mismatch(ty: Type, value: &Value) -> Option<&'static str> {
 /// What was found in place of `ty`, which each type shows in its own way.
 fn found(ty: Type, value: &Value) -> String {
     match ty {
-        Type::Integer | Type::Number => go_type(value).to_owned(),
+        Type::Integer | Type::Number => go::type_of(value).to_owned(),
         Type::Object | Type::Array | Type::Boolean | Type::IntOrString | Type::Quantity => {
-            format!("&{{{}}}", words::plain(value))
+            format!("&{{{}}}", go::plain(value))
         }
-        _ => format!("&value.valueUnstructured{{Value:{}}}", words::syntax(value)),
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        _ => format!("&value.valueUnstructured{{Value:{}}}", go::syntax(value)),
     }
 }
 

@@ -305,34 +305,25 @@ fn an_applier_keeps_one_entry_whatever_the_version() {
 
 #[test]
 fn metadata_goes_with_the_last_label_of_whoever_does_not_speak_of_it() {
-    let mut config = config_map(&json!({"a": "1"}));
-    config["metadata"]["labels"] = json!({"x": "y"});
     let silent = json!({"apiVersion": "v1", "kind": "ConfigMap"});
     let spoken = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
-    for (applied, left) in [(silent, json!({})), (spoken, json!({"name": "c"}))] {
+    let label = json!({"x": "y"});
+    for (labels, applied, left) in [
+        (Some(&label), &silent, json!({})),
+        (Some(&label), &spoken, json!({"name": "c"})),
+        (None, &silent, json!({"name": "c"})),
+    ] {
+        let mut config = config_map(&json!({"a": "1"}));
+        if let Some(labels) = labels {
+            config["metadata"]["labels"] = labels.clone();
+        }
         let mut story = Story::of(config_map_schema());
         story.apply("alice", &config);
-        let mut metadata = story.apply("alice", &applied)["metadata"].clone();
+        let mut metadata = story.apply("alice", applied)["metadata"].clone();
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.remove("managedFields");
         }
-        assert_eq!(metadata, left);
-    }
-}
-
-#[test]
-fn whoever_applied_metadata_takes_the_name_away_by_not_saying_it() {
-    let nothing = json!({"apiVersion": "v1", "kind": "ConfigMap"});
-    for (labels, name) in [(Value::Null, json!("c")), (json!({"x": "y"}), Value::Null)] {
-        let mut story = Story::of(config_map_schema());
-        let mut config = config_map(&json!({"a": "1"}));
-        config["metadata"]["labels"] = labels.clone();
-        if labels.is_null() {
-            config["metadata"].as_object_mut().unwrap().remove("labels");
-        }
-        story.apply("alice", &config);
-        let object = story.apply("alice", &nothing);
-        assert_eq!(object["metadata"]["name"], name, "{labels}");
+        assert_eq!(metadata, left, "{labels:?} {applied}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! Managers that wrote in another version than the request.
 //!
 //! The reference compares objects once more in the version of each manager. There nothing is
-//! excepted, not even the status that the resource itself does not write, and items that come twice are refused.
+//! excepted, not even the status that the resource itself does not write, and items that come twice
+//! are refused.
 
 use serde_json::Value;
 

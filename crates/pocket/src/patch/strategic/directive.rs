@@ -4,9 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::super::words;
 use super::Fields;
-use crate::status::{ApiError, Result};
+use crate::{
+    schema::go,
+    status::{ApiError, Result},
+};
 
 const PATCH: &str = "$patch";
 const RETAIN: &str = "$retainKeys";
@@ -121,12 +123,7 @@ fn ordered(field: &str, value: Value) -> Result<(String, Vec<Value>)> {
 pub(super) fn not_a_list(value: &Value) -> ApiError {
     let found = match value {
         Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        other => go::type_of(other),
     };
     ApiError::failure(format!(
         "expected a []interface {{}}, but received a {found}"
@@ -147,36 +144,35 @@ pub(super) fn retain(live: &mut Fields, patch: &Fields, kept: &HashSet<String>) 
 /// The value that a patch means where nothing is live: no nulls in maps, and nothing that is marked
 /// by a `$patch`, whatever it asks for. None if the value itself is marked. Other directives are
 /// fields like any other here, as the reference has it.
-pub(super) fn plain(patch: Value) -> Result<Option<Value>> {
+pub(super) fn plain(patch: Value) -> Option<Value> {
     match patch {
-        Value::Object(map) if map.get(PATCH).is_some_and(|word| !word.is_null()) => Ok(None),
-        Value::Object(map) => Ok(Some(Value::Object(plain_map(map)?))),
-        Value::Array(items) => Ok(Some(Value::Array(plain_list(items)?))),
-        scalar => Ok(Some(scalar)),
+        Value::Object(map) if map.get(PATCH).is_some_and(|word| !word.is_null()) => None,
+        Value::Object(map) => Some(Value::Object(plain_map(map))),
+        Value::Array(items) => Some(Value::Array(plain_list(items))),
+        scalar => Some(scalar),
     }
 }
 
 /// As [`plain`], for a map whose `$patch` was already looked at.
-pub(super) fn plain_map(map: Fields) -> Result<Fields> {
+pub(super) fn plain_map(map: Fields) -> Fields {
     let mut fields = Map::new();
     for (key, value) in map.into_iter().filter(|(_, value)| !value.is_null()) {
-        if let Some(value) = plain(value)? {
+        if let Some(value) = plain(value) {
             fields.insert(key, value);
         }
     }
-    Ok(fields)
+    fields
 }
 
 /// As [`plain`], for a list.
-pub(super) fn plain_list(items: Vec<Value>) -> Result<Vec<Value>> {
-    let plain = items.into_iter().filter_map(|item| plain(item).transpose());
-    plain.collect()
+fn plain_list(items: Vec<Value>) -> Vec<Value> {
+    items.into_iter().filter_map(plain).collect()
 }
 
 /// A value in an error message, cut so that a hostile patch does not fill the answer.
 pub(super) fn shown(value: &Value) -> String {
     const MOST: usize = 16 * 1024;
-    let mut text = words::plain(value);
+    let mut text = go::plain(value);
     if text.len() > MOST {
         let end = (0..=MOST).rev().find(|&i| text.is_char_boundary(i));
         text.truncate(end.unwrap_or_default());

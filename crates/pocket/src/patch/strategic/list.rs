@@ -71,7 +71,7 @@ fn merge_keyed(
     let before = order::Positions::of_maps(&live, key);
     let elements = Elements::sort_out(key, patch)?;
     if elements.replaces {
-        return elements.merged.into_iter().map(plain_element).collect();
+        return Ok(elements.merged.into_iter().map(plain_element).collect());
     }
     if !elements.deleted.is_empty() {
         live.retain(|item| !item.get(key).is_some_and(|k| elements.deleted.contains(k)));
@@ -84,14 +84,14 @@ fn merge_keyed(
             merge_map(items, old, patch)?;
         } else {
             index.insert(id, live.len());
-            live.push(Value::Object(plain_map(patch)?));
+            live.push(Value::Object(plain_map(patch)));
         }
     }
     Ok(order::arrange(live, &before, &wanted))
 }
 
-fn plain_element((_, map): (Value, Fields)) -> Result<Value> {
-    plain_map(map).map(Value::Object)
+fn plain_element((_, map): (Value, Fields)) -> Value {
+    Value::Object(plain_map(map))
 }
 
 fn first_by_key(list: &[Value], key: &str) -> HashMap<Value, usize> {

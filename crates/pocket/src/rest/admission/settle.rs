@@ -95,7 +95,8 @@ impl Machine {
         Ok(turn)
     }
 
-    /// What depends on other objects, and what does not fit the version that is stored.
+    /// Decides what depends on other objects, and takes out what does not fit the version that is
+    /// stored.
     async fn finish(
         &self,
         change: Change<'_>,
@@ -103,13 +104,14 @@ impl Machine {
         warnings: &mut Vec<String>,
     ) -> Result<()> {
         if change.part == Part::Main {
-            let rehearsal = change.request.dry_run()?;
-            self.admit(change.served, value, change.old, rehearsal)
+            let is_dry_run = change.request.dry_run()?;
+            self.admit(change.served, value, change.old, is_dry_run)
                 .await?;
             if admitted_first(change) {
                 self.judge(change, value, warnings)?;
             }
-            if change.old.is_none() && change.request.dry_run()? {
+            // A definition that is not stored is shown before anybody has decided on its names.
+            if change.old.is_none() && is_dry_run {
                 Self::propose(change.served, value);
             } else {
                 self.accept(change.served, value);

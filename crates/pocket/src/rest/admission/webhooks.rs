@@ -26,7 +26,7 @@ pub(super) struct Scene {
 
 impl Scene {
     /// The version in which this webhook wants to see the object, if it wants to see it.
-    pub(super) fn version_for(
+    fn version_for(
         &self,
         hook: &Hook,
         matter: &Matter<'_>,

@@ -121,7 +121,6 @@ impl DeleteOptions {
             return;
         }
         let listed = metadata::finalizers(value);
-        // Who names no policy keeps the one that was named before.
         // A namespace that is to spare nothing waits for what it owns.
         let waits = self.spares_nothing && served.is_namespace();
         let named = if waits {
@@ -129,6 +128,7 @@ impl DeleteOptions {
         } else {
             self.propagation
         };
+        // Who names no policy keeps the one that was named before.
         let policy = named.unwrap_or_else(|| {
             if listed.contains(&ORPHAN) {
                 Propagation::Orphan

@@ -140,11 +140,6 @@ impl Served {
         self.role == Role::Namespace
     }
 
-    /// Whether the kind makes other kinds.
-    pub fn is_definition(&self) -> bool {
-        self.role == Role::Definition
-    }
-
     /// Whether objects take part in garbage collection as owners.
     pub fn is_collected(&self) -> bool {
         self.role != Role::Event

@@ -208,7 +208,7 @@ impl Machine {
 }
 
 /// 429 for an eviction that a budget does not allow now.
-pub(crate) fn too_many_requests(message: &str) -> ApiError {
+fn too_many_requests(message: &str) -> ApiError {
     let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
     error.retry_after = Some(10);
     error

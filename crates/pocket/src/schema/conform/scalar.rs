@@ -67,34 +67,6 @@ fn integer(node: &Node, number: &Number) -> Result<(), Problem> {
     }
 }
 
-/// Makes a number that a merge has put somewhere the integer that has room there: what does not
-/// fit loses its upper bits, and what is far out of reach is the least number.
-pub(super) fn wrap(node: &Node, value: &mut Value) {
-    let Value::Number(number) = &*value else {
-        return;
-    };
-    let whole = match (number.as_i64(), number.as_f64()) {
-        (Some(whole), _) => whole,
-        (None, Some(float)) if float.fract() == 0.0 => reach(float),
-        _ => return,
-    };
-    *value = match node.format.as_deref() {
-        #[expect(clippy::cast_possible_truncation, reason = "that is what is wanted")]
-        Some("int32") => Value::from(whole as i32),
-        _ => Value::from(whole),
-    };
-}
-
-fn reach(float: f64) -> i64 {
-    const EDGE: f64 = 9_223_372_036_854_775_808.0;
-    #[expect(clippy::cast_possible_truncation, reason = "it is in reach")]
-    if (-EDGE..EDGE).contains(&float) {
-        float as i64
-    } else {
-        i64::MIN
-    }
-}
-
 fn int32(number: &Number) -> Result<(), Problem> {
     let small = number.as_i64().and_then(|n| i32::try_from(n).ok());
     small.map(|_| ()).ok_or(Problem::Mismatch)
@@ -103,34 +75,26 @@ fn int32(number: &Number) -> Result<(), Problem> {
 /// A number that a merge has put where an integer belongs: one that is too large loses its upper
 /// bits, and only one with a fraction is refused.
 pub(super) fn converted(node: &Node, number: &Number) -> Option<Value> {
-    let whole = match number.as_i64() {
-        Some(whole) => whole,
-        None => whole_of(number.as_f64()?)?,
+    let whole = match (number.as_i64(), number.as_f64()) {
+        (Some(whole), _) => whole,
+        (None, Some(float)) if float.fract() == 0.0 => reach(float),
+        _ => return None,
     };
     Some(match node.format.as_deref() {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the reference cuts it, too"
-        )]
+        // The reference cuts it, too.
         Some("int32") => Value::from(whole as i32),
         _ => Value::from(whole),
     })
 }
 
-/// A number without a fraction; one beyond all integers is the least of them.
-fn whole_of(number: f64) -> Option<i64> {
-    #[expect(clippy::cast_precision_loss, reason = "a power of two")]
-    let end = i64::MAX as f64;
-    if number.fract() != 0.0 {
-        return None;
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "within the bounds")]
-    let within = number as i64;
-    Some(if (-end..end).contains(&number) {
-        within
+/// A number beyond all integers is the least of them.
+fn reach(float: f64) -> i64 {
+    const EDGE: f64 = 9_223_372_036_854_775_808.0;
+    if (-EDGE..EDGE).contains(&float) {
+        float as i64
     } else {
         i64::MIN
-    })
+    }
 }
 
 fn quantity(text: &str) -> Result<String, Problem> {

@@ -128,10 +128,7 @@ impl Asked {
         }
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a ratio is told with six digits and compared as others compare it"
-    )]
+    /// A ratio is told with six digits and compared as others compare it, so floats will do.
     fn too_steep(&self, kind: &str, name: &str, bound: Quantity) -> Option<String> {
         let begin = format!("{name} max limit to request ratio per {kind} is {bound}, but");
         let given = |amounts: &Amounts| {

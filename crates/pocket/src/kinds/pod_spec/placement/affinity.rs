@@ -12,8 +12,9 @@ use crate::{
     status::Problems,
 };
 
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+/// What must be, and what is liked, when a node is chosen.
+pub(in crate::kinds) const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+pub(in crate::kinds) const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 const NO_OPERATOR: &str = "not a valid selector operator";
 

@@ -5,9 +5,13 @@ use serde_json::Value;
 use super::{Served, Shape};
 use crate::{
     kinds::{check, metadata},
-    schema::conform,
+    schema::{conform, whole_numbers},
     status::{Problems, Result},
 };
+
+/// Custom objects have whole numbers without a fraction as long as a float tells each from the
+/// next: up to 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Served {
     /// Brings a value into the shape of this version. Returns the fields that were dropped.
@@ -95,7 +99,7 @@ impl Served {
     /// more.
     pub fn settle_numbers(&self, value: &mut Value) {
         if self.is_custom() {
-            whole_numbers(value);
+            whole_numbers(value, EXACT);
         }
     }
 
@@ -105,7 +109,7 @@ impl Served {
         if !self.is_custom() {
             return;
         }
-        whole_numbers(config);
+        whole_numbers(config, EXACT);
         let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) else {
             return;
         };
@@ -292,22 +296,4 @@ fn conform_metadata(value: &mut Value) -> Result<Vec<String>, String> {
     let conformed = conform::conform_object_meta(metadata)?;
     let inside = |path: String| format!("metadata.{path}");
     Ok(conformed.unknown.into_iter().map(inside).collect())
-}
-
-/// A number without a fraction is written without one: `2.0` is `2`.
-fn whole_numbers(value: &mut Value) {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            let whole = number
-                .as_f64()
-                .filter(|n| n.fract() == 0.0 && n.abs() < EXACT);
-            if let Some(whole) = whole {
-                *value = Value::from(whole as i64);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
-        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
-        _ => {}
-    }
 }
