@@ -131,10 +131,15 @@ fn add_finalizer(value: &mut Value, name: &str) {
 /// Lets an empty namespace go.
 pub fn end_namespace(value: &mut Value, now: &str) {
     set_conditions(value, "", "", now);
-    // Not by index, which would write a null where there is nothing.
-    let finalizers = value.pointer_mut("/spec/finalizers");
-    if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
-        finalizers.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
+    let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let Some(finalizers) = spec.get_mut("finalizers").and_then(Value::as_array_mut) else {
+        return;
+    };
+    finalizers.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
+    if finalizers.is_empty() {
+        spec.remove("finalizers");
     }
 }
 
@@ -221,6 +226,7 @@ mod tests {
         assert!(!Role::Namespace.nothing_left(&namespace));
         end_namespace(&mut namespace, "t");
         assert!(Role::Namespace.nothing_left(&namespace));
+        assert_eq!(namespace["spec"], json!({}));
         let mut namespace = json!({"spec": {}, "status": {}});
         end_namespace(&mut namespace, "t");
         assert_eq!(namespace["spec"], json!({}));

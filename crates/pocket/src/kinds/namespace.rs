@@ -26,6 +26,7 @@ pub(super) const RULES: Rules = Rules {
         delete_returns_object: true,
         name: NameRule::Label,
         checks_metadata_again: true,
+        metadata_change_last: true,
         ..Traits::USUAL
     },
     ..Rules::SHAPE_ONLY
@@ -65,7 +66,7 @@ fn prepare_update(new: &mut Value, old: &Value) {
         return;
     };
     match old["spec"].get("finalizers") {
-        Some(finalizers) if !finalizers.is_null() => set(spec, "finalizers", finalizers.clone()),
+        Some(Value::Array(held)) if !held.is_empty() => set(spec, "finalizers", held.clone()),
         _ => {
             take(spec, "finalizers");
         }
@@ -136,9 +137,11 @@ mod tests {
         let mut new = json!({"spec": {"finalizers": []}});
         prepare_update(&mut new, &old);
         assert_eq!(new, old);
-        let mut new = json!({"spec": {"finalizers": ["kubernetes"]}});
-        prepare_update(&mut new, &json!({"spec": {"finalizers": null}}));
-        assert_eq!(new, json!({"spec": {}}));
+        for none in [json!(null), json!([])] {
+            let mut new = json!({"spec": {"finalizers": ["kubernetes"]}});
+            prepare_update(&mut new, &json!({"spec": {"finalizers": none}}));
+            assert_eq!(new, json!({"spec": {}}));
+        }
     }
 
     #[test]
