@@ -261,6 +261,7 @@ impl Run {
         let (mut reference_shown, mut pocket_shown) = (reference.clone(), pocket.clone());
         for answer in [&mut reference_shown, &mut pocket_shown] {
             self.leave_out(call, &mut answer.body);
+            ending::order_finalizers(call, &mut answer.body);
         }
         let masked = |side: &mut Side, answer: &Answer| Answer {
             body: side.labels.mask(&answer.body),

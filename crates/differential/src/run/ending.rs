@@ -22,6 +22,17 @@ fn is_on_its_way_out(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
+/// A delete that changes the finalizers of a namespace shuffles them: the reference keeps them in a
+/// set meanwhile, which it does for no other kind.
+pub(super) fn order_finalizers(call: &Call, body: &mut Value) {
+    if call.about.kind == "Namespace"
+        && call.about.verb == "delete"
+        && let Some(Value::Array(finalizers)) = body.pointer_mut("/metadata/finalizers")
+    {
+        finalizers.sort_by_key(Value::to_string);
+    }
+}
+
 impl Run {
     /// Takes objects that were given up out of lists, and namespaces that are on their way out: they
     /// end when their servers see to it.
@@ -96,6 +107,22 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_delete_of_a_namespace_shuffles_finalizers() {
+        for (kind, verb, first) in [
+            ("Namespace", "delete", "a"),
+            ("Namespace", "put", "b"),
+            ("Pod", "delete", "b"),
+        ] {
+            let mut call = plain("DELETE", "/x", Body::None);
+            call.about.kind = kind.into();
+            call.about.verb = verb.into();
+            let mut body = json!({"metadata": {"finalizers": ["b", "a"]}});
+            order_finalizers(&call, &mut body);
+            assert_eq!(body["metadata"]["finalizers"][0], first, "{call:?}");
+        }
+    }
 
     #[test]
     fn a_namespace_that_lives_or_would_end_is_not_ending() {

@@ -104,8 +104,10 @@ impl Role {
         }
         if let Some(metadata) = new["metadata"].as_object_mut() {
             metadata.remove("deletionGracePeriodSeconds");
-            if let Some(generation) = old["metadata"].get("generation") {
-                metadata.insert("generation".into(), generation.clone());
+            for field in ["deletionGracePeriodSeconds", "generation"] {
+                if let Some(kept) = old["metadata"].get(field) {
+                    metadata.insert(field.into(), kept.clone());
+                }
             }
         }
     }
@@ -230,6 +232,22 @@ mod tests {
         let mut namespace = json!({"spec": {}, "status": {}});
         end_namespace(&mut namespace, "t");
         assert_eq!(namespace["spec"], json!({}));
+    }
+
+    #[test]
+    fn the_end_of_a_namespace_leaves_its_grace_and_generation_as_they_were() {
+        let ended = json!({"metadata": {"deletionGracePeriodSeconds": 0, "generation": 2}});
+        for before in [
+            json!({"generation": 1}),
+            json!({"deletionGracePeriodSeconds": 7, "generation": 1}),
+        ] {
+            let mut namespace = ended.clone();
+            Role::Namespace.without_grace(&mut namespace, &json!({"metadata": before}));
+            assert_eq!(namespace["metadata"], before);
+        }
+        let mut other = ended.clone();
+        Role::Ordinary.without_grace(&mut other, &json!({"metadata": {}}));
+        assert_eq!(other, ended);
     }
 
     #[test]

@@ -109,7 +109,13 @@ fn validate_status(new: &Value, _old: &Value, problems: &mut Problems) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{created, defaulted, texts, told};
+    use crate::{
+        kinds::{
+            check::validate_change,
+            testing::{created, defaulted, texts, told},
+        },
+        schema::builtin,
+    };
 
     #[test]
     fn the_name_label_cannot_lie() {
@@ -142,6 +148,26 @@ mod tests {
             prepare_update(&mut new, &json!({"spec": {"finalizers": none}}));
             assert_eq!(new, json!({"spec": {}}));
         }
+    }
+
+    #[test]
+    fn a_change_of_metadata_is_judged_after_the_object() {
+        let old = json!({"metadata": {"name": "a", "uid": "u"}});
+        let new = json!({"metadata": {"name": "a", "uid": "x", "labels": {"l": "b."}, "finalizers": ["f"]}});
+        let schema = builtin().named("io.k8s.api.core.v1.Namespace").unwrap();
+        let mut problems = Problems::new();
+        validate_change(&RULES, schema, false, (&new, &old), &mut problems);
+        let told = texts(&problems);
+        let fields: Vec<_> = told
+            .iter()
+            .filter_map(|text| text.split(": ").next())
+            .collect();
+        let (labels, uid, finalizer) =
+            ("metadata.labels", "metadata.uid", "metadata.finalizers[0]");
+        let shared = [labels, uid, labels];
+        let object = [labels, finalizer];
+        let change = [uid, labels, finalizer];
+        assert_eq!(fields, [&shared[..], &object, &change].concat());
     }
 
     #[test]
