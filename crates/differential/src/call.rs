@@ -56,6 +56,20 @@ pub struct About {
     pub object: Option<(String, String)>,
 }
 
+impl Call {
+    /// Whether it asks to change nothing. A delete that has options in its body has them all there:
+    /// servers do not look at its query then.
+    pub fn is_dry_run(&self) -> bool {
+        match &self.body {
+            Body::Json(options) if self.method == "DELETE" => {
+                let asked = options["dryRun"].as_array();
+                asked.is_some_and(|asked| !asked.is_empty())
+            }
+            _ => self.path.contains("dryRun"),
+        }
+    }
+}
+
 /// A reference to part of a captured answer.
 pub fn capture(number: usize, pointer: &str) -> String {
     format!("{OPEN}{number}:{pointer}{CLOSE}")
@@ -117,6 +131,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn options_in_the_body_of_a_delete_hide_those_in_its_query() {
+        let dry = json!({"dryRun": ["All"]});
+        for (method, query, body, is_dry) in [
+            ("DELETE", "dryRun=All", Body::None, true),
+            ("DELETE", "dryRun=All", Body::Json(json!({})), false),
+            ("DELETE", "", Body::Json(dry.clone()), true),
+            ("PUT", "", Body::Json(dry), false),
+            ("PUT", "dryRun=All", Body::Json(json!({})), true),
+        ] {
+            let call = Call {
+                method: method.into(),
+                path: format!("/x?{query}"),
+                accept: String::new(),
+                content_type: String::new(),
+                body,
+                about: About::default(),
+            };
+            assert_eq!(call.is_dry_run(), is_dry, "{call:?}");
+        }
+    }
 
     #[test]
     fn each_server_gets_its_own_values() {

@@ -162,17 +162,55 @@ fn refusals(reference: &Value, pocket: &Value, out: &mut Vec<Difference>) {
     }
 }
 
-/// Conflicts come in the order of a map: another one each time.
+/// Conflicts come in the order of a map, another one each time, and so does what is wrong with the
+/// entries of a map.
 fn sorted(mut status: Value) -> Value {
     let causes = status.pointer_mut("/details/causes");
-    if let Some(causes) = causes.and_then(Value::as_array_mut)
-        && causes
-            .iter()
-            .all(|cause| cause["reason"] == "FieldManagerConflict")
+    let Some(causes) = causes.and_then(Value::as_array_mut) else {
+        return status;
+    };
+    if causes
+        .iter()
+        .all(|cause| cause["reason"] == "FieldManagerConflict")
     {
         causes.sort_by_key(Value::to_string);
+        return status;
+    }
+    let before = told(causes);
+    let same_map = |one: &Value, other: &Value| one["field"] == other["field"] && is_of_map(one);
+    for of_map in causes.chunk_by_mut(same_map) {
+        of_map.sort_by_key(Value::to_string);
+    }
+    let after = told(causes);
+    if let Some(message) = status["message"].as_str() {
+        status["message"] = message.replace(&before, &after).into();
     }
     status
+}
+
+fn is_of_map(cause: &Value) -> bool {
+    const MAPS: [&str; 5] = [
+        "labels",
+        "annotations",
+        "selector",
+        "matchLabels",
+        "nodeSelector",
+    ];
+    let field = cause["field"].as_str().unwrap_or_default();
+    MAPS.contains(&field.rsplit('.').next().unwrap_or_default())
+}
+
+/// Causes as a message tells them: each once.
+fn told(causes: &[Value]) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for cause in causes {
+        let text = |field: &str| cause[field].as_str().unwrap_or_default();
+        let cause = format!("{}: {}", text("field"), text("message"));
+        if !all.contains(&cause) {
+            all.push(cause);
+        }
+    }
+    all.join(", ")
 }
 
 /// What is wrong with an applied configuration is told in the order in which the reference's maps
@@ -399,6 +437,23 @@ mod tests {
         values("", &theirs, &ours, &mut found);
         let fields: Vec<_> = found.iter().map(|d| d.field.as_str()).collect();
         assert_eq!(fields, ["a", "spec.ports[].name", "spec.ports[].port", "b"]);
+    }
+
+    #[test]
+    fn only_entries_of_a_map_may_be_told_in_any_order() {
+        let refused = |causes: [(&str, &str); 4]| {
+            let causes = causes.map(|(field, message)| json!({"field": field, "message": message}));
+            let message = format!("X is invalid: [{}]", told(&causes));
+            sorted(json!({"message": message, "details": {"causes": causes}}))
+        };
+        let (a, b, uid) = (
+            ("metadata.labels", "a"),
+            ("metadata.labels", "b"),
+            ("metadata.uid", "u"),
+        );
+        assert_eq!(refused([a, b, uid, a]), refused([b, a, uid, a]));
+        assert_ne!(refused([a, b, uid, a]), refused([a, uid, b, a]));
+        assert_ne!(refused([a, b, uid, a]), refused([a, a, uid, b]));
     }
 
     #[test]

@@ -298,7 +298,7 @@ impl Drawer {
             }
             return;
         }
-        let written = matches!(code, 200..=202) && !call.path.contains("dryRun=All");
+        let written = matches!(code, 200..=202) && !call.is_dry_run();
         if !written || body["metadata"]["uid"].is_null() || body["kind"] != call.about.kind {
             return;
         }

@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 15] = [
+pub const MASKS: [&str; 18] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists and bookmarks: presence",
     "times of this year: presence and format",
@@ -25,6 +25,9 @@ pub const MASKS: [&str; 15] = [
     "the suffix of generated names: by its call",
     "order of managedFields entries, which follows times",
     "order of conflicts and of problems of an applied configuration, which is that of a map, and what is told beside an undeclared field",
+    "order of what is wrong with labels, annotations and selectors, which is that of a map",
+    "order of finalizers in the answer to the delete of a namespace, which is that of a set",
+    "namespaces that are on their way out, in lists: when their conditions and finalizers change and when they go is up to the namespace controller",
     "content of objects that the control plane makes by itself (kube-root-ca.crt, default ServiceAccounts)",
 ];
 

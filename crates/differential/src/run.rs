@@ -1,5 +1,6 @@
 //! One call after the other to both servers.
 
+mod ending;
 mod replay;
 mod streams;
 
@@ -186,15 +187,7 @@ impl Run {
             self.step(&mut drawer, &call, step).await?;
         }
         self.close_streams(usize::MAX).await?;
-        for namespace in &namespaces {
-            self.both(&plain(
-                "DELETE",
-                &format!("/api/v1/namespaces/{namespace}"),
-                Body::None,
-            ))
-            .await?;
-        }
-        Ok(())
+        self.clear(&namespaces).await
     }
 
     async fn step(&mut self, drawer: &mut Drawer, call: &Call, step: usize) -> Result<()> {
@@ -233,32 +226,11 @@ impl Run {
         for difference in outcome.differences {
             self.report.note(call, (self.seed, step), difference);
         }
-        let ending = call.about.kind == "Namespace"
-            && call.about.verb == "delete"
-            && matches!(code, 200 | 202)
-            && !call.path.contains("dryRun");
+        let ending = ending::is_ending(call, &[&outcome.reference, &outcome.pocket]);
         if (differs || ending) && !call.about.verb.starts_with("list") {
             self.retire(drawer, call, number).await?;
         }
         Ok(())
-    }
-
-    /// Takes objects that were given up out of lists: they end when their servers see to it.
-    fn leave_out(&self, body: &mut Value) {
-        for field in ["items", "rows"] {
-            let Some(items) = body.get_mut(field).and_then(Value::as_array_mut) else {
-                continue;
-            };
-            items.retain(|item| {
-                let object = if item["object"].is_object() {
-                    &item["object"]
-                } else {
-                    item
-                };
-                let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                !self.given_up.contains(name)
-            });
-        }
     }
 
     fn not_allowed(&mut self, call: &Call, mut found: Vec<Difference>) -> Vec<Difference> {
@@ -288,7 +260,8 @@ impl Run {
         }
         let (mut reference_shown, mut pocket_shown) = (reference.clone(), pocket.clone());
         for answer in [&mut reference_shown, &mut pocket_shown] {
-            self.leave_out(&mut answer.body);
+            self.leave_out(call, &mut answer.body);
+            ending::order_finalizers(call, &mut answer.body);
         }
         let masked = |side: &mut Side, answer: &Answer| Answer {
             body: side.labels.mask(&answer.body),
@@ -385,20 +358,7 @@ impl Run {
             return Ok(());
         };
         let path = format!("{}/{name}", kind.collection(&namespace));
-        let mut free = plain(
-            "PATCH",
-            &path,
-            Body::Json(json!({"metadata": {"finalizers": null}})),
-        );
-        free.content_type = "application/merge-patch+json".into();
-        self.both(&free).await?;
-        let gone = plain(
-            "DELETE",
-            &format!("{path}?gracePeriodSeconds=0"),
-            Body::None,
-        );
-        self.both(&gone).await?;
-        Ok(())
+        self.remove(&path).await
     }
 }
 

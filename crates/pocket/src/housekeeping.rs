@@ -152,7 +152,7 @@ impl Housekeeper {
         self.queue.extend(self.gathers_from(event));
         self.queue.extend(self.quotas_of(event));
         if event.present().is_none() {
-            self.graph.bury(&event.object.metadata().uid);
+            self.graph.bury(event.object.metadata());
             self.queue.extend(definitions::of(&event.resource));
         } else {
             self.expiry

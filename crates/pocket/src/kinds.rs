@@ -213,6 +213,8 @@ pub struct Traits {
     pub checks_metadata_again: bool,
     /// The rules on a change are asked before those on the object alone.
     pub change_first: bool,
+    /// The rules on a change of metadata are asked last.
+    pub metadata_change_last: bool,
     /// The kind's own rules judge values off a list, each in its place.
     pub judges_enums: bool,
     /// What [`Rules::admit`] hands out is handed out before the other rules are asked, and they
@@ -257,6 +259,7 @@ impl Traits {
         deprecation: None,
         checks_metadata_again: false,
         change_first: false,
+        metadata_change_last: false,
         judges_enums: false,
         admitted_first: false,
         plain_finalizers: false,

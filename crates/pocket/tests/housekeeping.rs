@@ -162,6 +162,19 @@ async fn an_idle_server_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_owner_in_a_namespace_takes_nothing_along_that_is_in_none() {
+    let pocket = open(|_| {}).await;
+    let owner = create(&pocket, MAPS, map("owner", None)).await;
+    create(&pocket, MAPS, map("inside", Some(&owner))).await;
+    create(&pocket, "/api/v1/namespaces", map("outside", Some(&owner))).await;
+    delete(&pocket, &format!("{MAPS}/owner")).await;
+    gone(&pocket, &format!("{MAPS}/inside")).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let (_, outside) = get(&pocket, "/api/v1/namespaces/outside").await;
+    assert_eq!(outside["status"]["phase"], "Active", "{outside}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn lost_history_is_made_up_for() {
     let pocket = open(|_| {}).await;
     let owner = create(&pocket, MAPS, map("owner", None)).await;

@@ -1,7 +1,7 @@
 //! Owner references: who depends on whom, and what happens when an owner goes.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -12,7 +12,7 @@ use super::{HANDS, Housekeeper, Place};
 use crate::{
     rest::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Served, path},
     status::Result,
-    store::{Event, Object, Owner},
+    store::{Event, Metadata, Object, Owner},
 };
 
 /// Dependents by the uid of their owner, and owners by dependent.
@@ -20,9 +20,9 @@ use crate::{
 pub(super) struct Graph {
     dependents: HashMap<Box<str>, BTreeSet<Place>>,
     owners: HashMap<Place, Vec<Box<str>>>,
-    /// Owners that were seen to go and are still named. Their kind may be gone too by the time
-    /// their dependents are looked at.
-    buried: HashSet<Box<str>>,
+    /// Owners that were seen to go and are still named, and whether they were in a namespace. Their
+    /// kind may be gone too by the time their dependents are looked at.
+    buried: HashMap<Box<str>, bool>,
 }
 
 impl Graph {
@@ -61,10 +61,18 @@ impl Graph {
     }
 
     /// Takes in that an object went.
-    pub(super) fn bury(&mut self, uid: &str) {
-        if self.dependents.contains_key(uid) {
-            self.buried.insert(uid.into());
+    pub(super) fn bury(&mut self, owner: &Metadata) {
+        if self.dependents.contains_key(&owner.uid) {
+            let namespaced = !owner.namespace.is_empty();
+            self.buried.insert(owner.uid.clone(), namespaced);
         }
+    }
+
+    /// Whether an owner was seen to go that an object in `namespace` can have had. What is in a
+    /// namespace owns nothing that is in none, so its going says nothing about such an object.
+    fn has_buried(&self, uid: &str, namespace: &str) -> bool {
+        let namespaced = self.buried.get(uid);
+        namespaced.is_some_and(|namespaced| !namespaced || !namespace.is_empty())
     }
 
     /// Everything that names `uid` as an owner.
@@ -134,7 +142,7 @@ impl Housekeeper {
     }
 
     fn standing(&self, owner: &Owner, namespace: &str) -> Standing {
-        if self.graph.buried.contains(&owner.uid) {
+        if self.graph.has_buried(&owner.uid, namespace) {
             return Standing::Absent;
         }
         let Some(place) = self.place_of(owner, namespace) else {

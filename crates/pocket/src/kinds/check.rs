@@ -87,9 +87,8 @@ pub fn validate_change(
     problems: &mut Problems,
 ) {
     validate_changed_metadata(new, old, namespaced, problems);
-    validate_metadata_update(new, old, problems);
-    if !rules.traits.plain_finalizers {
-        validate_finalizer_domains(new, problems);
+    if !rules.traits.metadata_change_last {
+        validate_metadata_change(rules, (new, old), problems);
     }
     if rules.traits.change_first {
         (rules.validate_update)(new, old, problems);
@@ -103,5 +102,15 @@ pub fn validate_change(
     validate_rest(rules, schema, new, problems);
     if !rules.traits.change_first {
         (rules.validate_update)(new, old, problems);
+    }
+    if rules.traits.metadata_change_last {
+        validate_metadata_change(rules, (new, old), problems);
+    }
+}
+
+fn validate_metadata_change(rules: &Rules, (new, old): (&Value, &Value), problems: &mut Problems) {
+    validate_metadata_update(new, old, problems);
+    if !rules.traits.plain_finalizers {
+        validate_finalizer_domains(new, problems);
     }
 }

@@ -104,8 +104,10 @@ impl Role {
         }
         if let Some(metadata) = new["metadata"].as_object_mut() {
             metadata.remove("deletionGracePeriodSeconds");
-            if let Some(generation) = old["metadata"].get("generation") {
-                metadata.insert("generation".into(), generation.clone());
+            for field in ["deletionGracePeriodSeconds", "generation"] {
+                if let Some(kept) = old["metadata"].get(field) {
+                    metadata.insert(field.into(), kept.clone());
+                }
             }
         }
     }
@@ -131,10 +133,15 @@ fn add_finalizer(value: &mut Value, name: &str) {
 /// Lets an empty namespace go.
 pub fn end_namespace(value: &mut Value, now: &str) {
     set_conditions(value, "", "", now);
-    // Not by index, which would write a null where there is nothing.
-    let finalizers = value.pointer_mut("/spec/finalizers");
-    if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
-        finalizers.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
+    let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let Some(finalizers) = spec.get_mut("finalizers").and_then(Value::as_array_mut) else {
+        return;
+    };
+    finalizers.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
+    if finalizers.is_empty() {
+        spec.remove("finalizers");
     }
 }
 
@@ -221,9 +228,26 @@ mod tests {
         assert!(!Role::Namespace.nothing_left(&namespace));
         end_namespace(&mut namespace, "t");
         assert!(Role::Namespace.nothing_left(&namespace));
+        assert_eq!(namespace["spec"], json!({}));
         let mut namespace = json!({"spec": {}, "status": {}});
         end_namespace(&mut namespace, "t");
         assert_eq!(namespace["spec"], json!({}));
+    }
+
+    #[test]
+    fn the_end_of_a_namespace_leaves_its_grace_and_generation_as_they_were() {
+        let ended = json!({"metadata": {"deletionGracePeriodSeconds": 0, "generation": 2}});
+        for before in [
+            json!({"generation": 1}),
+            json!({"deletionGracePeriodSeconds": 7, "generation": 1}),
+        ] {
+            let mut namespace = ended.clone();
+            Role::Namespace.without_grace(&mut namespace, &json!({"metadata": before}));
+            assert_eq!(namespace["metadata"], before);
+        }
+        let mut other = ended.clone();
+        Role::Ordinary.without_grace(&mut other, &json!({"metadata": {}}));
+        assert_eq!(other, ended);
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub(super) const RULES: Rules = Rules {
         delete_returns_object: true,
         name: NameRule::Label,
         checks_metadata_again: true,
+        metadata_change_last: true,
         ..Traits::USUAL
     },
     ..Rules::SHAPE_ONLY
@@ -65,7 +66,7 @@ fn prepare_update(new: &mut Value, old: &Value) {
         return;
     };
     match old["spec"].get("finalizers") {
-        Some(finalizers) if !finalizers.is_null() => set(spec, "finalizers", finalizers.clone()),
+        Some(Value::Array(held)) if !held.is_empty() => set(spec, "finalizers", held.clone()),
         _ => {
             take(spec, "finalizers");
         }
@@ -108,7 +109,13 @@ fn validate_status(new: &Value, _old: &Value, problems: &mut Problems) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{created, defaulted, texts, told};
+    use crate::{
+        kinds::{
+            check::validate_change,
+            testing::{created, defaulted, texts, told},
+        },
+        schema::builtin,
+    };
 
     #[test]
     fn the_name_label_cannot_lie() {
@@ -136,9 +143,31 @@ mod tests {
         let mut new = json!({"spec": {"finalizers": []}});
         prepare_update(&mut new, &old);
         assert_eq!(new, old);
-        let mut new = json!({"spec": {"finalizers": ["kubernetes"]}});
-        prepare_update(&mut new, &json!({"spec": {"finalizers": null}}));
-        assert_eq!(new, json!({"spec": {}}));
+        for none in [json!(null), json!([])] {
+            let mut new = json!({"spec": {"finalizers": ["kubernetes"]}});
+            prepare_update(&mut new, &json!({"spec": {"finalizers": none}}));
+            assert_eq!(new, json!({"spec": {}}));
+        }
+    }
+
+    #[test]
+    fn a_change_of_metadata_is_judged_after_the_object() {
+        let old = json!({"metadata": {"name": "a", "uid": "u"}});
+        let new = json!({"metadata": {"name": "a", "uid": "x", "labels": {"l": "b."}, "finalizers": ["f"]}});
+        let schema = builtin().named("io.k8s.api.core.v1.Namespace").unwrap();
+        let mut problems = Problems::new();
+        validate_change(&RULES, schema, false, (&new, &old), &mut problems);
+        let told = texts(&problems);
+        let fields: Vec<_> = told
+            .iter()
+            .filter_map(|text| text.split(": ").next())
+            .collect();
+        let (labels, uid, finalizer) =
+            ("metadata.labels", "metadata.uid", "metadata.finalizers[0]");
+        let shared = [labels, uid, labels];
+        let object = [labels, finalizer];
+        let change = [uid, labels, finalizer];
+        assert_eq!(fields, [&shared[..], &object, &change].concat());
     }
 
     #[test]
