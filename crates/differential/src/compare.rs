@@ -460,4 +460,66 @@ mod tests {
     fn messages_lose_their_values() {
         assert_eq!(general("Pod \"a\" is 5 long"), "Pod \"…\" is N long");
     }
+
+    fn refused(reason: &str, places: [&str; 2]) -> Answer {
+        let cause = |place: &str| json!({"reason": reason, "field": place, "message": place});
+        Answer {
+            code: 409,
+            content_type: "application/json".into(),
+            warnings: Vec::new(),
+            body: json!({"kind": "Status", "message": "no", "details": {"causes": places.map(cause)}}),
+        }
+    }
+
+    #[test]
+    fn conflicts_alone_may_come_in_any_order() {
+        let conflict = "FieldManagerConflict";
+        for (reason, theirs, ours, agree) in [
+            (conflict, [".a", ".b"], [".b", ".a"], true),
+            (conflict, [".a", ".b"], [".a", ".c"], false),
+            (conflict, [".a", ".b"], [".a", ".a"], false),
+            ("FieldValueInvalid", [".a", ".b"], [".a", ".b"], true),
+            ("FieldValueInvalid", [".a", ".b"], [".b", ".a"], false),
+        ] {
+            let found = differences(&refused(reason, theirs), &refused(reason, ours));
+            assert_eq!(found.is_empty(), agree, "{reason} {theirs:?} {ours:?}");
+        }
+    }
+
+    #[test]
+    fn problems_of_a_configuration_may_come_in_any_order_but_must_be_the_same() {
+        let typed = |name: &str, problems: &str| {
+            json!(format!(
+                "failed to create typed patch object (ns/{name}; v1, Kind=Pod): {problems}"
+            ))
+        };
+        let (one, other) = (
+            "errors:\n  .a: expected string\n  .b: expected map",
+            "errors:\n  .b: expected map\n  .a: expected string",
+        );
+        let (undeclared, unknown) = (
+            ".x: field not declared in schema",
+            "errors:\n  .a: expected string\n  .y: field not declared in schema",
+        );
+        for (theirs, ours, agree) in [
+            (typed("a", one), typed("a", other), true),
+            (typed("a", undeclared), typed("a", unknown), true),
+            (typed("a", one), typed("b", one), false),
+            (typed("a", one), typed("a", ".a: expected string"), false),
+            (typed("a", one), typed("a", unknown), false),
+            (
+                json!("apply failed: errors:\n  .a\n  .b"),
+                json!("apply failed: errors:\n  .b\n  .a"),
+                true,
+            ),
+            (
+                json!("not found:\n.a\n.b"),
+                json!("not found:\n.b\n.a"),
+                false,
+            ),
+        ] {
+            let equal = unordered(&theirs) == unordered(&ours);
+            assert_eq!(equal, agree, "{theirs} {ours}");
+        }
+    }
 }

@@ -284,3 +284,61 @@ fn entry_order(entry: &Value) -> String {
         .map(|field| entry[field].as_str().unwrap_or_default())
         .join("/")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// An answer to the second call, after the first has shown revision 7.
+    fn masked(value: &Value) -> Value {
+        let mut labels = Labels::default();
+        labels.begin(1);
+        labels.mask(&json!({"metadata": {"resourceVersion": "7"}}));
+        labels.begin(2);
+        labels.mask(value)
+    }
+
+    #[test]
+    fn revisions_of_lists_and_bookmarks_are_left_to_servers_and_nothing_else_is() {
+        let event = |ty: &str, metadata: Value| json!({"type": ty, "object": {"kind": "Pod", "metadata": metadata}});
+        let list = |metadata: Value| json!({"metadata": metadata, "items": []});
+        let revision = |revision: &str| json!({"resourceVersion": revision});
+        let end =
+            json!({"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}});
+        let counted = |left: u32| json!({"resourceVersion": "7", "remainingItemCount": left});
+        for (theirs, ours, agree) in [
+            (
+                event("BOOKMARK", revision("7")),
+                event("BOOKMARK", revision("9")),
+                true,
+            ),
+            (
+                event("BOOKMARK", revision("7")),
+                event("BOOKMARK", json!({})),
+                false,
+            ),
+            (
+                event("BOOKMARK", revision("7")),
+                event("BOOKMARK", end),
+                false,
+            ),
+            (
+                event("ADDED", revision("8")),
+                event("ADDED", revision("9")),
+                true,
+            ),
+            (
+                event("ADDED", revision("7")),
+                event("ADDED", revision("9")),
+                false,
+            ),
+            (list(revision("7")), list(revision("9")), true),
+            (list(revision("7")), list(json!({})), false),
+            (list(counted(1)), list(counted(2)), false),
+        ] {
+            assert_eq!(masked(&theirs) == masked(&ours), agree, "{theirs} {ours}");
+        }
+    }
+}

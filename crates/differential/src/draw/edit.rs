@@ -82,3 +82,23 @@ pub(super) fn symbolic(value: &mut Value, number: usize) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_generated_if_a_server_made_up_their_end() {
+        for (name, generated) in [
+            ("pod-1-2-bcd45", true),
+            ("pod-1-2", false),
+            ("pod-1-20000", false),
+            ("pod-1-2-bcd4", false),
+            ("pod-1-2-bcd456", false),
+            ("default", false),
+            ("", false),
+        ] {
+            assert_eq!(was_generated(name), generated, "{name}");
+        }
+    }
+}
