@@ -71,6 +71,11 @@ impl Drawer {
         } else if subresource == "scale" {
             value = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}, "spec": {"replicas": 4}});
         }
+        // The reference keeps empty lists of an applied custom object until its next write, which it
+        // then stores whatever it is. Nothing that can be seen tells of them.
+        if let Some(metadata) = value["metadata"].as_object_mut().filter(|_| table.custom) {
+            metadata.retain(|_, field| field.as_array().is_none_or(|items| !items.is_empty()));
+        }
         match self.dice.below(40) {
             0 => value["metadata"]["managedFields"] = json!([]),
             1 => {
