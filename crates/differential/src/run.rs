@@ -3,6 +3,7 @@
 mod ending;
 mod replay;
 mod streams;
+mod unseen;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -59,6 +60,8 @@ pub struct Outcome {
     pub pocket: Answer,
     /// What differs and is not allowed.
     pub differences: Vec<Difference>,
+    /// The states of the object parted though neither server is wrong.
+    pub parted: bool,
 }
 
 impl Run {
@@ -222,7 +225,8 @@ impl Run {
                 .captures
                 .retain(|number, _| needed.contains(number));
         }
-        let differs = !outcome.differences.is_empty() || outcome.reference.is_none();
+        let differs =
+            !outcome.differences.is_empty() || outcome.reference.is_none() || outcome.parted;
         for difference in outcome.differences {
             self.report.note(call, (self.seed, step), difference);
         }
@@ -277,18 +281,24 @@ impl Run {
                 reference,
                 pocket,
                 differences: Vec::new(),
+                parted: false,
             });
         }
         let theirs = masked(&mut self.reference, &reference_shown);
         let ours = masked(&mut self.pocket, &pocket_shown);
         let mut found = differences(&theirs, &ours);
         found.extend(self.order(call, &reference, &pocket));
-        let found = self.not_allowed(call, found);
+        let mut found = self.not_allowed(call, found);
+        let parted = unseen::is_unseen(&found, &reference.body, &pocket.body);
+        if parted {
+            found.clear();
+        }
         self.report.leaves = (self.reference.labels.compared, self.reference.labels.masked);
         Ok(Outcome {
             reference,
             pocket,
             differences: found,
+            parted,
         })
     }
 

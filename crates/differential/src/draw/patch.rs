@@ -71,6 +71,11 @@ impl Drawer {
         } else if subresource == "scale" {
             value = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}, "spec": {"replicas": 4}});
         }
+        // The reference keeps empty lists of an applied custom object until its next write, which it
+        // then stores whatever it is. Nothing that can be seen tells of them.
+        if let Some(metadata) = value["metadata"].as_object_mut().filter(|_| table.custom) {
+            metadata.retain(|_, field| field.as_array().is_none_or(|items| !items.is_empty()));
+        }
         match self.dice.below(40) {
             0 => value["metadata"]["managedFields"] = json!([]),
             1 => {
@@ -134,7 +139,7 @@ impl Drawer {
                 7 | 8 => json!({"op": "test", "path": pointer, "value": "not this"}),
                 // A copy of all metadata has what servers choose, at a place that is not masked.
                 9 if pointer != "/metadata" => json!({"op": "copy", "from": pointer, "path": format!("{pointer}2")}),
-                10 => json!({"op": "move", "from": pointer, "path": "/metadata/labels"}),
+                10 if !is_mixed(&here) => json!({"op": "move", "from": pointer, "path": "/metadata/labels"}),
                 11 => json!({"op": "add", "path": format!("{pointer}/-"), "value": near}),
                 12 => pick(&mut self.dice, &[json!({"op": "jump", "path": "/a"}), json!({"path": "/a"}), json!({"op": "add"}), json!({"op": "remove", "path": "/nope/nope"}), json!({"op": "replace", "path": "nope", "value": 1}), json!(7)]).clone(),
                 _ => json!({"op": "add", "path": pointer, "value": near}),
@@ -285,4 +290,15 @@ fn pointer(path: &[String]) -> String {
     path.iter().fold(String::new(), |out, key| {
         out + "/" + &key.replace('~', "~0").replace('/', "~1")
     })
+}
+/// Whether labels made of this would be wrong in more than one way. Of those, the reference tells
+/// the one whose field is declared first in its own source.
+fn is_mixed(value: &Value) -> bool {
+    let fields = value.as_object().into_iter().flatten();
+    let mut wrong = fields
+        .map(|(_, value)| std::mem::discriminant(value))
+        .filter(|kind| *kind != std::mem::discriminant(&Value::Null))
+        .filter(|kind| *kind != std::mem::discriminant(&Value::String(String::new())));
+    let first = wrong.next();
+    wrong.any(|kind| Some(kind) != first)
 }

@@ -17,6 +17,7 @@ mod functions;
 mod kind;
 mod lookup;
 mod meter;
+mod misfit;
 mod name;
 mod net;
 mod operate;
@@ -41,6 +42,7 @@ use self::{
     check::Checker,
     eval::{Machine, Scope},
     meter::{Fault, Meter, PER_CALL, PER_OBJECT},
+    misfit::{declared, misfit},
     rule::{Ready, Site},
     value::Val,
 };
@@ -238,7 +240,10 @@ impl Walk<'_> {
             program: &rule.program,
             meter: &meter,
         };
-        let outcome = machine.run(&scope);
+        let outcome = match misfit(new, schema) {
+            Some(why) => Fault::error(why),
+            None => machine.run(&scope),
+        };
         self.left -= given - meter.left();
         let complaint = match outcome {
             Ok(Val::Bool(true)) => return Ok(()),
@@ -253,7 +258,8 @@ impl Walk<'_> {
                 let said = rule.text.strip_prefix("failed rule: ");
                 let said = said.unwrap_or(&rule.text);
                 let words = format!("{error} evaluating rule: {said}");
-                let shown = Value::from(super::validate::type_name(new));
+                let shown = declared(schema).unwrap_or(super::validate::type_name(new));
+                let shown = Value::from(shown);
                 self.report(FieldErrorKind::Invalid, at.to_string(), &shown, words);
                 return Ok(());
             }

@@ -133,7 +133,7 @@ impl Machine {
         prepare(served, change.part, value, old);
         check_change(served, change.part, &change.request.target.name, value, old)?;
         served.settle_numbers(value);
-        if change.part == Part::Main {
+        if matches!(change.part, Part::Main | Part::Other("scale")) {
             *warnings = merge(warnings, served.warnings(value, Some(old)));
         }
         Ok(())

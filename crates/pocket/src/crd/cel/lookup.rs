@@ -22,7 +22,10 @@ pub(super) fn as_optional<'v, 'a>(value: &'v Val<'a>) -> Result<Option<&'v Val<'
 /// The field of an object, or of what an optional holds.
 pub(super) fn lookup_field<'a>(of: &Val<'a>, name: &str) -> Result<Option<Val<'a>>, Fault> {
     match of {
-        Val::Map(fields) => Ok(fields.select(name)),
+        Val::Map(fields) => match fields.misfit(name) {
+            Some(why) => Fault::error(why),
+            None => Ok(fields.select(name)),
+        },
         Val::Optional(None) => Ok(None),
         Val::Optional(Some(inner)) => lookup_field(inner, name),
         other => Fault::error(format!("a {} has no field '{name}'", other.type_name())),

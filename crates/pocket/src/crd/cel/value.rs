@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     meter::{Fault, Meter},
+    misfit::misfit,
     name,
     net::Net,
     quantity::Quantity,
@@ -95,6 +96,15 @@ impl<'a> Fields<'a> {
             Self::Of(fields, _) => fields.len(),
             Self::Made(fields) => fields.len(),
         }
+    }
+
+    /// Why a declared field cannot be looked at.
+    pub(super) fn misfit(&self, field: &str) -> Option<String> {
+        let Self::Of(fields, Some(schema)) = self else {
+            return None;
+        };
+        let name = name::property(field);
+        misfit(fields.get(&*name)?, schema.property(&name)?)
     }
 
     /// `a.field`: the names of declared properties may be escaped, keys of maps never are.

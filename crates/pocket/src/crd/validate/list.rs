@@ -1,6 +1,6 @@
 //! Lists: their length, their entries, and the uniqueness that sets and map lists promise.
 
-use std::collections::{HashMap, HashSet};
+use std::{collections::HashMap, hash::Hash};
 
 use serde_json::{Map, Value};
 
@@ -53,10 +53,17 @@ fn length(limits: &Limits, items: &[Value], at: &Place<'_>, findings: &mut Findi
     }
 }
 
+/// Whether an item is met for the second time. However often it comes, it is told once.
+fn comes_again<K: Eq + Hash>(seen: &mut HashMap<K, usize>, item: K) -> bool {
+    let times = seen.entry(item).or_default();
+    *times += 1;
+    *times == 2
+}
+
 fn set(items: &[Value], at: &Place<'_>, findings: &mut Findings) {
-    let mut seen = HashSet::with_capacity(items.len());
+    let mut seen = HashMap::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        if !seen.insert(item) {
+        if comes_again(&mut seen, item) {
             let place = at.index(index);
             findings.add(
                 FieldErrorKind::Duplicate,
@@ -75,7 +82,7 @@ fn map(
     at: &Place<'_>,
     findings: &mut Findings,
 ) {
-    let mut seen = HashSet::with_capacity(items.len());
+    let mut seen = HashMap::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         if !item.is_object() && !item.is_null() {
             let detail = "must be an object for an array of list-type map".to_owned();
@@ -84,7 +91,7 @@ fn map(
             continue;
         }
         let key: Vec<_> = keys.iter().map(|key| key_of(schema, key, item)).collect();
-        if !seen.insert(key) {
+        if comes_again(&mut seen, key) {
             let shown = keys
                 .iter()
                 .filter_map(|key| Some((key.to_string(), item.get(&**key)?.clone())))

@@ -137,7 +137,7 @@ fn each_limit_speaks_in_the_servers_words() {
         ),
         (
             "set",
-            json!(["a", "a"]),
+            json!(["a", "a", "a"]),
             r#"spec.set[1]: Duplicate value: "a""#,
         ),
     ] {
@@ -250,7 +250,9 @@ fn map_lists_are_unique_by_key_with_defaults_counted() {
         "items": {"type": "object", "properties": {"port": {"type": "integer"},
             "protocol": {"type": "string", "default": "TCP"}}}}}),
     );
-    let twice = json!({"spec": {"ports": [{"port": 1}, {"port": 1, "protocol": "TCP"}]}});
+    // However often a key comes, it is told once.
+    let twice =
+        json!({"spec": {"ports": [{"port": 1}, {"port": 1, "protocol": "TCP"}, {"port": 1}]}});
     assert_eq!(
         problems(&schema, &twice, None),
         [r#"spec.ports[1]: Duplicate value: {"port":1,"protocol":"TCP"}"#]

@@ -308,6 +308,11 @@ fn what_may_change_in_a_pod() {
             "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'h'",
         ),
         (
+            "/spec/schedulingGates",
+            json!([{"name": "h"}, {"name": "h"}]),
+            "spec.schedulingGates[1].name: Forbidden: only deletion is allowed, but found new scheduling gate 'h'",
+        ),
+        (
             "/spec/containers",
             json!([]),
             "spec.containers: Forbidden: pod updates may not add or remove containers",

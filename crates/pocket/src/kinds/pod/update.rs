@@ -130,8 +130,10 @@ fn check_tolerations(new: &Value, old: &Value, problems: &mut Problems) {
 fn check_gates(new: &Value, old: &Value, problems: &mut Problems) {
     let before = list(old, "schedulingGates");
     let path = Path::At("spec.schedulingGates");
-    for (index, gate) in list(new, "schedulingGates").iter().enumerate() {
-        if !before.contains(gate) {
+    let now = list(new, "schedulingGates");
+    for (index, gate) in now.iter().enumerate() {
+        // Of gates that come twice, the last is told.
+        if !before.contains(gate) && !now[index + 1..].contains(gate) {
             let name = text(gate, "name");
             let detail =
                 format!("only deletion is allowed, but found new scheduling gate '{name}'");

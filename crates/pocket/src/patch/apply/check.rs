@@ -51,9 +51,11 @@ struct Check {
 
 impl Check {
     fn value(&mut self, schema: Option<Schema<'_>>, value: &Value) {
+        if schema.is_some_and(is_deduced) {
+            return;
+        }
         if let Some(schema) = schema
             && let Some(expected) = mismatch(kind(schema), value)
-            && !is_deduced(schema)
         {
             let found = found(kind(schema), value);
             self.problem(format!("expected {expected}, got {found}"));
@@ -130,9 +132,9 @@ fn takes_anything(schema: Schema<'_>) -> bool {
     node.preserve_unknown || node.embedded_resource || node.ty == Type::Any
 }
 
-/// A number or text of a built-in type may be anything until the object is read as a whole.
+/// A number or text may be anything until the object is read, or judged, as a whole.
 fn is_deduced(schema: Schema<'_>) -> bool {
-    schema.node().ty == Type::IntOrString && schema.is_builtin()
+    schema.node().ty == Type::IntOrString
 }
 
 /// What a schema asks for here: text that has a format may be any scalar.

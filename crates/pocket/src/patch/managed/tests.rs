@@ -275,7 +275,7 @@ fn times_alone_are_no_change() {
     };
     live["metadata"]["managedFields"] = json!([entry("a", "1"), entry("b", "2")]);
     let mut new = live.clone();
-    new["metadata"]["managedFields"] = json!([entry("b", "2"), entry("a", "3")]);
+    new["metadata"]["managedFields"] = json!([entry("a", "2"), entry("b", "2")]);
     let mut kept = new.clone();
     keep_times(&live, &mut kept);
     assert_eq!(kept, live);
@@ -283,6 +283,11 @@ fn times_alone_are_no_change() {
         ("/data/a", json!("2")),
         ("/metadata/name", json!("d")),
         ("/metadata/managedFields/0/manager", json!("c")),
+        // A time that moves its entry.
+        (
+            "/metadata/managedFields",
+            json!([entry("b", "2"), entry("a", "3")]),
+        ),
     ] {
         let mut changed = new.clone();
         *changed.pointer_mut(path).unwrap() = value;

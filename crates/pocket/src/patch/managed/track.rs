@@ -172,7 +172,8 @@ fn record(mut managers: Managers, changes: Comparison, stamp: &Stamp<'_>) -> Man
 }
 
 /// Takes the stored `managedFields` back if nothing but their times would change, so that a write
-/// that changes nothing leaves the object byte for byte as it was.
+/// that changes nothing leaves the object byte for byte as it was. Entries are in the order of
+/// their times, to the second: a write that moves one is a change, as on the reference.
 ///
 /// For callers of apply, who change the object afterwards: only they see whether it is the same.
 pub fn keep_times(live: &Value, new: &mut Value) {
@@ -195,7 +196,7 @@ pub(crate) fn same_but_entries(live: &Value, new: &Value) -> bool {
     fields(live, new, "metadata") && fields(&live["metadata"], &new["metadata"], "managedFields")
 }
 
-/// A new time may also have moved an entry.
+/// A new time may have moved an entry, and an order is something to be stored.
 fn same_entries(live: &Value, new: &Value) -> bool {
     let (Some(a), Some(b)) = (live.as_array(), new.as_array()) else {
         return live == new;
@@ -204,7 +205,7 @@ fn same_entries(live: &Value, new: &Value) -> bool {
         (Some(a), Some(b)) => same_without("time", a, b),
         _ => a == b,
     };
-    a.len() == b.len() && b.iter().all(|b| a.iter().any(|a| same(a, b)))
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
 }
 
 fn same_without(name: &str, a: &Map<String, Value>, b: &Map<String, Value>) -> bool {

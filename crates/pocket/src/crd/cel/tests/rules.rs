@@ -188,3 +188,29 @@ fn the_parts_of_a_rule_are_reviewed() {
         assert!(problems[0].contains(reason), "{problems:?}");
     }
 }
+
+#[test]
+fn a_value_of_another_type_than_declared_is_not_looked_at() {
+    const MAP: &str = "a map for the provided schema with type=object";
+    const LIST: &str = "an array for the provided schema with type=array";
+    for (rule, value, expected) in [
+        ("self.size < 3", json!("text"), MAP),
+        ("self.size < 3", json!({"size": "x"}), "int, got string"),
+        ("self.size < 3", json!({"size": 1.5}), "int, got float64"),
+        ("self.name == ''", json!({"name": 7}), "string, got int64"),
+        (
+            "self.ratio < 3.0",
+            json!({"ratio": true}),
+            "float, got bool",
+        ),
+        ("self.on", json!({"on": [1]}), "bool, got []interface {}"),
+        ("has(self.names)", json!({"names": {}}), LIST),
+        ("self.labels.size() < 1", json!({"labels": "x"}), MAP),
+    ] {
+        let told = outcome(&with_rules(&json!([{"rule": rule}])), &spec(&value), None);
+        let expected = format!(
+            "spec: Invalid value: \"object\": invalid data, expected {expected} evaluating rule: {rule}"
+        );
+        assert_eq!(told, [expected]);
+    }
+}

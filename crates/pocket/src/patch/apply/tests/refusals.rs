@@ -138,6 +138,24 @@ fn a_configuration_that_does_not_fit_is_refused_with_its_paths() {
 }
 
 #[test]
+fn a_number_or_text_may_be_anything_until_the_object_is_judged() {
+    let mut set = Schemas::default();
+    let either = set.add(Node {
+        ty: Type::IntOrString,
+        ..Node::default()
+    });
+    let root = set.add(Node {
+        ty: Type::Object,
+        properties: [("amount".into(), either)].into(),
+        ..Node::default()
+    });
+    for amount in [json!(1), json!("10%"), json!(["a"]), json!({"a": 1})] {
+        let config = json!({"amount": amount});
+        assert_eq!(check::check(set.at(root), &config), []);
+    }
+}
+
+#[test]
 fn managed_fields_and_foreign_versions_are_refused() {
     for entries in [json!([]), json!([{}])] {
         let mut config = config_map(&json!({}));
