@@ -1,0 +1,220 @@
+//! The one hand that writes.
+
+use std::time::Duration;
+
+use kube::{
+    Api, Client,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
+    core::Status,
+};
+use serde_json::{Value, json};
+
+use super::{Change, Kind, Plan};
+use crate::{
+    clock::Clock,
+    key::Key,
+    lease::{Leadership, NotLeading},
+};
+
+/// Why something was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another process leads.
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
+    /// The object is another than the one that was looked at, or is no longer there. Looking again
+    /// mends it.
+    #[error("{0} is no longer the object that was looked at")]
+    Replaced(Key),
+    /// The server refused.
+    #[error("{key} could not be written")]
+    Refused {
+        /// Which object.
+        key: Key,
+        /// What the server said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The server did not answer in time; the write may have happened.
+    #[error("no answer to a write of {key} within {waited:?}")]
+    Late {
+        /// Which object.
+        key: Key,
+        /// For how long.
+        waited: Duration,
+    },
+}
+
+/// Makes the writes of a controller: as one field manager, only while it leads, and each to the
+/// very object that was decided upon.
+#[derive(Debug, Clone)]
+pub struct Hand {
+    client: Debuggable,
+    manager: String,
+    leadership: Leadership,
+    clock: Clock,
+    limit: Duration,
+}
+
+/// [`Client`] says nothing about itself.
+#[derive(Clone)]
+struct Debuggable(Client);
+
+impl std::fmt::Debug for Debuggable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Client")
+    }
+}
+
+impl Hand {
+    /// A hand that writes as `manager` while `leadership` lasts.
+    pub fn new(
+        client: Client,
+        manager: impl Into<String>,
+        leadership: Leadership,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            client: Debuggable(client),
+            manager: manager.into(),
+            leadership,
+            clock,
+            limit: Duration::from_secs(10),
+        }
+    }
+
+    /// Carries `plan` out in its order, up to the first write that fails.
+    pub async fn carry_out(&self, plan: Plan) -> Result<Vec<DynamicObject>, Error> {
+        let mut written = Vec::new();
+        for change in plan.changes {
+            written.extend(self.change(change).await?);
+        }
+        Ok(written)
+    }
+
+    async fn change(&self, change: Change) -> Result<Option<DynamicObject>, Error> {
+        tracing::info!(%change, manager = self.manager, "write");
+        match change {
+            Change::Create(goal) => {
+                let key = goal.key();
+                self.apply(&goal.kind, &key, &goal.object).await.map(Some)
+            }
+            Change::Update { mut goal, uid, .. } => {
+                let key = goal.key();
+                // With its uid an apply is refused if the object was replaced, and never makes one.
+                goal.object["metadata"]["uid"] = uid.into();
+                self.apply(&goal.kind, &key, &goal.object).await.map(Some)
+            }
+            Change::Delete { kind, key, uid } => self.delete(&kind, &key, uid).await.map(|()| None),
+        }
+    }
+
+    async fn apply(&self, kind: &Kind, key: &Key, object: &Value) -> Result<DynamicObject, Error> {
+        let api = self.api(kind, key);
+        let parameters = PatchParams::apply(&self.manager).force();
+        let object = typed(kind, object);
+        self.begin()?;
+        let patch = Patch::Apply(&object);
+        self.answered(key, api.patch(key.name(), &parameters, &patch))
+            .await
+    }
+
+    /// Writes `status`, if it differs from the one that `live` has. One write, and none if nothing
+    /// changed; the whole status is ours.
+    pub async fn status(
+        &self,
+        kind: &Kind,
+        live: &DynamicObject,
+        status: &Value,
+    ) -> Result<Option<DynamicObject>, Error> {
+        if live.data["status"] == *status {
+            return Ok(None);
+        }
+        let key = Key::of(live);
+        let object = typed(
+            kind,
+            &json!({"metadata": {"name": key.name(), "uid": live.metadata.uid}, "status": status}),
+        );
+        let api = self.api(kind, &key);
+        let parameters = PatchParams::apply(&self.manager).force();
+        self.begin()?;
+        let patch = Patch::Apply(&object);
+        let written = api.patch_status(key.name(), &parameters, &patch);
+        self.answered(&key, written).await.map(Some)
+    }
+
+    async fn delete(&self, kind: &Kind, key: &Key, uid: String) -> Result<(), Error> {
+        let api = self.api(kind, key);
+        let preconditions = Preconditions {
+            uid: Some(uid),
+            resource_version: None,
+        };
+        let parameters = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::background()
+        };
+        self.begin()?;
+        match self
+            .answered(key, api.delete(key.name(), &parameters))
+            .await
+        {
+            Ok(_) | Err(Error::Replaced(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asked last before a request is sent, so that a process which was stopped does not begin it.
+    fn begin(&self) -> Result<(), NotLeading> {
+        self.leadership.check().map(|_| ())
+    }
+
+    async fn answered<T>(
+        &self,
+        key: &Key,
+        call: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
+        match self.clock.within(self.limit, call).await {
+            Some(Ok(done)) => Ok(done),
+            Some(Err(kube::Error::Api(status))) if is_of_another(&status) => {
+                Err(Error::Replaced(key.clone()))
+            }
+            Some(Err(source)) => Err(Error::Refused {
+                key: key.clone(),
+                source: Box::new(source),
+            }),
+            None => Err(Error::Late {
+                key: key.clone(),
+                waited: self.limit,
+            }),
+        }
+    }
+
+    fn api(&self, kind: &Kind, key: &Key) -> Api<DynamicObject> {
+        let client = self.client.0.clone();
+        if kind.namespaced {
+            Api::namespaced_with(client, key.namespace(), &kind.resource)
+        } else {
+            Api::all_with(client, &kind.resource)
+        }
+    }
+}
+
+/// The object with its kind, which an apply must name.
+fn typed(kind: &Kind, object: &Value) -> Value {
+    let ApiResource {
+        api_version, kind, ..
+    } = &kind.resource;
+    let mut object = object.clone();
+    object["apiVersion"] = api_version.clone().into();
+    object["kind"] = kind.clone().into();
+    object
+}
+
+/// Whether a refusal says that the object is not the one that was looked at.
+fn is_of_another(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let names_another = causes
+        .into_iter()
+        .any(|cause| cause.field == "metadata.uid");
+    status.is_conflict() || status.is_not_found() || names_another
+}

@@ -1,0 +1,234 @@
+//! Runs reconciles as the queue says.
+
+use std::{fmt, future::Future, hash::Hash, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::{Backoff, Next, Priority, Queue, backoff::spread};
+use crate::clock::Clock;
+
+/// How a controller works.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Its name in logs and metrics.
+    pub name: &'static str,
+    /// At most so many keys are worked on at once.
+    pub concurrency: usize,
+    /// A reconcile that takes longer has failed.
+    pub timeout: Duration,
+    /// Every key is looked at again after about this time, whatever was or was not said.
+    pub look_again: Duration,
+    /// How long keys that fail wait.
+    pub backoff: Backoff,
+}
+
+impl Options {
+    /// The usual settings for the controller `name`.
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            concurrency: 8,
+            timeout: Duration::from_mins(1),
+            look_again: Duration::from_mins(30),
+            backoff: Backoff::default(),
+        }
+    }
+}
+
+/// What a reconcile that did not fail came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// As it should be; look again some day.
+    Settled,
+    /// Look again after this time at the latest.
+    Again(Duration),
+    /// There is no such object: nothing to look at until it is added.
+    Gone,
+}
+
+/// Asks a controller to look at a key. Cheap to copy.
+pub struct Trigger<K> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K> {
+    queue: Mutex<Queue<K>>,
+    added: Notify,
+    clock: Clock,
+}
+
+impl<K> Clone for Trigger<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Trigger<K> {
+    /// Somebody changed something: look at `key` as soon as there is room.
+    pub fn changed(&self, key: K) {
+        self.add(key, Priority::Change);
+    }
+
+    /// Look at `key` when nothing is in a hurry.
+    pub fn resync(&self, key: K) {
+        self.add(key, Priority::Resync);
+    }
+
+    fn add(&self, key: K, priority: Priority) {
+        let now = self.shared.clock.uptime();
+        self.shared.queue.lock().add(key, priority, now, now);
+        self.shared.added.notify_one();
+    }
+}
+
+/// A queue and what is done with its keys.
+pub struct Controller<K> {
+    options: Options,
+    shared: Arc<Shared<K>>,
+}
+
+/// How the work on a key ended.
+enum End<E> {
+    Well(Outcome),
+    Failed(E),
+    TimedOut,
+}
+
+impl<K> Controller<K>
+where
+    K: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static,
+{
+    /// A controller with nothing to do yet.
+    pub fn new(options: Options, clock: Clock) -> Self {
+        let shared = Shared {
+            queue: Mutex::default(),
+            added: Notify::new(),
+            clock,
+        };
+        Self {
+            options,
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// What asks it to look at a key.
+    pub fn trigger(&self) -> Trigger<K> {
+        Trigger {
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// Works until `stop`, then waits for what is under way.
+    pub async fn run<F, Fut, E>(self, reconcile: F, stop: CancellationToken)
+    where
+        F: Fn(K) -> Fut,
+        Fut: Future<Output = Result<Outcome, E>> + Send + 'static,
+        E: fmt::Display + Send + 'static,
+    {
+        let mut work = JoinSet::new();
+        let mut keys = std::collections::HashMap::new();
+        loop {
+            let wait_until = self.start(&reconcile, &mut work, &mut keys);
+            let clock = self.shared.clock;
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = self.shared.added.notified() => {}
+                () = clock.sleep_until(wait_until) => {}
+                Some(ended) = work.join_next_with_id() => self.note(ended, &mut keys),
+            }
+        }
+        while let Some(ended) = work.join_next_with_id().await {
+            self.note(ended, &mut keys);
+        }
+    }
+
+    /// Starts what may start; when more may.
+    fn start<F, Fut, E>(
+        &self,
+        reconcile: &F,
+        work: &mut JoinSet<End<E>>,
+        keys: &mut Keys<K>,
+    ) -> Duration
+    where
+        F: Fn(K) -> Fut,
+        Fut: Future<Output = Result<Outcome, E>> + Send + 'static,
+        E: Send + 'static,
+    {
+        let (clock, limit) = (self.shared.clock, self.options.timeout);
+        while work.len() < self.options.concurrency {
+            let next = self.shared.queue.lock().next(clock.uptime());
+            let key = match next {
+                Next::Run(key) => key,
+                Next::Wait(until) => return until,
+                Next::Idle => return Duration::MAX,
+            };
+            let reconciling = reconcile(key.clone());
+            let task = work.spawn(async move {
+                match clock.within(limit, reconciling).await {
+                    Some(Ok(outcome)) => End::Well(outcome),
+                    Some(Err(error)) => End::Failed(error),
+                    None => End::TimedOut,
+                }
+            });
+            keys.insert(task.id(), key);
+        }
+        Duration::MAX
+    }
+
+    fn note<E: fmt::Display>(&self, ended: Joined<E>, keys: &mut Keys<K>) {
+        let (id, end) = match ended {
+            Ok((id, end)) => (id, Ok(end)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let Some(key) = keys.remove(&id) else {
+            return;
+        };
+        let name = self.options.name;
+        match end {
+            Ok(End::Well(outcome)) => return self.well(&key, outcome),
+            Ok(End::Failed(error)) => {
+                tracing::warn!(controller = name, ?key, %error, "reconcile failed");
+            }
+            Ok(End::TimedOut) => {
+                tracing::warn!(controller = name, ?key, limit = ?self.options.timeout, "reconcile took too long");
+            }
+            Err(error) => tracing::error!(controller = name, ?key, %error, "reconcile panicked"),
+        }
+        let now = self.shared.clock.uptime();
+        let wait = |failures| now + self.options.backoff.wait(&key, failures);
+        self.shared.queue.lock().failed(&key, wait, now);
+    }
+
+    fn well(&self, key: &K, outcome: Outcome) {
+        let now = self.shared.clock.uptime();
+        let some_day = || spread(self.options.look_again, key);
+        let again = match outcome {
+            Outcome::Settled => Some(some_day()),
+            Outcome::Again(after) => Some(after.min(some_day())),
+            Outcome::Gone => None,
+        };
+        let again = again.map(|after| now.saturating_add(after));
+        self.shared.queue.lock().done(key, again, now);
+    }
+}
+
+type Keys<K> = std::collections::HashMap<tokio::task::Id, K>;
+type Joined<E> = Result<(tokio::task::Id, End<E>), tokio::task::JoinError>;
+
+impl<K> fmt::Debug for Controller<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K> fmt::Debug for Trigger<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trigger").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,142 @@
+//! The elector against a server, under a paused clock.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client, api::DeleteParams};
+use neap_pocket::{Options as ServerOptions, Pocket, environment::Environment};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::clock::Clock;
+
+pub(super) fn candidate(identity: &str, timings: Timings) -> Options {
+    Options {
+        namespace: "default".into(),
+        name: "neap".into(),
+        identity: identity.into(),
+        timings,
+    }
+}
+
+/// A client that nobody answers.
+pub(super) fn nobody() -> Client {
+    let silence = tower::service_fn(|_: http::Request<kube::client::Body>| {
+        std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>(
+        )
+    });
+    Client::new(silence, "default")
+}
+
+async fn server() -> (Pocket, Client) {
+    let options = ServerOptions::new(Environment::rehearsal(7));
+    let pocket = Pocket::open(options).await.unwrap();
+    let client = Client::new(pocket.service(), "default");
+    (pocket, client)
+}
+
+/// A candidate that stands for election.
+struct Stands {
+    leadership: Leadership,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Stands {
+    #[expect(clippy::disallowed_methods, reason = "a process of its own, in a test")]
+    fn up(client: &Client, name: &str) -> Self {
+        let options = candidate(name, Timings::default());
+        let (elector, leadership) = Elector::new(client.clone(), options, Clock::system()).unwrap();
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(elector.run(stop.clone()));
+        Self {
+            leadership,
+            stop,
+            task,
+        }
+    }
+
+    /// Ends without a word, as a process that is killed.
+    fn crash(self) {
+        self.task.abort();
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_two_leads_and_the_other_knows_who() {
+    let (_pocket, client) = server().await;
+    let mut first = Stands::up(&client, "first");
+    assert_eq!(first.leadership.gained().await, Term(0));
+    let second = Stands::up(&client, "second");
+    Clock::system().sleep(60 * SECOND).await;
+    assert_eq!(first.leadership.check(), Ok(Term(0)));
+    let holder = Some("first".to_owned());
+    assert_eq!(second.leadership.check(), Err(NotLeading { holder }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_gone_is_followed_within_sixteen_seconds() {
+    let (_pocket, client) = server().await;
+    let clock = Clock::system();
+    let mut leader = Stands::up(&client, "candidate-0");
+    leader.leadership.gained().await;
+    for round in 1..=10_000_u32 {
+        let mut follower = Stands::up(&client, &format!("candidate-{round}"));
+        // A different moment of the leader's cycle each time.
+        clock
+            .sleep(Duration::from_millis(u64::from(round * 37 % 4_000)))
+            .await;
+        leader.crash();
+        let gone = clock.uptime();
+        follower.leadership.gained().await;
+        let waited = clock.uptime().saturating_sub(gone);
+        assert!(waited <= 16 * SECOND, "round {round} took {waited:?}");
+        leader = follower;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stops_is_followed_at_once() {
+    let (_pocket, client) = server().await;
+    let clock = Clock::system();
+    let mut leader = Stands::up(&client, "a");
+    leader.leadership.gained().await;
+    let mut follower = Stands::up(&client, "b");
+    clock.sleep(5 * SECOND).await;
+    let stopped = clock.uptime();
+    leader.stop().await;
+    assert_eq!(follower.leadership.gained().await, Term(1));
+    assert!(clock.uptime().saturating_sub(stopped) <= 2 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_stops_writing_before_another_may() {
+    let (pocket, client) = server().await;
+    let clock = Clock::system();
+    let mut leader = Stands::up(&client, "a");
+    let term = leader.leadership.gained().await;
+    pocket.close();
+    let cut = clock.uptime();
+    leader.leadership.lost(term).await;
+    assert!(clock.uptime().saturating_sub(cut) <= Timings::default().deadline);
+    assert!(leader.leadership.check().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_deleted_is_made_again() {
+    let (_pocket, client) = server().await;
+    let leases: Api<Lease> = Api::default_namespaced(client.clone());
+    let mut leader = Stands::up(&client, "a");
+    leader.leadership.gained().await;
+    leases
+        .delete("neap", &DeleteParams::default())
+        .await
+        .unwrap();
+    Clock::system().sleep(5 * SECOND).await;
+    assert_eq!(leader.leadership.gained().await, Term(0));
+    assert!(leases.get_opt("neap").await.unwrap().is_some());
+}

@@ -1,0 +1,27 @@
+//! Long work as ordered steps with a timeline that survives a crash.
+//!
+//! A [`Script`] says what the steps are, a [`Timeline`] what became of them so far, and [`decide`]
+//! what is next. A [`Runner`] does it: before and after each attempt the timeline is in a
+//! [`Journal`], so whoever takes over goes on at the step that was under way. A step may therefore
+//! be run again after it succeeded unnoticed, and must bear it. Steps know nothing of who runs them.
+//!
+//! Invariants:
+//! - a step begins only after all before it have succeeded;
+//! - a timeline that has ended does not change;
+//! - attempts are counted before they are made, so that one that kills the process counts.
+
+mod decide;
+mod journal;
+mod runner;
+mod script;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+pub use self::{
+    decide::{Next, decide},
+    journal::{InMemory, Journal, JournalError, Version},
+    runner::{Failure, Progress, Runner, Work},
+    script::{How, Retry, Script, Step},
+    timeline::{Attempt, Cause, Entry, Outcome, State, Timeline},
+};

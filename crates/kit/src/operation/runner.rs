@@ -1,0 +1,130 @@
+//! Carries an operation out.
+
+use std::future::Future;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Attempt, Cause, Journal, JournalError, Next, Outcome, Script, Step, Timeline, Version, decide,
+};
+use crate::clock::Clock;
+
+/// What an attempt that did not fail came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// The step is done.
+    Done,
+    /// What is waited for is not so yet; in words.
+    NotYet(String),
+}
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Why.
+    pub cause: Cause,
+    /// Whether another attempt may succeed.
+    pub may_pass: bool,
+}
+
+/// Does the steps of a script. Each may be done again, and must then find that it is done.
+pub trait Work: Send + Sync {
+    /// One attempt at `step`.
+    fn attempt(&self, step: &str) -> impl Future<Output = Result<Progress, Failure>> + Send;
+}
+
+/// One operation and those who carry it out.
+#[derive(Debug)]
+pub struct Runner<'a, J, W> {
+    /// Which operation of the journal.
+    pub id: &'a str,
+    /// What is to be done.
+    pub script: &'a Script,
+    /// Where the timeline is kept.
+    pub journal: &'a J,
+    /// Who does the steps.
+    pub work: &'a W,
+    /// Where time comes from.
+    pub clock: Clock,
+}
+
+impl<J: Journal, W: Work> Runner<'_, J, W> {
+    /// Goes on with the operation until it ends, or until `stop`, when the step under way is left
+    /// for whoever goes on later. `None` if it was stopped.
+    pub async fn run(&self, stop: &CancellationToken) -> Result<Option<Outcome>, JournalError> {
+        loop {
+            let (timeline, seen) = self.journal.load(self.id).await?;
+            match self.advance(timeline, &seen, stop).await {
+                Ok(Some(outcome)) => return Ok(Some(outcome)),
+                Ok(None) if stop.is_cancelled() => return Ok(None),
+                // After a conflict somebody asked for it to be cancelled, or goes on elsewhere.
+                Ok(None) | Err(JournalError::Conflict) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Does what is next; the outcome if that was the end.
+    async fn advance(
+        &self,
+        mut timeline: Timeline,
+        seen: &Version,
+        stop: &CancellationToken,
+    ) -> Result<Option<Outcome>, JournalError> {
+        let now = self.clock.now();
+        match decide(self.script, &timeline, now) {
+            Next::End(outcome) => {
+                if !timeline.is_over() {
+                    timeline.outcome = Some(outcome.clone());
+                    self.journal.save(self.id, &timeline, seen).await?;
+                }
+                Ok(Some(outcome))
+            }
+            Next::Wait(due) => {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = self.clock.sleep(until(now, due)) => {}
+                }
+                Ok(None)
+            }
+            Next::Attempt(index) => {
+                let step = &self.script.steps[index];
+                timeline.begin(index, step, now);
+                let seen = self.journal.save(self.id, &timeline, seen).await?;
+                let Some(attempt) = self.attempt(step, stop).await else {
+                    return Ok(None);
+                };
+                timeline.note(step, attempt, self.clock.now());
+                self.journal.save(self.id, &timeline, &seen).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// What an attempt came to; nothing if it was broken off.
+    async fn attempt(&self, step: &Step, stop: &CancellationToken) -> Option<Attempt> {
+        let attempt = self
+            .clock
+            .within(step.limit(), self.work.attempt(step.name));
+        let ended = tokio::select! {
+            () = stop.cancelled() => return None,
+            ended = attempt => ended,
+        };
+        Some(match ended {
+            Some(Ok(Progress::Done)) => Attempt::Done,
+            Some(Ok(Progress::NotYet(what))) => Attempt::NotYet(Cause::new(what)),
+            Some(Err(failure)) if failure.may_pass => Attempt::Failed(failure.cause),
+            Some(Err(failure)) => Attempt::Hopeless(failure.cause),
+            None => Attempt::Failed(Cause::new(format!(
+                "it took longer than {:?}",
+                step.limit()
+            ))),
+        })
+    }
+}
+
+fn until(now: Timestamp, due: Timestamp) -> std::time::Duration {
+    let left: SignedDuration = due.duration_since(now);
+    left.try_into().unwrap_or_default()
+}

@@ -1,0 +1,152 @@
+//! A watched kind, as its readers hold it.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use kube::{Resource, runtime::watcher::Event};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
+
+use super::{Change, Unreadable, contents::Contents, lenient::Lenient};
+use crate::{clock::Clock, key::Key};
+
+/// The objects of a kind and scope. Cheap to copy; every copy shows the same.
+pub struct Cache<K> {
+    shared: Arc<Shared<K>>,
+}
+
+type Follower<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
+
+pub(super) struct Shared<K> {
+    contents: RwLock<Contents<K>>,
+    /// Held while followers are told, so that one who joins misses nothing and hears nothing twice.
+    followers: Mutex<Vec<Follower<K>>>,
+    /// Counts what was taken in.
+    taken: watch::Sender<u64>,
+    clock: Clock,
+}
+
+/// What was written has not come back in time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the watch has not shown version {version} within {waited:?}")]
+pub struct Late {
+    /// The version that was waited for.
+    pub version: String,
+    /// For how long.
+    pub waited: Duration,
+}
+
+impl<K> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<K: Resource + Send + Sync + 'static> Cache<K> {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                contents: RwLock::default(),
+                followers: Mutex::default(),
+                taken: watch::Sender::new(0),
+                clock,
+            }),
+        }
+    }
+
+    /// Takes in what the watch tells.
+    pub(super) fn take(&self, event: Event<Lenient<K>>) {
+        let followers = self.shared.followers.lock();
+        let changes = self.shared.contents.write().take(event);
+        for change in &changes {
+            followers.iter().for_each(|follower| follower(change));
+        }
+        drop(followers);
+        self.shared.taken.send_modify(|taken| *taken += 1);
+    }
+
+    /// The object, if it is there.
+    pub fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.shared.contents.read().get(key)
+    }
+
+    /// All objects in order; those of one namespace if it is not empty.
+    pub fn list(&self, namespace: &str) -> Vec<Arc<K>> {
+        self.shared
+            .contents
+            .read()
+            .within(namespace)
+            .cloned()
+            .collect()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.shared.contents.read().len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Objects that cannot be decoded, and why.
+    pub fn unreadable(&self) -> BTreeMap<Key, Unreadable> {
+        self.shared.contents.read().unreadable().clone()
+    }
+
+    /// Tells `follower` of everything that is there and then of every change, in order. It is
+    /// called on the watch's own task, so it must be quick: put a key into a queue.
+    pub fn follow(&self, follower: impl Fn(&Change<K>) + Send + Sync + 'static) {
+        let mut followers = self.shared.followers.lock();
+        let present: Vec<_> = self.shared.contents.read().within("").cloned().collect();
+        for object in present {
+            follower(&Change::Added(object));
+        }
+        followers.push(Box::new(follower));
+    }
+
+    /// Resolves once everything that was there when the watch began is known.
+    pub async fn synced(&self) {
+        self.until(Contents::is_synced).await;
+    }
+
+    /// Whether [`Self::synced`] has resolved.
+    pub fn is_synced(&self) -> bool {
+        self.shared.contents.read().is_synced()
+    }
+
+    /// Resolves once the write that made `version` is known here, so that a decision made
+    /// afterwards does not overlook one's own work. To be asked after the write.
+    pub async fn shows(&self, version: &str, limit: Duration) -> Result<(), Late> {
+        let Ok(number) = version.parse() else {
+            // Nobody can say what comes after a version that is no number.
+            return Ok(());
+        };
+        let listings = self.shared.contents.read().listings();
+        let seen = self.until(|contents| contents.has_reached(number, listings));
+        let seen = self.shared.clock.within(limit, seen).await;
+        seen.ok_or_else(|| Late {
+            version: version.to_owned(),
+            waited: limit,
+        })
+    }
+
+    async fn until(&self, condition: impl Fn(&Contents<K>) -> bool) {
+        let mut taken = self.shared.taken.subscribe();
+        while !condition(&self.shared.contents.read()) {
+            if taken.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl<K> fmt::Debug for Cache<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("objects", &self.shared.contents.read().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,216 @@
+//! The objects of a watch, as a value: events in, changes out.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use kube::{Resource, runtime::watcher::Event};
+
+use super::lenient::{Invalid, Lenient};
+use crate::key::Key;
+
+/// What happened to an object.
+#[derive(Debug, Clone)]
+pub enum Change<K> {
+    /// It is there and was not.
+    Added(Arc<K>),
+    /// It differs from before.
+    Modified {
+        /// As it was when it was last seen.
+        old: Arc<K>,
+        /// As it is.
+        new: Arc<K>,
+    },
+    /// It is gone; this is the last that was seen of it.
+    Deleted(Arc<K>),
+}
+
+impl<K: Resource> Change<K> {
+    /// The object, as it is or last was.
+    pub fn object(&self) -> &Arc<K> {
+        match self {
+            Self::Added(object) | Self::Modified { new: object, .. } | Self::Deleted(object) => {
+                object
+            }
+        }
+    }
+
+    /// Its key.
+    pub fn key(&self) -> Key {
+        Key::of(&**self.object())
+    }
+}
+
+/// An object that is not what its kind should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The version that could not be decoded.
+    pub version: String,
+    /// Why.
+    pub problem: String,
+}
+
+/// All objects that are known.
+#[derive(Debug)]
+pub(super) struct Contents<K> {
+    objects: BTreeMap<Key, Arc<K>>,
+    unreadable: BTreeMap<Key, Unreadable>,
+    /// During a listing: what was listed so far.
+    listed: Option<BTreeSet<Key>>,
+    /// Listings that were begun, and of them the last that is complete.
+    begun: u64,
+    complete: Option<u64>,
+    /// The newest version of which anything was heard.
+    reached: u64,
+}
+
+impl<K> Default for Contents<K> {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+            listed: None,
+            begun: 0,
+            complete: None,
+            reached: 0,
+        }
+    }
+}
+
+impl<K: Resource> Contents<K> {
+    /// Takes in what the watch tells, and returns what that changes.
+    pub(super) fn take(&mut self, event: Event<Lenient<K>>) -> Vec<Change<K>> {
+        match event {
+            Event::Init => {
+                self.listed = Some(BTreeSet::new());
+                self.begun += 1;
+                Vec::new()
+            }
+            Event::InitApply(object) | Event::Apply(object) => {
+                let key = Key::of(&object);
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(key.clone());
+                }
+                self.put(key, object).into_iter().collect()
+            }
+            Event::Delete(object) => {
+                self.reach(version(&object));
+                self.remove(&Key::of(&object)).into_iter().collect()
+            }
+            Event::InitDone => self.end_listing(),
+        }
+    }
+
+    fn put(&mut self, key: Key, object: Lenient<K>) -> Option<Change<K>> {
+        let found = version(&object);
+        self.reach(found);
+        let object = match object.0 {
+            Ok(object) => object,
+            Err(invalid) => {
+                self.report(key, invalid);
+                return None;
+            }
+        };
+        self.unreadable.remove(&key);
+        let old = self.objects.get(&key).cloned();
+        if let Some(old) = &old
+            && old.meta().uid == object.meta().uid
+            && version(&**old) >= found
+        {
+            return None;
+        }
+        let new = Arc::new(slim(object));
+        self.objects.insert(key, new.clone());
+        Some(match old {
+            None => Change::Added(new),
+            Some(old) => Change::Modified { old, new },
+        })
+    }
+
+    fn report(&mut self, key: Key, invalid: Invalid) {
+        let report = Unreadable {
+            version: invalid.metadata.resource_version.unwrap_or_default(),
+            problem: invalid.problem,
+        };
+        if self.unreadable.get(&key) != Some(&report) {
+            tracing::warn!(object = %key, problem = report.problem, "an object cannot be read and is left out");
+            self.unreadable.insert(key, report);
+        }
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Change<K>> {
+        self.unreadable.remove(key);
+        self.objects.remove(key).map(Change::Deleted)
+    }
+
+    /// What a complete listing does not have is gone, though nobody said so.
+    fn end_listing(&mut self) -> Vec<Change<K>> {
+        let listed = self.listed.take().unwrap_or_default();
+        self.complete = Some(self.begun);
+        let known = self.objects.keys().chain(self.unreadable.keys());
+        let gone: Vec<_> = known
+            .filter(|key| !listed.contains(*key))
+            .cloned()
+            .collect();
+        gone.iter().filter_map(|key| self.remove(key)).collect()
+    }
+
+    fn reach(&mut self, version: u64) {
+        self.reached = self.reached.max(version);
+    }
+}
+
+impl<K> Contents<K> {
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.objects.get(key).cloned()
+    }
+
+    /// All objects of a namespace in order, or all there are if it is empty.
+    pub(super) fn within<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<K>> + 'a {
+        let inside = move |key: &Key| namespace.is_empty() || key.namespace() == namespace;
+        let from = self.objects.range(Key::new(namespace, "")..);
+        from.take_while(move |(key, _)| inside(key))
+            .map(|(_, object)| object)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    pub(super) fn unreadable(&self) -> &BTreeMap<Key, Unreadable> {
+        &self.unreadable
+    }
+
+    pub(super) fn is_synced(&self) -> bool {
+        self.complete.is_some()
+    }
+
+    /// How many listings were begun so far.
+    pub(super) fn listings(&self) -> u64 {
+        self.begun
+    }
+
+    /// Whether what was written as `version`, when so many listings had been begun, is known here
+    /// or was overtaken by a listing.
+    pub(super) fn has_reached(&self, version: u64, listings: u64) -> bool {
+        self.reached >= version || self.complete.is_some_and(|complete| complete > listings)
+    }
+}
+
+/// Versions are numbers that grow: the API promises it since 1.35, and every server did before.
+fn version(object: &impl Resource) -> u64 {
+    let version = object.meta().resource_version.as_deref();
+    version
+        .and_then(|version| version.parse().ok())
+        .unwrap_or_default()
+}
+
+/// Nobody who decides anything looks at who wrote which field.
+fn slim<K: Resource>(mut object: K) -> K {
+    object.meta_mut().managed_fields = None;
+    object
+}

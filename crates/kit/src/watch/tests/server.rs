@@ -1,0 +1,141 @@
+//! Caches against a server, under a paused clock.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, PostParams},
+    core::PartialObjectMeta,
+};
+use neap_pocket::{Options, Pocket, environment::Environment};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::clock::Clock;
+
+struct Bench {
+    _pocket: Pocket,
+    client: Client,
+    watches: Watches,
+    maps: Api<ConfigMap>,
+}
+
+impl Bench {
+    #[expect(clippy::disallowed_methods, reason = "a service of its own, in a test")]
+    async fn new() -> Self {
+        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+            .await
+            .unwrap();
+        let client = Client::new(pocket.service(), "default");
+        let (watches, service) = Watches::new(Clock::system());
+        tokio::spawn(service.run(CancellationToken::new()));
+        let maps = Api::default_namespaced(client.clone());
+        Self {
+            _pocket: pocket,
+            client,
+            watches,
+            maps,
+        }
+    }
+
+    fn cache(&self) -> Cache<ConfigMap> {
+        let api = Api::namespaced(self.client.clone(), "default");
+        self.watches.of(api, Selection::default()).unwrap()
+    }
+
+    async fn create(&self, name: &str) -> String {
+        let object = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        let made = self
+            .maps
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+        made.metadata.resource_version.unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_shows_what_was_there_and_what_is_written_since() {
+    let bench = Bench::new().await;
+    bench.create("before").await;
+    let cache = bench.cache();
+    cache.synced().await;
+    assert!(cache.get(&Key::new("default", "before")).is_some());
+    let version = bench.create("after").await;
+    cache.shows(&version, Duration::from_secs(5)).await.unwrap();
+    assert!(cache.get(&Key::new("default", "after")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn everybody_gets_the_same_cache_and_hears_everything_once() {
+    let bench = Bench::new().await;
+    let (one, two) = (bench.cache(), bench.cache());
+    bench.create("a").await;
+    one.synced().await;
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    for (who, cache) in [("one", &one), ("two", &two)] {
+        let heard = heard.clone();
+        cache.follow(move |change| {
+            let gone = matches!(change, Change::Deleted(_));
+            let key = change.key();
+            if key.name() == "a" {
+                heard.lock().push((who, gone));
+            }
+        });
+    }
+    bench
+        .maps
+        .delete("a", &DeleteParams::default())
+        .await
+        .unwrap();
+    let version = bench.create("b").await;
+    two.shows(&version, Duration::from_secs(5)).await.unwrap();
+    let heard = heard.lock();
+    assert_eq!(
+        *heard,
+        [("one", false), ("two", false), ("one", true), ("two", true)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_alone_can_be_watched() {
+    let bench = Bench::new().await;
+    let object = json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"k": "v"}});
+    let object = serde_json::from_value(object).unwrap();
+    bench
+        .maps
+        .create(&PostParams::default(), &object)
+        .await
+        .unwrap();
+    let api =
+        Api::<Lenient<PartialObjectMeta<ConfigMap>>>::namespaced(bench.client.clone(), "default");
+    let cache = bench.watches.of(api, Selection::default()).unwrap();
+    assert_eq!(
+        bench.watches.unsynced(),
+        ["/api/v1/namespaces/default/configmaps"]
+    );
+    cache.synced().await;
+    assert_eq!(bench.watches.unsynced(), [""; 0]);
+    let seen = cache.get(&Key::new("default", "a")).unwrap();
+    assert_eq!(seen.metadata.labels.as_ref().unwrap()["x"], "y");
+    assert_eq!(seen.types.as_ref().unwrap().kind, "PartialObjectMetadata");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_comes_back_is_late() {
+    let bench = Bench::new().await;
+    let cache = bench.cache();
+    cache.synced().await;
+    let limit = Duration::from_secs(3);
+    let late = cache.shows("999999", limit).await.unwrap_err();
+    assert_eq!(
+        late,
+        Late {
+            version: "999999".into(),
+            waited: limit
+        }
+    );
+}

@@ -1,0 +1,94 @@
+//! Why things are as they are: a catalogue of errors, with what to do about each.
+//!
+//! Every refusal, failure and wait that a person meets has a code. The code leads to a title, the
+//! cause in general, a remedy, and whether it passes by itself; the message beside it says what
+//! happened in particular. The catalogue is a table in the program, so it can be asked offline.
+
+mod catalogue;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use self::catalogue::all;
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Whoever asked can mend it.
+    UserFixable,
+    /// Somebody else must act first.
+    WaitingOnSomeone,
+    /// It is tried again without anybody's help.
+    PlatformRetrying,
+    /// A bug of ours.
+    PlatformBug,
+}
+
+/// Whether it is worth trying again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// Not before something changes.
+    Never,
+    /// Later, at growing intervals.
+    WithBackoff,
+    /// It is being done.
+    Automatic,
+}
+
+/// An entry of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// `NT-<area>-<number>`; once given, it means this for ever.
+    pub code: Code,
+    /// What it is, in a few words.
+    pub title: &'static str,
+    /// What usually leads to it.
+    pub cause: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+    /// Whose turn it is.
+    pub class: Class,
+    /// Whether to try again.
+    pub retry: Retry,
+    /// The status over HTTP.
+    pub http: u16,
+}
+
+/// The name of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code(pub &'static str);
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// The entry of a code, as people type it.
+pub fn find(code: &str) -> Option<&'static Entry> {
+    all()
+        .iter()
+        .find(|entry| entry.code.0.eq_ignore_ascii_case(code.trim()))
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}  {}\n", self.code, self.title)?;
+        writeln!(f, "Why      {}", self.cause)?;
+        writeln!(f, "Do       {}", self.remedy)?;
+        let whose = match self.class {
+            Class::UserFixable => "yours",
+            Class::WaitingOnSomeone => "somebody else's",
+            Class::PlatformRetrying => "nobody's; it is tried again by itself",
+            Class::PlatformBug => "ours: please report it",
+        };
+        writeln!(f, "Turn     {whose}")?;
+        let retry = match self.retry {
+            Retry::Never => "not before something has changed",
+            Retry::WithBackoff => "later, at growing intervals",
+            Retry::Automatic => "is being done",
+        };
+        write!(f, "Retry    {retry}")
+    }
+}
