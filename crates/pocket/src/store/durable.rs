@@ -22,7 +22,10 @@ use std::{
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use tokio::sync::oneshot;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::oneshot,
+};
 
 use super::{
     Change, Error, Event, Object, Retention, STOPPING, Shared, Store, Waiter,
@@ -129,8 +132,9 @@ impl Shared {
         wait
     }
 
-    /// Commits what waits on this very thread if nobody else is at it, the disk is quick and there
-    /// is no crowd to share the sync with; otherwise has the thread do it.
+    /// Commits what waits on this very thread if nobody else is at it, the disk is quick, there is
+    /// no crowd to share the sync with, and requests have other threads; otherwise has the writer's
+    /// thread do it.
     ///
     /// Waking the thread and being woken by it would take a lone writer half as long again as the
     /// sync itself.
@@ -139,7 +143,8 @@ impl Shared {
         let Some(mut held) = self.writer.try_lock() else {
             return;
         };
-        if let Some(writer) = held.as_mut().filter(|writer| writer.suits_a_lone_write()) {
+        let suits = |writer: &&mut Writer| writer.suits_a_lone_write() && others_go_on();
+        if let Some(writer) = held.as_mut().filter(suits) {
             let committed = catch_unwind(AssertUnwindSafe(|| self.commit_waiting(writer)));
             if committed.is_err() {
                 self.give_up(Vec::new(), PANICKED);
@@ -272,6 +277,12 @@ impl Drop for End<'_> {
         };
         self.0.give_up(Vec::new(), cause);
     }
+}
+
+/// Whether others go on while this thread waits for the disk: not on a runtime that has no other.
+fn others_go_on() -> bool {
+    Handle::try_current()
+        .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
 /// The error with what caused it, since the text travels without the error.
