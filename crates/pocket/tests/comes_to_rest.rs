@@ -4,9 +4,13 @@
 //! an allocation or a generated field that is not stable under apply, update or patch would keep
 //! them busy; this holds each kind against all three.
 
+#[path = "support/paused.rs"]
+mod paused;
+
 use http::{Request, StatusCode};
 use kube::client::Body;
 use neap_pocket::{Options, Pocket, environment::Environment};
+use paused::time_passes;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -109,7 +113,7 @@ async fn restlessness(server: &Server, manifest: &Value, plural: &str) -> Vec<St
         return vec![format!("{plural}/{name}: {status} {}", first["message"])];
     }
     // The server itself may have something to add, such as what is used of a quota.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    time_passes(Duration::from_secs(2)).await;
     let (_, first) = server.send("GET", &path, APPLY, &Value::Null).await;
     let mut found = Vec::new();
     let steps = [
@@ -131,7 +135,7 @@ async fn restlessness(server: &Server, manifest: &Value, plural: &str) -> Vec<St
         ("applied again", "PATCH", applied, APPLY, manifest.clone()),
     ];
     for (what, method, path, kind, body) in steps {
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        time_passes(Duration::from_secs(2)).await;
         let (status, after) = server.send(method, &path, kind, &body).await;
         if status != StatusCode::OK {
             found.push(format!(

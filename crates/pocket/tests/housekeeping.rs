@@ -8,6 +8,9 @@
     reason = "what the tests share fails the test that asked"
 )]
 
+#[path = "support/paused.rs"]
+mod paused;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +21,7 @@ use neap_pocket::{
     environment::Environment,
     store::{Expect, Put},
 };
+use paused::time_passes;
 use serde_json::{Value, json};
 use tower::Service;
 
@@ -68,14 +72,23 @@ async fn delete(pocket: &Pocket, path: &str) {
     assert_eq!(status, StatusCode::OK, "{value}");
 }
 
+/// Waits for the write that takes the object away.
 async fn gone(pocket: &Pocket, path: &str) {
-    for _ in 0..200 {
-        if get(pocket, path).await.0 == StatusCode::NOT_FOUND {
-            return;
+    let waiting = async {
+        loop {
+            let seen = pocket.store().revision();
+            if get(pocket, path).await.0 == StatusCode::NOT_FOUND {
+                return;
+            }
+            pocket.store().settled(seen + 1).await.unwrap();
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    if tokio::time::timeout(Duration::from_secs(30), waiting)
+        .await
+        .is_err()
+    {
+        panic!("{path} is still there: {}", get(pocket, path).await.1);
     }
-    panic!("{path} is still there: {}", get(pocket, path).await.1);
 }
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -146,10 +159,10 @@ async fn an_idle_server_writes_nothing() {
     let mut puzzle = map("puzzle", Some(&owner));
     puzzle["metadata"]["ownerReferences"][0]["apiVersion"] = json!("nowhere.io/v1");
     create(&pocket, MAPS, puzzle).await;
-    tokio::time::sleep(Duration::from_mins(1)).await;
+    time_passes(Duration::from_mins(1)).await;
 
     let before = pocket.store().revision();
-    tokio::time::sleep(Duration::from_mins(10)).await;
+    time_passes(Duration::from_mins(10)).await;
     assert_eq!(pocket.store().revision(), before);
     assert_eq!(
         get(&pocket, &format!("{MAPS}/owner")).await.0,
@@ -169,7 +182,7 @@ async fn an_owner_in_a_namespace_takes_nothing_along_that_is_in_none() {
     create(&pocket, "/api/v1/namespaces", map("outside", Some(&owner))).await;
     delete(&pocket, &format!("{MAPS}/owner")).await;
     gone(&pocket, &format!("{MAPS}/inside")).await;
-    tokio::time::sleep(Duration::from_mins(1)).await;
+    time_passes(Duration::from_mins(1)).await;
     let (_, outside) = get(&pocket, "/api/v1/namespaces/outside").await;
     assert_eq!(outside["status"]["phase"], "Active", "{outside}");
 }
@@ -198,11 +211,11 @@ async fn lost_history_prolongs_no_life() {
     let event = json!({"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}});
     create(&pocket, "/api/v1/namespaces/default/events", event).await;
     for i in 0..4 {
-        tokio::time::sleep(Duration::from_mins(15)).await;
+        time_passes(Duration::from_mins(15)).await;
         create(&pocket, MAPS, map(&format!("m{i}"), None)).await;
         pocket.store().compact(pocket.store().revision());
     }
-    tokio::time::sleep(Duration::from_mins(1)).await;
+    time_passes(Duration::from_mins(1)).await;
     let (status, _) = get(&pocket, "/api/v1/namespaces/default/events/e").await;
     assert_eq!(status, StatusCode::NOT_FOUND);
 }
@@ -256,7 +269,7 @@ async fn every_namespace_is_told_of_the_root_ca() {
     assert_eq!(status, StatusCode::OK);
     assert_eq!(found["data"]["ca.crt"], "-----BEGIN");
     delete(&pocket, path).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    time_passes(Duration::from_secs(1)).await;
     assert_eq!(get(&pocket, path).await.0, StatusCode::OK);
     for first in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         let path = format!("/api/v1/namespaces/{first}/serviceaccounts/default");
@@ -267,7 +280,7 @@ async fn every_namespace_is_told_of_the_root_ca() {
 #[tokio::test(start_paused = true)]
 async fn a_server_without_a_root_ca_has_no_map_of_it() {
     let pocket = open(|_| {}).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    time_passes(Duration::from_secs(1)).await;
     let path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
     assert_eq!(get(&pocket, path).await.0, StatusCode::NOT_FOUND);
 }
@@ -320,7 +333,7 @@ async fn nothing_is_left_of_a_namespace_that_is_written_to_while_it_goes() {
     };
     futures::future::join_all((0..40).map(write)).await;
     gone(&pocket, "/api/v1/namespaces/n").await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    time_passes(Duration::from_secs(1)).await;
     let (_, everything) = pocket.store().everything();
     let left: Vec<_> = everything
         .iter()
@@ -354,7 +367,7 @@ async fn an_object_that_nothing_defines_is_removed() {
         if pocket.store().count("example.com/gadgets") == 0 {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        time_passes(Duration::from_millis(50)).await;
     }
     panic!("it is still there");
 }
@@ -366,7 +379,7 @@ async fn defined_objects_outlive_a_restart_of_housekeeping() {
     let path = "/apis/example.com/v1/namespaces/default/gadgets";
     create(&pocket, path, gadget("g")).await;
     let again = open(|options| options.storage = Storage::Store(pocket.store().fork())).await;
-    tokio::time::sleep(Duration::from_mins(1)).await;
+    time_passes(Duration::from_mins(1)).await;
     assert_eq!(get(&again, &format!("{path}/g")).await.0, StatusCode::OK);
 }
 
@@ -390,7 +403,7 @@ async fn a_definition_gets_the_names_that_another_let_go() {
         if get(&pocket, gizmos).await.0 == StatusCode::OK {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        time_passes(Duration::from_millis(50)).await;
     }
     panic!("the second definition is not served");
 }

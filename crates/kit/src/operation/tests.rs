@@ -82,19 +82,24 @@ impl Work for Told {
     }
 }
 
+/// One who makes tea.
+fn making<'a, J>(script: &'a Script, journal: &'a J, work: &'a Told) -> Runner<'a, J, Told> {
+    Runner {
+        id: "tea",
+        script,
+        journal,
+        work,
+        clock: work.clock,
+    }
+}
+
 /// Runs the script with these answers; the outcome, and what was attempted when.
 async fn played(answers: &[(&'static str, Answer)]) -> (Outcome, Vec<String>, Timeline) {
     let clock = virtual_clock();
     let (journal, work) = (InMemory::default(), Told::to(clock, answers));
     journal.add("tea");
     let script = script();
-    let runner = Runner {
-        id: "tea",
-        script: &script,
-        journal: &journal,
-        work: &work,
-        clock,
-    };
+    let runner = making(&script, &journal, &work);
     let outcome = runner
         .run(&CancellationToken::new())
         .await
@@ -218,25 +223,13 @@ async fn a_crash_at_any_write_is_survived() {
                 left: Mutex::new(crash),
                 after,
             };
-            let first = Runner {
-                id: "tea",
-                script: &script,
-                journal: &journal,
-                work: &work,
-                clock,
-            };
+            let first = making(&script, &journal, &work);
             let broken = clock.within(60 * SECOND, first.run(&stop)).await;
             assert!(
                 broken.is_none(),
                 "there are seven writes, and the {crash}th broke off"
             );
-            let second = Runner {
-                id: "tea",
-                script: &script,
-                journal: &inner,
-                work: &work,
-                clock,
-            };
+            let second = making(&script, &inner, &work);
             let outcome = second.run(&stop).await.unwrap();
             assert_eq!(outcome, Some(Outcome::Succeeded));
             let log = work.log.lock();
@@ -260,13 +253,7 @@ async fn a_stop_leaves_the_step_for_whoever_goes_on() {
     );
     journal.add("tea");
     let (script, stop) = (script(), CancellationToken::new());
-    let runner = Runner {
-        id: "tea",
-        script: &script,
-        journal: &journal,
-        work: &work,
-        clock,
-    };
+    let runner = making(&script, &journal, &work);
     let stopping = async {
         clock.sleep(SECOND / 2).await;
         stop.cancel();
@@ -288,13 +275,7 @@ async fn a_cancelled_operation_ends_before_its_next_step() {
     );
     journal.add("tea");
     let script = script();
-    let runner = Runner {
-        id: "tea",
-        script: &script,
-        journal: &journal,
-        work: &work,
-        clock,
-    };
+    let runner = making(&script, &journal, &work);
     let cancel = async {
         clock.sleep(SECOND * 5 / 2).await;
         let (mut timeline, seen) = journal.load("tea").await.unwrap();
