@@ -11,6 +11,7 @@
 
 mod difference;
 mod hand;
+mod object;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod tests;
 pub use self::{
     difference::differences,
     hand::{Error, Hand},
+    object::Object,
     plan::{Change, Goal, Kind, Plan, plan},
 };
 

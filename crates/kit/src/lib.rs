@@ -11,9 +11,12 @@
 pub mod apply;
 pub mod clock;
 pub mod controller;
+pub mod event;
 pub mod key;
 pub mod lease;
+pub mod manager;
 pub mod operation;
+pub mod site;
 pub mod status;
 pub mod watch;
 pub mod why;

@@ -13,6 +13,7 @@
 
 mod cache;
 mod contents;
+mod index;
 mod lenient;
 mod service;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod tests;
 pub use self::{
     cache::{Cache, Late},
     contents::{Change, Unreadable},
+    index::Index,
     lenient::Lenient,
     service::{Ended, Selection, WatchService, Watches},
 };

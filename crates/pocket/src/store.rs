@@ -139,6 +139,9 @@ pub(crate) struct Shared {
     retention: Retention,
 }
 
+/// A write that wakes no more than these steps aside for them; a crowd would keep it waiting.
+const FEW_WATCHERS: usize = 4;
+
 impl Store {
     /// An empty store in memory whose first write gets the revision after `revision`.
     pub fn in_memory(revision: u64, retention: Retention) -> Self {
@@ -183,7 +186,10 @@ impl Store {
     ) -> Result<Arc<Object>, Error> {
         let (object, wait) = self.sequence(resource, path, expect, put, now)?;
         if let Some(wait) = wait {
-            self.shared.commit_here();
+            if (1..=FEW_WATCHERS).contains(&self.shared.commit_here()) {
+                // They were woken on this thread, and are told before the writer is answered.
+                tokio::task::yield_now().await;
+            }
             wait.await
                 .unwrap_or_else(|_| Err(Error::Broken("the writer stopped".into())))?;
         }

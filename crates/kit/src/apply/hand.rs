@@ -163,12 +163,20 @@ impl Hand {
         }
     }
 
+    pub(crate) fn client(&self) -> &Client {
+        &self.client.0
+    }
+
+    pub(super) fn manager(&self) -> &str {
+        &self.manager
+    }
+
     /// Asked last before a request is sent, so that a process which was stopped does not begin it.
-    fn begin(&self) -> Result<(), NotLeading> {
+    pub(super) fn begin(&self) -> Result<(), NotLeading> {
         self.leadership.check().map(|_| ())
     }
 
-    async fn answered<T>(
+    pub(super) async fn answered<T>(
         &self,
         key: &Key,
         call: impl Future<Output = Result<T, kube::Error>>,

@@ -122,6 +122,24 @@ where
         }
     }
 
+    /// As [`Self::run`], once what it reads from is `known`.
+    pub async fn run_once_known<F, Fut, E>(
+        self,
+        known: impl Future<Output = ()>,
+        reconcile: F,
+        stop: CancellationToken,
+    ) where
+        F: Fn(K) -> Fut,
+        Fut: Future<Output = Result<Outcome, E>> + Send + 'static,
+        E: fmt::Display + Send + 'static,
+    {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = known => {}
+        }
+        self.run(reconcile, stop).await;
+    }
+
     /// Works until `stop`, then waits for what is under way.
     pub async fn run<F, Fut, E>(self, reconcile: F, stop: CancellationToken)
     where

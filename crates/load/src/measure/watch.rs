@@ -1,9 +1,6 @@
 //! How soon those who watch are told.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
@@ -97,17 +94,52 @@ struct Crowd {
 
 #[derive(Default)]
 struct Told {
-    events: AtomicUsize,
-    /// Whoever counts up to this wakes the writer.
-    wanted: AtomicUsize,
-    wake: Notify,
+    count: Mutex<Count>,
+    everybody: Notify,
+}
+
+#[derive(Default)]
+struct Count {
+    events: usize,
+    /// Whoever counts up to this stops the watch: waking the writer first would be measured too.
+    wanted: usize,
+    watch: Option<Stopwatch>,
+    took: Option<Duration>,
 }
 
 impl Told {
+    fn count<T>(&self, change: impl FnOnce(&mut Count) -> T) -> T {
+        change(&mut self.count.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn add(&self, events: usize) {
-        let before = self.events.fetch_add(events, Ordering::SeqCst);
-        if before + events >= self.wanted.load(Ordering::SeqCst) {
-            self.wake.notify_one();
+        let done = self.count(|count| {
+            count.events += events;
+            let done = count.events >= count.wanted;
+            if done && let Some(watch) = count.watch.take() {
+                count.took = Some(watch.elapsed());
+            }
+            done
+        });
+        if done {
+            self.everybody.notify_one();
+        }
+    }
+
+    /// Starts the watch for the events up to `wanted`.
+    fn start(&self, wanted: usize) {
+        self.count(|count| {
+            count.wanted = wanted;
+            count.watch = Some(Stopwatch::start());
+        });
+    }
+
+    async fn took(&self) -> Duration {
+        loop {
+            if let Some(took) = self.count(|count| count.took.take()) {
+                return took;
+            }
+            self.everybody.notified().await;
         }
     }
 }
@@ -153,16 +185,9 @@ impl Crowd {
 
     /// Writes once, and returns how long it took until everybody knew, in milliseconds.
     async fn write(&mut self, connection: &mut Connection, number: usize) -> Result<f64> {
-        let wanted = self.size * (number + 1);
-        self.told.wanted.store(wanted, Ordering::SeqCst);
         let shot = create_as("told", number);
-        let watch = Stopwatch::start();
-        let everybody = async {
-            while self.told.events.load(Ordering::SeqCst) < wanted {
-                self.told.wake.notified().await;
-            }
-            Ok(watch.elapsed())
-        };
+        self.told.start(self.size * (number + 1));
+        let everybody = async { Ok(self.told.took().await) };
         let written = connection.send(shot.method, &shot.path, shot.body);
         let both = async { tokio::try_join!(everybody, written) };
         let (elapsed, answer) = timeout(PATIENCE, both)

@@ -137,23 +137,25 @@ impl Shared {
     /// thread do it.
     ///
     /// Waking the thread and being woken by it would take a lone writer half as long again as the
-    /// sync itself.
-    pub(super) fn commit_here(&self) {
+    /// sync itself. Returns how many watchers were woken here.
+    pub(super) fn commit_here(&self) -> usize {
         // Whoever holds it looks at the queue once more afterwards.
         let Some(mut held) = self.writer.try_lock() else {
-            return;
+            return 0;
         };
         let suits = |writer: &&mut Writer| writer.suits_a_lone_write() && others_go_on();
+        let mut woken = 0;
         if let Some(writer) = held.as_mut().filter(suits) {
-            let committed = catch_unwind(AssertUnwindSafe(|| self.commit_waiting(writer)));
-            if committed.is_err() {
-                self.give_up(Vec::new(), PANICKED);
+            match catch_unwind(AssertUnwindSafe(|| self.commit_waiting(writer))) {
+                Ok(watchers) => woken = watchers,
+                Err(_) => self.give_up(Vec::new(), PANICKED),
             }
         }
         drop(held);
         if self.queue.lock().wants_thread() {
             self.queued.notify_one();
         }
+        woken
     }
 
     fn run(&self) {
@@ -186,19 +188,25 @@ impl Shared {
         !(queue.closed && queue.waiting.is_empty())
     }
 
-    fn commit_waiting(&self, writer: &mut Writer) {
+    /// Commits what waits, and returns how many watchers that woke.
+    fn commit_waiting(&self, writer: &mut Writer) -> usize {
         let batch = self.queue.lock().take();
-        if !batch.is_empty() {
-            self.commit(writer, batch);
-            self.queue.lock().compaction_due = writer.journal.wants_compaction();
+        if batch.is_empty() {
+            return 0;
         }
+        let woken = self.commit(writer, batch);
+        self.queue.lock().compaction_due = writer.journal.wants_compaction();
+        woken
     }
 
-    fn commit(&self, writer: &mut Writer, batch: Vec<Queued>) {
+    fn commit(&self, writer: &mut Writer, batch: Vec<Queued>) -> usize {
         let records: Vec<Record> = batch.iter().map(|(event, _)| record(event)).collect();
         match writer.append(&records) {
             Ok(()) => self.publish(batch),
-            Err(error) => self.break_down(batch, &error),
+            Err(error) => {
+                self.break_down(batch, &error);
+                0
+            }
         }
     }
 
@@ -223,7 +231,7 @@ impl Shared {
         })
     }
 
-    fn publish(&self, batch: Vec<Queued>) {
+    fn publish(&self, batch: Vec<Queued>) -> usize {
         let mut answers = Vec::with_capacity(batch.len());
         let mut wakes: Vec<Wake> = Vec::new();
         let mut state = self.state.write();
@@ -237,11 +245,13 @@ impl Shared {
         }
         self.committed.send_replace(state.committed);
         drop(state);
+        let woken = wakes.iter().map(Wake::watchers).sum();
         wakes.into_iter().for_each(Wake::wake);
         for done in answers {
             // Whoever asked may have gone away; the write stands all the same.
             let _ = done.send(Ok(()));
         }
+        woken
     }
 
     /// After a failed append nothing is known of what reached the disk, so nothing more is written.

@@ -54,6 +54,11 @@ impl Wake {
         self.0.send_replace(self.1);
     }
 
+    /// How many it wakes.
+    pub(super) fn watchers(&self) -> usize {
+        self.0.receiver_count()
+    }
+
     /// Whether the same are woken by both.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.0.same_channel(&other.0)

@@ -1,0 +1,122 @@
+//! Writes of whole objects of a known type, for controllers that own everything they write.
+//!
+//! The same promises as for a plan: only by a leader, only to the object that was looked at. Names
+//! are the caller's, so a create that is sent twice makes one object.
+
+use std::fmt;
+
+use kube::{
+    Resource,
+    api::{DeleteParams, PostParams, Preconditions},
+    core::{Request, request},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{Error, Hand};
+use crate::key::Key;
+
+/// What can be written whole.
+pub trait Object:
+    Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + fmt::Debug + Send + Sync
+{
+}
+
+impl<K> Object for K where
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + fmt::Debug + Send + Sync
+{
+}
+
+impl Hand {
+    /// Makes `object`. None if there is one of that name, be it ours from an attempt whose answer
+    /// was lost.
+    pub async fn create<K: Object>(&self, object: &K) -> Result<Option<K>, Error> {
+        let key = Key::of(object);
+        let request = at::<K>(&key).create(&self.posting(), body(object));
+        match self.send(&key, request).await {
+            Ok(made) => Ok(Some(made)),
+            Err(Error::Refused { source, .. }) if already_exists(&source) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes `object` the state of the object that it was read as: its `resourceVersion` decides.
+    pub async fn replace<K: Object>(&self, object: &K) -> Result<K, Error> {
+        let key = Key::of(object);
+        let request = at::<K>(&key).replace(key.name(), &self.posting(), body(object));
+        self.send(&key, request).await
+    }
+
+    /// The same for its status.
+    pub async fn replace_status<K: Object>(&self, object: &K) -> Result<K, Error> {
+        let key = Key::of(object);
+        let request = at::<K>(&key);
+        let request =
+            request.replace_subresource("status", key.name(), &self.posting(), body(object));
+        self.send(&key, request).await
+    }
+
+    /// Posts `content` to a part of an object, such as `binding`, and says what came back.
+    pub async fn post<K: Object, T: Serialize, R: DeserializeOwned>(
+        &self,
+        key: &Key,
+        part: &str,
+        content: &T,
+    ) -> Result<R, Error> {
+        let request = at::<K>(key);
+        let request = request.create_subresource(part, key.name(), &self.posting(), body(content));
+        self.send(key, request).await
+    }
+
+    /// Deletes the very `object` that was looked at, in the background; with a grace period of its
+    /// own if none is given. It is no error if it is gone.
+    pub async fn remove<K: Object>(&self, object: &K, grace: Option<u32>) -> Result<(), Error> {
+        let key = Key::of(object);
+        let parameters = DeleteParams {
+            grace_period_seconds: grace,
+            preconditions: Some(Preconditions {
+                uid: object.meta().uid.clone(),
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        let request = at::<K>(&key).delete(key.name(), &parameters);
+        match self.send::<serde_json::Value>(&key, request).await {
+            Ok(_) | Err(Error::Replaced(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn posting(&self) -> PostParams {
+        PostParams {
+            field_manager: Some(self.manager().to_owned()),
+            ..PostParams::default()
+        }
+    }
+
+    async fn send<R: DeserializeOwned>(
+        &self,
+        key: &Key,
+        request: Result<http::Request<Vec<u8>>, request::Error>,
+    ) -> Result<R, Error> {
+        let request = request.map_err(|error| Error::Refused {
+            key: key.clone(),
+            source: Box::new(kube::Error::BuildRequest(error)),
+        })?;
+        self.begin()?;
+        self.answered(key, self.client().request(request)).await
+    }
+}
+
+fn at<K: Object>(key: &Key) -> Request {
+    let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
+    Request::new(K::url_path(&(), namespace))
+}
+
+/// Types of the API have no way to fail here.
+fn body(content: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(content).unwrap_or_default()
+}
+
+fn already_exists(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_already_exists())
+}

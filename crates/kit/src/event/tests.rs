@@ -1,0 +1,42 @@
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::{Api, Client, api::PostParams};
+use neap_pocket::{Options, Pocket, environment::Environment};
+use serde_json::json;
+
+use super::*;
+use crate::lease::Leadership;
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_again_is_counted() {
+    let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+        .await
+        .unwrap();
+    let client = Client::new(pocket.service(), "default");
+    let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+    let hand = Hand::new(client.clone(), "test", Leadership::alone(clock), clock);
+    let recorder = Recorder::new(hand, "tester", clock);
+    let map = json!({"metadata": {"name": "m"}});
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let map = maps
+        .create(
+            &PostParams::default(),
+            &serde_json::from_value(map).unwrap(),
+        )
+        .await
+        .unwrap();
+    for (reason, times) in [("Stuck", 3), ("Other", 1)] {
+        for _ in 0..times {
+            let note = Note::warning(reason, "it does not move");
+            recorder.tell(&map, &note).await;
+        }
+    }
+    let events: Api<Event> = Api::default_namespaced(client);
+    let found = events.list(&Default::default()).await.unwrap().items;
+    let mut said: Vec<_> = found
+        .iter()
+        .map(|event| (event.reason.as_deref().unwrap(), event.count.unwrap()))
+        .collect();
+    said.sort_unstable();
+    assert_eq!(said, [("Other", 1), ("Stuck", 3)]);
+    assert_eq!(found[0].involved_object.uid, map.metadata.uid);
+}

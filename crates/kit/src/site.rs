@@ -1,0 +1,64 @@
+//! Where controllers work: what each of them is given, and nothing else.
+
+use std::fmt;
+
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    apply::Hand,
+    clock::Clock,
+    event::Recorder,
+    lease::Leadership,
+    watch::{Cache, Ended, Selection, Watches},
+};
+
+/// An API to work on, the watches of this process, and the right to write. Cheap to copy.
+#[derive(Clone)]
+pub struct Site {
+    /// For reads that no cache answers. Writes go through [`Self::hand`].
+    pub client: Client,
+    /// The caches that everybody shares.
+    pub watches: Watches,
+    /// Who may write.
+    pub leadership: Leadership,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl Site {
+    /// A hand that writes as `manager`.
+    pub fn hand(&self, manager: &str) -> Hand {
+        let (client, leadership) = (self.client.clone(), self.leadership.clone());
+        Hand::new(client, manager, leadership, self.clock)
+    }
+
+    /// Tells of what `component` does.
+    pub fn recorder(&self, component: &'static str) -> Recorder {
+        Recorder::new(self.hand(component), component, self.clock)
+    }
+
+    /// All objects of a kind.
+    pub fn all<K>(&self) -> Result<Cache<K>, Ended>
+    where
+        K: Resource<DynamicType = ()>
+            + Clone
+            + fmt::Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
+        let api = Api::all(self.client.clone());
+        self.watches.of(api, Selection::default())
+    }
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site")
+            .field("watches", &self.watches)
+            .field("leadership", &self.leadership)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,26 @@
+//! What a cluster adds to its API, small enough for a laptop.
+//!
+//! The controllers here do what those of Kubernetes do, and leave behind the same objects, so that
+//! `kubectl` and Helm believe them. Each is a folder with the same plan: `decide` makes a decision
+//! of facts, as values; the controller around it reads from caches and writes through `kit`.
+//!
+//! This is the only crate that pretends. It knows `kit` and the Kubernetes API and nothing else of
+//! ours; no area may ask whether it is there.
+//!
+//! Invariants:
+//! - an object is made under a name that follows from what it is for, so that a controller which
+//!   was stopped anywhere makes it once;
+//! - what is deleted is named by its uid.
+
+pub mod replica_set;
+mod workload;
+
+#[cfg(test)]
+mod stage;
+
+use neap_kit::{manager::Service, site::Site, watch::Ended};
+
+/// Everything that a cluster's controllers do.
+pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
+    Ok(vec![replica_set::service(site)?])
+}

@@ -1,0 +1,189 @@
+//! Which pods to make and which to end. Pure.
+
+use std::{collections::HashMap, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    apps::v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus},
+    core::v1::Pod,
+};
+use kube::{Resource, ResourceExt};
+
+use crate::workload::{
+    claim, from_template, is_active, is_available, is_ready, ready_since, suffix,
+};
+
+/// The cost of losing a pod, as people write it on one.
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// At most so many pods are made or ended in one pass.
+const BURST: usize = 500;
+
+/// What is known.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    pub(super) set: &'a ReplicaSet,
+    /// The pods of its namespace that are its own or nobody's.
+    pub(super) pods: Vec<&'a Pod>,
+    /// Pods that run on the same node for the same owner count against each other: how many run
+    /// there for sets of this one's owner.
+    pub(super) now: Timestamp,
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub(super) struct Decision<'a> {
+    pub(super) adopt: Vec<&'a Pod>,
+    pub(super) release: Vec<&'a Pod>,
+    pub(super) create: Vec<Pod>,
+    pub(super) delete: Vec<&'a Pod>,
+    pub(super) status: ReplicaSetStatus,
+    /// A pod becomes available then, though nothing is written.
+    pub(super) again: Option<Duration>,
+}
+
+pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
+    let set = facts.set;
+    let Some(spec) = &set.spec else {
+        return Decision::default();
+    };
+    let leaving = set.metadata.deletion_timestamp.is_some();
+    let uid = set.uid().unwrap_or_default();
+    let claims = claim(&facts.pods, &uid, &spec.selector, leaving);
+    let mut own = claims.owned;
+    own.extend(&claims.adopt);
+    let active: Vec<&Pod> = own.iter().copied().filter(|pod| is_active(pod)).collect();
+    let (status, again) = status(set, spec, &active, facts.now);
+    let mut decision = Decision {
+        adopt: claims.adopt,
+        release: claims.release,
+        status,
+        again,
+        ..Decision::default()
+    };
+    if leaving {
+        return decision;
+    }
+    let wanted = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
+    if active.len() < wanted {
+        let missing = (wanted - active.len()).min(BURST);
+        decision.create = replicas(set, spec, &facts.pods, missing);
+    } else {
+        let surplus = (active.len() - wanted).min(BURST);
+        decision.delete = least_missed(active);
+        decision.delete.truncate(surplus);
+    }
+    decision
+}
+
+/// New pods under the first names that are free.
+fn replicas(set: &ReplicaSet, spec: &ReplicaSetSpec, pods: &[&Pod], count: usize) -> Vec<Pod> {
+    let (Some(template), Some(owner)) = (&spec.template, set.controller_owner_ref(&())) else {
+        return Vec::new();
+    };
+    let namespace = set.namespace().unwrap_or_default();
+    let uid = set.uid().unwrap_or_default();
+    let base = format!("{}-", set.name_any());
+    // A generated name keeps room for its letters.
+    let short: String = base.chars().take(58).collect();
+    let names = (0..).map(|number: u64| format!("{short}{}", suffix(&[&uid, &number.to_string()])));
+    let free = names.filter(|name| !pods.iter().any(|pod| pod.name_any() == *name));
+    let pods = free.take(count).map(|name| {
+        let mut pod = from_template(template, &namespace, name, owner.clone());
+        pod.metadata.generate_name = Some(base.clone());
+        pod
+    });
+    pods.collect()
+}
+
+/// The pods in the order in which they are given up.
+fn least_missed(mut pods: Vec<&Pod>) -> Vec<&Pod> {
+    let mut on_node: HashMap<&str, usize> = HashMap::new();
+    for pod in &pods {
+        *on_node.entry(node(pod)).or_default() += 1;
+    }
+    pods.sort_by_cached_key(|pod| {
+        let phase = match crate::workload::phase(pod) {
+            "Pending" => 0,
+            "Unknown" => 1,
+            _ => 2,
+        };
+        let later = |time: Option<Timestamp>| {
+            std::cmp::Reverse(time.map_or(i64::MAX, Timestamp::as_second))
+        };
+        (
+            !node(pod).is_empty(),
+            phase,
+            is_ready(pod),
+            deletion_cost(pod),
+            std::cmp::Reverse(on_node[node(pod)]),
+            later(ready_since(pod)),
+            std::cmp::Reverse(restarts(pod)),
+            later(pod.creation_timestamp().map(|time| time.0)),
+            pod.name_any(),
+        )
+    });
+    pods
+}
+
+fn node(pod: &Pod) -> &str {
+    let spec = pod.spec.as_ref();
+    spec.and_then(|spec| spec.node_name.as_deref())
+        .unwrap_or_default()
+}
+
+fn deletion_cost(pod: &Pod) -> i32 {
+    let cost = pod.annotations().get(DELETION_COST);
+    cost.and_then(|cost| cost.parse().ok()).unwrap_or(0)
+}
+
+fn restarts(pod: &Pod) -> i32 {
+    let statuses = pod
+        .status
+        .iter()
+        .flat_map(|status| status.container_statuses.iter().flatten());
+    statuses
+        .map(|container| container.restart_count)
+        .max()
+        .unwrap_or(0)
+}
+
+fn status(
+    set: &ReplicaSet,
+    spec: &ReplicaSetSpec,
+    active: &[&Pod],
+    now: Timestamp,
+) -> (ReplicaSetStatus, Option<Duration>) {
+    let template = spec
+        .template
+        .as_ref()
+        .and_then(|template| template.metadata.as_ref());
+    let labels = template
+        .and_then(|meta| meta.labels.clone())
+        .unwrap_or_default();
+    let has_all = |pod: &&&Pod| {
+        labels
+            .iter()
+            .all(|(key, value)| pod.labels().get(key) == Some(value))
+    };
+    let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+    let (mut available, mut again) = (0, None::<Duration>);
+    for pod in active {
+        match is_available(pod, spec.min_ready_seconds.unwrap_or(0), now) {
+            Ok(()) => available += 1,
+            Err(Some(left)) => again = Some(again.map_or(left, |soonest| soonest.min(left))),
+            Err(None) => {}
+        }
+    }
+    let some = |count: i32| Some(count).filter(|&count| count > 0);
+    let former = set.status.as_ref();
+    let status = ReplicaSetStatus {
+        replicas: count(active.len()),
+        fully_labeled_replicas: some(count(active.iter().filter(has_all).count())),
+        ready_replicas: some(count(active.iter().filter(|pod| is_ready(pod)).count())),
+        available_replicas: some(available),
+        terminating_replicas: former.and_then(|status| status.terminating_replicas),
+        observed_generation: set.metadata.generation,
+        conditions: former.and_then(|status| status.conditions.clone()),
+    };
+    (status, again)
+}

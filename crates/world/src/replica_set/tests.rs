@@ -1,0 +1,122 @@
+use std::time::Duration;
+
+use k8s_openapi::api::{
+    apps::v1::{ReplicaSet, ReplicaSetStatus},
+    core::v1::Pod,
+};
+use kube::{Resource, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::stage::{Kubelet, Stage};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn set(name: &str, replicas: i32) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "app"}]},
+            },
+        },
+    })
+}
+
+async fn stage() -> Stage {
+    let stage = Stage::open(|site| Ok(vec![super::service(site)?])).await;
+    stage.with(Kubelet::default())
+}
+
+fn names(pods: &[Pod]) -> Vec<String> {
+    pods.iter().map(ResourceExt::name_any).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_pods_as_are_asked_for() {
+    let stage = stage().await;
+    stage.create::<ReplicaSet>(set("web", 3)).await;
+    stage.pass(MINUTE).await;
+    let pods: Vec<Pod> = stage.list().await;
+    let owner = stage.get::<ReplicaSet>("web").await;
+    for pod in &pods {
+        assert_eq!(pod.metadata.generate_name.as_deref(), Some("web-"));
+        assert_eq!(
+            pod.owner_references(),
+            [owner.controller_owner_ref(&()).unwrap()]
+        );
+    }
+    let status = ReplicaSetStatus {
+        replicas: 3,
+        fully_labeled_replicas: Some(3),
+        ready_replicas: Some(3),
+        available_replicas: Some(3),
+        observed_generation: Some(1),
+        ..ReplicaSetStatus::default()
+    };
+    assert_eq!(owner.status, Some(status));
+
+    stage
+        .patch::<ReplicaSet>("web", json!({"spec": {"replicas": 1}}))
+        .await;
+    stage.pass(MINUTE).await;
+    assert_eq!(stage.list::<Pod>().await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_goes_is_replaced() {
+    let stage = stage().await;
+    stage.create::<ReplicaSet>(set("web", 2)).await;
+    stage.pass(MINUTE).await;
+    let before: Vec<Pod> = stage.list().await;
+    stage.delete::<Pod>(&before[0].name_any()).await;
+    stage.pass(MINUTE).await;
+    let after: Vec<Pod> = stage.list().await;
+    assert_eq!(after.len(), 2);
+    assert!(after.iter().all(|pod| pod.uid() != before[0].uid()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_adopted_and_released_by_their_labels() {
+    let stage = stage().await;
+    let pod = json!({
+        "metadata": {"name": "stray", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "app"}]},
+    });
+    stage.create::<Pod>(pod).await;
+    stage.create::<ReplicaSet>(set("web", 2)).await;
+    stage.pass(MINUTE).await;
+    let pods: Vec<Pod> = stage.list().await;
+    assert_eq!(pods.len(), 2, "{:?}", names(&pods));
+    let stray = stage.get::<Pod>("stray").await;
+    assert_eq!(stray.owner_references().len(), 1, "adopted");
+
+    let label = json!({"metadata": {"labels": {"app": "other"}}});
+    stage.patch::<Pod>("stray", label).await;
+    stage.pass(MINUTE).await;
+    let stray = stage.get::<Pod>("stray").await;
+    assert!(stray.owner_references().is_empty(), "released");
+    assert_eq!(stage.list::<Pod>().await.len(), 3, "and replaced");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_available_once_it_was_ready_long_enough() {
+    let stage = stage().await;
+    let mut slow = set("web", 1);
+    slow["spec"]["minReadySeconds"] = 600.into();
+    stage.create::<ReplicaSet>(slow).await;
+    let available = async || {
+        let status = stage
+            .get::<ReplicaSet>("web")
+            .await
+            .status
+            .unwrap_or_default();
+        (status.ready_replicas, status.available_replicas)
+    };
+    stage.pass(9 * MINUTE).await;
+    assert_eq!(available().await, (Some(1), None));
+    stage.pass(2 * MINUTE).await;
+    assert_eq!(available().await, (Some(1), Some(1)));
+}

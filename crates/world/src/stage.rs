@@ -1,0 +1,138 @@
+//! A server in the test's own process, the controllers under test, and a node that plays along:
+//! hours pass in milliseconds.
+
+mod kubelet;
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use k8s_openapi::NamespaceResourceScope;
+use kube::{
+    Api, Client, Resource,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use neap_kit::{
+    apply::Object,
+    clock::Clock,
+    lease::Leadership,
+    manager::Service,
+    site::Site,
+    watch::{Ended, Watches},
+};
+use neap_pocket::{Options, Pocket, environment::Environment};
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use kubelet::Kubelet;
+
+/// When the play begins.
+pub(crate) const START: &str = "2026-01-01T00:00:00Z";
+
+pub(crate) struct Stage {
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+    _pocket: Pocket,
+}
+
+impl Stage {
+    /// Opens the server and starts the services on it.
+    pub(crate) async fn open(services: impl FnOnce(&Site) -> Result<Vec<Service>, Ended>) -> Self {
+        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+            .await
+            .unwrap();
+        let client = Client::new(pocket.service(), "default");
+        let clock = Clock::starting_at(START.parse().unwrap());
+        let (watches, watching) = Watches::new(clock);
+        let site = Site {
+            client: client.clone(),
+            watches,
+            leadership: Leadership::alone(clock),
+            clock,
+        };
+        let mut stage = Self {
+            client,
+            clock,
+            stop: CancellationToken::new(),
+            tasks: JoinSet::new(),
+            _pocket: pocket,
+        };
+        for service in services(&site).unwrap() {
+            stage.run(service.run(stage.stop.clone()));
+        }
+        let stop = stage.stop.clone();
+        stage.run(Box::pin(watching.run(stop)));
+        stage
+    }
+
+    fn run(&mut self, task: BoxFuture<'static, ()>) {
+        self.tasks.spawn(task);
+    }
+
+    /// Adds a node that runs pods as `kubelet` says.
+    pub(crate) fn with(mut self, kubelet: Kubelet) -> Self {
+        let (client, clock) = (self.client.clone(), self.clock);
+        self.run(Box::pin(async move { kubelet.run(client, clock).await }));
+        self
+    }
+
+    /// Lets this much time pass, and with it everything that happens meanwhile.
+    pub(crate) async fn pass(&self, time: Duration) {
+        self.clock.sleep(time).await;
+    }
+
+    pub(crate) fn api<K: Object>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    pub(crate) async fn create<K: Object>(&self, object: Value) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        let object = serde_json::from_value(object).unwrap();
+        let made = self.api().create(&PostParams::default(), &object).await;
+        made.unwrap()
+    }
+
+    pub(crate) async fn get<K: Object>(&self, name: &str) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        self.api().get(name).await.unwrap()
+    }
+
+    /// All objects of a kind in the namespace of the play.
+    pub(crate) async fn list<K: Object>(&self) -> Vec<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        self.api().list(&ListParams::default()).await.unwrap().items
+    }
+
+    pub(crate) async fn patch<K: Object>(&self, name: &str, patch: Value) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        let (api, parameters, patch) = (self.api(), PatchParams::default(), Patch::Merge(patch));
+        api.patch(name, &parameters, &patch).await.unwrap()
+    }
+
+    pub(crate) async fn delete<K: Object>(&self, name: &str)
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        let deleted = self.api::<K>().delete(name, &Default::default()).await;
+        deleted.unwrap();
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,109 @@
+//! A node that runs nothing and says that it does.
+
+use std::{collections::BTreeMap, pin::pin, time::Duration};
+
+use futures::StreamExt;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+    runtime::{
+        WatchStreamExt,
+        watcher::{Config, watcher},
+    },
+};
+use neap_kit::clock::Clock;
+use serde_json::{Value, json};
+
+/// What becomes of pods.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fate {
+    /// Runs and is ready after this time.
+    Ready(Duration),
+    /// Runs and is never ready.
+    Unready,
+    /// Ends with this exit code after this time.
+    Ends(i32, Duration),
+}
+
+/// Pods by the label `fate`, which says what becomes of them; all others are ready after a second.
+#[derive(Debug, Default)]
+pub(crate) struct Kubelet {
+    fates: BTreeMap<String, Fate>,
+}
+
+impl Kubelet {
+    pub(crate) fn fate(mut self, label: &str, fate: Fate) -> Self {
+        self.fates.insert(label.to_owned(), fate);
+        self
+    }
+
+    pub(super) async fn run(self, client: Client, clock: Clock) {
+        let all: Api<Pod> = Api::all(client.clone());
+        let mut pods = pin!(watcher(all, Config::default()).applied_objects());
+        let mut begun = std::collections::HashSet::new();
+        let mut lives = tokio::task::JoinSet::new();
+        while let Some(pod) = pods.next().await {
+            let pod = pod.unwrap();
+            let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap());
+            if pod.metadata.deletion_timestamp.is_some() {
+                let _ = api
+                    .delete(&pod.name_any(), &DeleteParams::default().grace_period(0))
+                    .await;
+            } else if begun.insert(pod.uid()) {
+                let label = pod.labels().get("fate").cloned().unwrap_or_default();
+                let usual = Fate::Ready(Duration::from_secs(1));
+                let fate = self.fates.get(&label).copied().unwrap_or(usual);
+                lives.spawn(live(api, pod, fate, clock));
+            }
+        }
+    }
+}
+
+async fn live(api: Api<Pod>, pod: Pod, fate: Fate, clock: Clock) {
+    let name = pod.name_any();
+    let report = async |status: Value| {
+        let patch = Patch::Merge(json!({"status": status}));
+        let _ = api
+            .patch_status(&name, &PatchParams::default(), &patch)
+            .await;
+    };
+    let start = clock.now();
+    match fate {
+        Fate::Unready => report(running(start, false, start)).await,
+        Fate::Ready(after) => {
+            report(running(start, false, start)).await;
+            clock.sleep(after).await;
+            report(running(start, true, clock.now())).await;
+        }
+        Fate::Ends(code, after) => {
+            report(running(start, true, start)).await;
+            clock.sleep(after).await;
+            report(ended(code, start, clock.now())).await;
+        }
+    }
+}
+
+fn running(start: Timestamp, ready: bool, since: Timestamp) -> Value {
+    json!({
+        "phase": "Running",
+        "startTime": Time(start),
+        "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }, "lastTransitionTime": Time(since)}],
+        "containerStatuses": [{
+            "name": "main", "image": "app", "imageID": "", "ready": ready, "started": true, "restartCount": 0,
+            "state": {"running": {"startedAt": Time(start)}},
+        }],
+    })
+}
+
+fn ended(code: i32, start: Timestamp, end: Timestamp) -> Value {
+    let phase = if code == 0 { "Succeeded" } else { "Failed" };
+    json!({
+        "phase": phase,
+        "conditions": [{"type": "Ready", "status": "False", "reason": "PodCompleted", "lastTransitionTime": Time(end)}],
+        "containerStatuses": [{
+            "name": "main", "image": "app", "imageID": "", "ready": false, "started": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": code, "startedAt": Time(start), "finishedAt": Time(end)}},
+        }],
+    })
+}

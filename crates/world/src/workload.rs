@@ -1,0 +1,15 @@
+//! What all controllers of pods have in common.
+
+mod claim;
+mod claiming;
+mod name;
+mod pod;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::{
+    claim::{Claims, ORPHANS, claim, owner_of, owner_or_orphan},
+    claiming::Claiming,
+    name::{digest, suffix},
+    pod::{from_template, is_active, is_available, is_ready, phase, ready_since},
+};

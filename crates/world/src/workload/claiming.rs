@@ -1,0 +1,61 @@
+//! Who has to look when a pod changes.
+
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::LabelSelector};
+use kube::{
+    Resource, ResourceExt,
+    core::{Selector, SelectorExt},
+};
+use neap_kit::{
+    controller::Trigger,
+    key::Key,
+    watch::{Cache, Change},
+};
+
+use super::owner_of;
+
+/// Tells owners of one kind about pods that are theirs, were theirs, or could be.
+pub(crate) struct Claiming<K, F> {
+    owners: Cache<K>,
+    trigger: Trigger<Key>,
+    selector: F,
+}
+
+impl<K, F> Claiming<K, F>
+where
+    K: Resource<DynamicType = ()> + Send + Sync + 'static,
+    F: Fn(&K) -> Option<&LabelSelector>,
+{
+    pub(crate) fn new(owners: &Cache<K>, trigger: Trigger<Key>, selector: F) -> Self {
+        Self {
+            owners: owners.clone(),
+            trigger,
+            selector,
+        }
+    }
+
+    pub(crate) fn tell(&self, change: &Change<Pod>) {
+        self.tell_of(change.object());
+        if let Change::Modified { old, new } = change
+            && owner_of(&**old) != owner_of(&**new)
+        {
+            self.tell_of(old);
+        }
+    }
+
+    fn tell_of(&self, pod: &Pod) {
+        let namespace = pod.namespace().unwrap_or_default();
+        if let Some(owner) = owner_of(pod) {
+            if owner.kind == K::kind(&()) && owner.api_version == K::api_version(&()) {
+                self.trigger.changed(Key::new(&namespace, &owner.name));
+            }
+            return;
+        }
+        // Orphans are rare, so looking at every owner of the namespace is cheap enough.
+        for owner in self.owners.list(&namespace) {
+            let selector = (self.selector)(&owner).cloned().map(Selector::try_from);
+            if selector.is_some_and(|s| s.is_ok_and(|s| s.matches(pod.labels()))) {
+                self.trigger.changed(Key::of(&*owner));
+            }
+        }
+    }
+}
