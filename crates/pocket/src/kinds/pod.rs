@@ -5,6 +5,7 @@
 
 mod account;
 mod admission;
+mod label_keys;
 mod qos;
 mod reports;
 mod status;
@@ -159,6 +160,7 @@ fn prepare_create(pod: &mut Value, moment: &Moment) {
         set(&mut status, "conditions", json!([gated(moment)]));
     }
     set(pod, "status", status);
+    label_keys::settle(pod);
 }
 
 /// Lets a pod stay a while on a node that stopped answering.

@@ -333,6 +333,21 @@ fn what_may_change_in_a_pod() {
 }
 
 #[test]
+fn images_are_judged_once_more_until_other_containers_are_met() {
+    let old = pod(json!({"initContainers": [{"name": "i", "image": "i"}]}));
+    let mut new = old.clone();
+    new["spec"]["containers"][0]["image"] = json!("");
+    new["spec"]["initContainers"] = json!([]);
+    assert_eq!(
+        told_of_update(&RULES, &new, &old),
+        [
+            "spec.containers[0].image: Required value",
+            "spec.initContainers: Forbidden: pod updates may not add or remove containers",
+        ]
+    );
+}
+
+#[test]
 fn only_a_running_pod_needs_time_to_stop() {
     let running = json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}, "status": {"phase": "Running"}});
     assert_eq!(grace(&running, None), 30);

@@ -1,3 +1,5 @@
+mod ephemeral;
+
 use serde_json::json;
 
 use super::*;
