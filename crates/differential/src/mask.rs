@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 19] = [
+pub const MASKS: [&str; 20] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists and bookmarks: presence",
     "times of this year: presence and format",
@@ -25,6 +25,7 @@ pub const MASKS: [&str; 19] = [
     "internalTrafficPolicy of services without an address, which the reference hides but for watchers that share an encoding",
     "the object that a refused patch made, which the refusal repeats",
     "the change that a refused update of a pod shows",
+    "whether a refusal shows a node selector that was emptied as no map or as one with nothing in it, which are stored alike",
     "ages, addresses and node ports in cells of tables: presence",
     "descriptions of table columns, which are in our own words: presence",
     "the suffix of generated names, wherever they show: presence",
@@ -74,6 +75,9 @@ static CELL: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static DRAWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"\b10\.0\.0\.([0-9]{1,3})\b|((?:^|nodePort: )(?:Duplicate value: |Invalid value: |\{(?:TCP|UDP|SCTP) ))(3[0-9]{4})\b").ok()
 });
+/// A node selector that was emptied, in a refusal that shows it.
+const EMPTIED: &str = "Invalid value: {}: only additions to spec.nodeSelector";
+const GONE: &str = "Invalid value: null: only additions to spec.nodeSelector";
 /// What a refused change of a pod shows of the change.
 static SHOWN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
@@ -234,6 +238,9 @@ impl Labels {
     pub fn plain_text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         if text.len() >= 20 {
+            if text.contains(EMPTIED) {
+                text = text.replace(EMPTIED, GONE);
+            }
             if let Some(shown) = SHOWN
                 .as_ref()
                 .filter(|_| text.contains("may not change fields"))
@@ -336,6 +343,18 @@ mod tests {
         labels.mask(&json!({"metadata": {"resourceVersion": "7"}}));
         labels.begin(2);
         labels.mask(value)
+    }
+
+    #[test]
+    fn only_an_emptied_node_selector_is_shown_as_none() {
+        let told = |shown: &str| {
+            let text = format!(
+                "spec.nodeSelector: Invalid value: {shown}: only additions to spec.nodeSelector are allowed"
+            );
+            Labels::default().plain_text(&text)
+        };
+        assert_eq!(told("{}"), told("null"));
+        assert_ne!(told(r#"{"a":"b"}"#), told("null"));
     }
 
     #[test]

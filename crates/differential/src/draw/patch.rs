@@ -232,7 +232,7 @@ impl Drawer {
                 .unwrap_or_default();
             let known = items.first().map_or(json!("x"), |item| item[key].clone());
             let drawn = self.dice.below(6);
-            if drawn == 3 {
+            if matches!(drawn, 2 | 3) {
                 // Of two things wrong with a patch, the order of a map decides which is told.
                 patch = json!({});
             }

@@ -209,6 +209,9 @@ fn tolerate_silence(spec: &mut Value) {
 fn validate(pod: &Value, problems: &mut Problems) {
     let spec = &pod["spec"];
     validate_spec_of(text(&pod["metadata"], "name"), spec, problems);
+    if text(spec, "serviceAccountName").is_empty() {
+        token_volume::refuse(spec, problems);
+    }
     each_container(spec, |container, path| {
         validate_image_name(container, path, problems);
     });
