@@ -81,6 +81,14 @@ fn new_elements_come_before_those_of_the_server() {
 }
 
 #[test]
+fn a_new_element_without_its_key_comes_first_as_well() {
+    let live = pod(&json!([{"name": "b"}]));
+    let patch = pod(&json!([{"name": null, "image": "i"}]));
+    let expected = pod(&json!([{"image": "i"}, {"name": "b"}]));
+    assert_eq!(patched("core.v1.Pod", live, patch), expected);
+}
+
+#[test]
 fn numeric_keys_identify_elements() {
     let live = json!({"spec": {"ports": [{"port": 80, "name": "http"}, {"port": 443}]}});
     let patch = json!({"spec": {"ports": [{"port": 443, "targetPort": 8443}]}});
