@@ -133,7 +133,10 @@ pub(super) fn merge_ordered(
     let before = Positions::of(had.as_deref().unwrap_or_default(), key);
     let merged = match (had, patch) {
         (None, None) => return Ok(()),
-        (Some(live), None) => live,
+        (Some(live), None) => {
+            key.map_or(Ok(()), |key| list::check_keys(&live, key))?;
+            live
+        }
         (live, Some(patch)) => list::merge(schema, live.unwrap_or_default(), patch)?,
     };
     live.insert(
