@@ -336,6 +336,11 @@ fn volumes_have_one_source_each() {
         ),
         (
             "/volumes",
+            volume(json!({"hostPath": {"type": "Odd"}})),
+            "spec.volumes[0].hostPath.path: Required value",
+        ),
+        (
+            "/volumes",
             volume(json!({"emptyDir": {"sizeLimit": "-1"}})),
             "spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity",
         ),
