@@ -104,26 +104,34 @@ impl Served {
     }
 
     /// Reads what is applied to a custom object as the reference does, which has no type for it: a
-    /// time that is none is null, and numbers are what they count.
-    pub fn read_applied(&self, config: &mut Value) {
+    /// time that is none is null, and numbers are what they count. Returns why the object cannot be
+    /// converted to the stored version, which is found when everything else was.
+    pub fn read_applied(&self, config: &mut Value) -> Option<String> {
         if !self.is_custom() {
-            return;
+            return None;
         }
         whole_numbers(config, EXACT);
-        let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) else {
-            return;
-        };
+        let metadata = config.get_mut("metadata").and_then(Value::as_object_mut)?;
+        let mut unstorable = None;
         for field in ["creationTimestamp", "deletionTimestamp"] {
             let text = metadata.get(field).and_then(Value::as_str);
             if text.is_some_and(|text| crate::crd::validate::date_time(text).is_none()) {
-                metadata.insert(field.into(), Value::Null);
+                let time = metadata.insert(field.into(), Value::Null);
+                // The time of creation is the server's own.
+                if field == "deletionTimestamp" && !self.is_storage() {
+                    let mut metadata = serde_json::json!({field: time});
+                    unstorable = conform::conform_object_meta(&mut metadata).err();
+                }
             }
         }
+        unstorable
     }
 
-    /// Fills what was left out. A custom object keeps the schema of the version it is sent in.
+    /// Fills what was left out. A custom object keeps the schema of the version it is sent in, and
+    /// nothing is known of one that calls itself another kind.
     pub fn default(&self, value: &mut Value) {
         match &self.shape {
+            Shape::Custom { .. } if self.is_foreign(value) => {}
             Shape::BuiltIn { .. } => (self.rules.default)(value),
             Shape::Custom {
                 definition,
@@ -244,11 +252,7 @@ impl Served {
                 metadata::validate_finalizer_domains(new, problems);
                 (self.rules.validate_status)(new, old, problems);
             }
-            Shape::Custom {
-                definition,
-                version,
-                ..
-            } => {
+            Shape::Custom { .. } => {
                 let mut found = Problems::new();
                 self.validate(new, Some(old), &mut found);
                 for error in &found {
@@ -260,7 +264,6 @@ impl Served {
                     }
                     problems.push(error);
                 }
-                definition.versions[*version].check_counted(new, problems);
             }
         }
     }
