@@ -312,6 +312,17 @@ impl Version {
         embedded::read(self.root(), object)
     }
 
+    /// Reads the whole objects inside of what was applied, as far as they can be read.
+    pub fn read_embedded(&self, object: &mut Value) {
+        // What cannot be read is left for the schema to judge.
+        let _ = embedded::read(self.root(), object);
+    }
+
+    /// The whole objects inside of an object, with their places.
+    pub fn embedded<'v>(&self, object: &'v Value) -> Vec<(String, &'v Value)> {
+        embedded::find(self.root(), object)
+    }
+
     /// Fills absent fields.
     pub fn default(&self, object: &mut Value) {
         default::default(self.root(), object);

@@ -56,8 +56,12 @@ pub enum Error {
         /// What is wrong.
         problems: Vec<Problem>,
     },
-    /// The stored object does not fit its schema.
-    #[error("failed to create typed live object ({subject}): {}", list(problems))]
+    /// The stored object does not fit its schema, so that nobody owns anything of it.
+    #[error(
+        "failed to create manager for existing fields: failed to convert new object ({subject}) to \
+         smd typed: {}",
+        list(problems)
+    )]
     Untyped {
         /// `namespace/name; group/version, Kind=kind`.
         subject: String,

@@ -88,11 +88,10 @@ impl Machine {
         if part == Part::Main {
             served.drop_status(&mut value);
         }
-        if booking == Booking::Whole {
-            self.book(request, served, part, None, &mut value)?;
-        }
         if untyped {
             metadata::of(&mut value).remove("managedFields");
+        } else if booking == Booking::Whole {
+            self.book(request, served, part, None, &mut value)?;
         }
         served.forget_empty_lists(&mut value);
         served.drop_status(&mut value);

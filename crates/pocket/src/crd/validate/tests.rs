@@ -243,6 +243,19 @@ fn any_all_and_not_hold_together() {
 }
 
 #[test]
+fn of_several_branches_the_one_about_numbers_speaks_of_a_number() {
+    let either = json!([{"type": "string"}, {"type": "integer"}]);
+    let schema = spec(&json!({"n": {"x-kubernetes-int-or-string": true, "anyOf": either}}));
+    for (n, expected) in [
+        (json!(1.5), "must be of type integer: \"number\""),
+        (json!(true), "must be of type string: \"boolean\""),
+    ] {
+        let told = problems(&schema, &json!({"spec": {"n": n}}), None).join(", ");
+        assert!(told.contains(expected), "{n}: {told}");
+    }
+}
+
+#[test]
 fn sets_and_map_lists_are_unique_unless_they_were_not() {
     let port = json!({"type": "object", "properties": {"port": {"type": "integer"},
         "protocol": {"type": "string", "default": "TCP"}}});

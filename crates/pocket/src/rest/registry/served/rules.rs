@@ -61,8 +61,10 @@ impl Served {
         else {
             return Ok(Vec::new());
         };
+        let version = &definition.versions[*version];
         let mut dropped = conform_metadata(value)?;
-        dropped.extend(definition.versions[*version].prune(value));
+        dropped.extend(version.prune(value));
+        version.read_embedded(value);
         Ok(dropped)
     }
 
@@ -219,7 +221,11 @@ impl Served {
                     }
                     Some(old) => self.validate_changed_metadata(new, old, problems),
                 }
-                definition.versions[*version].validate(new, old, problems);
+                let version = &definition.versions[*version];
+                for (at, inside) in version.embedded(new) {
+                    metadata::validate_embedded(inside, &at, problems);
+                }
+                version.validate(new, old, problems);
             }
         }
     }
