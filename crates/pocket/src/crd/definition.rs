@@ -339,8 +339,9 @@ impl Version {
     }
 
     /// As [`Self::validate`], for an object that calls itself another kind: of the schema only the
-    /// uniqueness of items is asked.
+    /// uniqueness of items is asked, and that whole objects inside say what they are.
     pub fn validate_foreign(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
+        validate::validate_embedded(&self.embedded(new), problems);
         validate::validate_unique(self.root(), new, old, problems);
         self.check_rules(new, old, problems);
     }

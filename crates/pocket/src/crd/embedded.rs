@@ -62,8 +62,7 @@ pub(super) fn find<'v>(schema: Schema<'_>, value: &'v Value) -> Vec<(String, &'v
                 walk(schema, value, &at.field(name), found);
             }
         }
-        let items = schema.items().zip(value.as_array());
-        for (schema, items) in items {
+        if let Some((schema, items)) = schema.items().zip(value.as_array()) {
             for (index, item) in items.iter().enumerate() {
                 walk(schema, item, &at.index(index), found);
             }

@@ -49,6 +49,19 @@ pub(crate) fn validate_unique(
     }
 }
 
+/// Whole objects inside of another, with their places, must say what they are.
+pub(crate) fn validate_embedded(objects: &[(String, &Value)], problems: &mut Problems) {
+    let mut findings = Findings::default();
+    for (at, object) in objects {
+        if let Value::Object(fields) = object {
+            embedded(fields, &Place::At(at), &mut findings);
+        }
+    }
+    for error in findings.0 {
+        problems.push(error);
+    }
+}
+
 /// As [`validate`], for a value that is not a whole object, such as a default.
 pub(crate) fn validate_part(schema: Schema<'_>, value: &Value, problems: &mut Problems) {
     let mut findings = Findings::default();

@@ -213,17 +213,19 @@ impl Served {
                 if self.is_foreign(new) {
                     let shown = new["kind"].as_str().unwrap_or_default();
                     problems.invalid("kind", shown, format!("must be {}", self.resource.kind));
-                    return definition.versions[*version].validate_foreign(new, old, problems);
+                }
+                let version = &definition.versions[*version];
+                for (at, inside) in version.embedded(new) {
+                    metadata::validate_embedded(inside, &at, problems);
+                }
+                if self.is_foreign(new) {
+                    return version.validate_foreign(new, old, problems);
                 }
                 match old {
                     None => {
                         metadata::validate_metadata(new, self.traits().name, namespaced, problems);
                     }
                     Some(old) => self.validate_changed_metadata(new, old, problems),
-                }
-                let version = &definition.versions[*version];
-                for (at, inside) in version.embedded(new) {
-                    metadata::validate_embedded(inside, &at, problems);
                 }
                 version.validate(new, old, problems);
             }
