@@ -30,7 +30,7 @@ pub const MASKS: [&str; 20] = [
     "descriptions of table columns, which are in our own words: presence",
     "the suffix of generated names, wherever they show: presence",
     "order of managedFields entries, which follows times",
-    "whether a write is stored that changes nothing to be seen, if a second ended between the servers' looks at it or the reference stores blank metadata of a custom object",
+    "whether a write is stored that changes nothing to be seen, if a second ended between the servers' looks at it",
     "order of conflicts and of problems of an applied configuration, which is that of a map, and what is told beside an undeclared field",
     "order of what is wrong with labels, annotations and selectors, which is that of a map",
     "order of finalizers in the answer to the delete of a namespace, which is that of a set",
