@@ -1,0 +1,3 @@
+//! The node: pods as processes of this machine.
+
+pub mod launch;
