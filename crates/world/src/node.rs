@@ -1,3 +1,4 @@
 //! The node: pods as processes of this machine.
 
 pub mod launch;
+pub mod pod;
