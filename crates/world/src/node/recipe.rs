@@ -63,6 +63,7 @@ pub(super) fn recipe(
         environment,
         parent: std::process::id(),
         rooms: rooms.transpose()?,
+        joins: None,
     })
 }
 
