@@ -257,3 +257,32 @@ async fn an_image_that_is_not_in_the_table_is_waited_for_in_plain_words() {
     };
     machine.when("cart", waits).await;
 }
+
+#[tokio::test]
+async fn probes_say_when_a_container_is_ready_and_when_it_is_sick() {
+    let machine = Machine::start().await;
+    let probes = json!({"spec": {"restartPolicy": "Always", "containers": [{
+        "startupProbe": {"exec": {"command": ["test", "-f", "/tmp/up"]}, "periodSeconds": 1},
+        "readinessProbe": {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1},
+        "livenessProbe": {"exec": {"command": ["test", "!", "-f", "/tmp/sick"]}, "periodSeconds": 1, "failureThreshold": 1},
+    }]}});
+    let script = "trap 'exit 0' TERM; touch /tmp/up /tmp/ready; sleep 2; touch /tmp/sick; while :; do sleep 0.05; done";
+    machine.run("patient", script, probes).await;
+    let status = |pod: &Pod| {
+        let status = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
+        Some((status.ready, status.restart_count))
+    };
+    machine
+        .when("patient", |pod| status(pod) == Some((false, 0)))
+        .await;
+    machine
+        .when("patient", |pod| status(pod) == Some((true, 0)))
+        .await;
+    let restarted = machine
+        .when("patient", |pod| {
+            status(pod).is_some_and(|(_, count)| count == 1)
+        })
+        .await;
+    let text = serde_json::to_string(&restarted.status).unwrap();
+    assert!(text.contains("failed liveness probe"), "{text}");
+}

@@ -14,6 +14,7 @@ mod hosts;
 pub mod image;
 pub mod launch;
 pub mod pod;
+mod probe;
 pub mod process;
 mod recipe;
 mod run;

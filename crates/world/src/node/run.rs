@@ -1,6 +1,7 @@
 //! The node at work: one pod at a time is looked at, and brought to what was decided.
 
 mod local;
+mod probing;
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +31,10 @@ use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use tokio::{sync::mpsc, task::JoinSet};
 
-use self::local::{Local, Locals};
+use self::{
+    local::{Local, Locals},
+    probing::Probing,
+};
 use super::{
     address::Block,
     gather::{Gatherer, reference, references},
@@ -323,6 +327,15 @@ impl Node {
         Ok(places)
     }
 
+    fn address(&self, pod: &Pod) -> IpAddr {
+        let own = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.pod_ip.as_ref());
+        let own = own.and_then(|address| address.parse().ok());
+        own.unwrap_or(IpAddr::V4(self.options.block.node()))
+    }
+
     fn folder(&self, pod: &Pod) -> PathBuf {
         self.options
             .folder
@@ -360,7 +373,7 @@ impl Node {
             })
         });
         let note = match started {
-            Ok(started) => self.begun(key, container, started).await,
+            Ok(started) => self.begun(key, container, sources, started).await,
             Err(obstacle) => {
                 let note = Note::warning("Failed", obstacle.message.clone());
                 self.locals.obstruct(key, name, obstacle);
@@ -371,15 +384,36 @@ impl Node {
     }
 
     /// Notes a process, and sees to what it prints and to its end.
-    async fn begun(self: &Arc<Self>, key: &Key, container: &Container, started: Started) -> Note {
+    async fn begun(
+        self: &Arc<Self>,
+        key: &Key,
+        container: &Container,
+        sources: &Sources,
+        started: Started,
+    ) -> Note {
         let name = container.name.clone();
+        let running = started.running.clone();
         let turn = self
             .locals
             .begin(key, container, started.running, self.clock.now());
+        let probing = Probing {
+            node: Arc::downgrade(self),
+            key: key.clone(),
+            pod: sources.pod.clone(),
+            container: container.clone(),
+            turn,
+            address: self.address(&sources.pod),
+            running,
+            folder: self.folder(&sources.pod).join("containers").join(&name),
+            clock: self.clock,
+        };
         let (node, key, of) = (Arc::downgrade(self), key.clone(), name.clone());
         let life = async move {
-            let kept = started.lines.keep();
-            let (kept, code) = tokio::join!(kept, started.ended);
+            let lived = async { tokio::join!(started.lines.keep(), started.ended) };
+            let (kept, code) = tokio::select! {
+                lived = lived => lived,
+                () = probing.run() => return,
+            };
             if let Err(error) = kept {
                 tracing::warn!(pod = %key, container = of, %error, "what a container printed is lost");
             }

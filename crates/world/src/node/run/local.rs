@@ -160,6 +160,27 @@ impl Locals {
         });
     }
 
+    /// Notes how a container is while a process of that turn runs; whether that is new.
+    pub(super) fn note(
+        &self,
+        key: &Key,
+        container: &str,
+        turn: u64,
+        change: impl FnOnce(&mut Seen),
+    ) -> bool {
+        let changed = self.with(key, |local| {
+            let is_on = local
+                .running
+                .get(container)
+                .is_some_and(|(at, _)| *at == turn);
+            let seen = local.containers.get_mut(container).filter(|_| is_on)?;
+            let before = seen.clone();
+            change(seen);
+            Some(*seen != before)
+        });
+        changed.flatten() == Some(true)
+    }
+
     pub(super) fn stop(&self, key: &Key, container: &str, signal: Signal, now: Timestamp) {
         self.with(key, |local| {
             if let Some((_, running)) = local.running.get(container) {
