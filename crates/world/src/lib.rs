@@ -13,6 +13,7 @@
 //! - what is deleted is named by its uid.
 
 pub mod node;
+pub mod proxy;
 pub mod replica_set;
 mod workload;
 
