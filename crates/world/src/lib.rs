@@ -12,7 +12,10 @@
 //!   was stopped anywhere makes it once;
 //! - what is deleted is named by its uid.
 
+pub mod endpoint_slice;
+pub mod endpoints;
 pub mod replica_set;
+mod service_pods;
 mod workload;
 
 #[cfg(test)]
@@ -22,5 +25,9 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 
 /// Everything that a cluster's controllers do.
 pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
-    Ok(vec![replica_set::service(site)?])
+    Ok(vec![
+        endpoint_slice::service(site)?,
+        endpoints::service(site)?,
+        replica_set::service(site)?,
+    ])
 }

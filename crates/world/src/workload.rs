@@ -3,7 +3,9 @@
 mod claim;
 mod claiming;
 mod name;
+mod owner;
 mod pod;
+mod refusal;
 #[cfg(test)]
 mod tests;
 
@@ -11,5 +13,7 @@ pub(crate) use self::{
     claim::{Claims, ORPHANS, claim, owner_of, owner_or_orphan},
     claiming::Claiming,
     name::{digest, suffix},
+    owner::owned_by,
     pod::{from_template, is_active, is_available, is_ready, phase, ready_since},
+    refusal::{reason, report},
 };
