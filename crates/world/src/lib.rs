@@ -15,6 +15,7 @@
 pub mod endpoint_slice;
 pub mod endpoints;
 pub mod replica_set;
+pub mod scheduler;
 mod service_pods;
 mod workload;
 
@@ -29,5 +30,6 @@ pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
         replica_set::service(site)?,
+        scheduler::service(site)?,
     ])
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Kubelet, Stage};
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 fn set(name: &str, replicas: i32) -> Value {
     json!({
