@@ -14,6 +14,7 @@
 
 pub mod endpoint_slice;
 pub mod endpoints;
+pub mod job;
 pub mod replica_set;
 pub mod scheduler;
 mod service_pods;
@@ -29,6 +30,7 @@ pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
     Ok(vec![
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
+        job::service(site)?,
         replica_set::service(site)?,
         scheduler::service(site)?,
     ])
