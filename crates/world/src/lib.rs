@@ -12,6 +12,7 @@
 //!   was stopped anywhere makes it once;
 //! - what is deleted is named by its uid.
 
+pub mod cron_job;
 pub mod endpoint_slice;
 pub mod endpoints;
 pub mod job;
@@ -28,6 +29,7 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 /// Everything that a cluster's controllers do.
 pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
     Ok(vec![
+        cron_job::service(site)?,
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
         job::service(site)?,
