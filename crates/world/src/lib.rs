@@ -13,6 +13,7 @@
 //! - what is deleted is named by its uid.
 
 pub mod cron_job;
+pub mod disruption_budget;
 pub mod endpoint_slice;
 pub mod endpoints;
 pub mod job;
@@ -22,6 +23,8 @@ mod service_pods;
 mod workload;
 
 #[cfg(test)]
+mod quiet;
+#[cfg(test)]
 mod stage;
 
 use neap_kit::{manager::Service, site::Site, watch::Ended};
@@ -30,6 +33,7 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
     Ok(vec![
         cron_job::service(site)?,
+        disruption_budget::service(site)?,
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
         job::service(site)?,

@@ -2,6 +2,7 @@
 
 mod claim;
 mod claiming;
+mod labelled;
 mod name;
 mod owner;
 mod pod;
@@ -12,6 +13,7 @@ mod tests;
 pub(crate) use self::{
     claim::{Claims, ORPHANS, claim, owner_of, owner_or_orphan},
     claiming::Claiming,
+    labelled::{Labelled, has_all, label},
     name::{digest, suffix},
     owner::owned_by,
     pod::{from_template, is_active, is_available, is_ready, phase, ready_since},

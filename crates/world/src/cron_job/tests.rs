@@ -173,6 +173,16 @@ async fn what_is_too_late_is_not_started() {
     assert_eq!(minutes(&stage).await, [50]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn two_controllers_at_once_start_each_job_once() {
+    let services = |site: &_| Ok(vec![super::service(site)?, super::service(site)?]);
+    let stage = Stage::open(services).await;
+    stage.create::<CronJob>(cron("tick", "", json!({}))).await;
+    stage.pass(65 * MINUTE).await;
+    assert_eq!(minutes(&stage).await, [10, 20, 30, 40, 50, 60]);
+    assert_eq!(status(&stage).await.active.unwrap().len(), 6);
+}
+
 fn at(time: &str) -> Timestamp {
     format!("2026-{time}:00Z").parse().unwrap()
 }

@@ -166,6 +166,23 @@ async fn a_service_without_selector_is_left_alone() {
     assert_eq!(stage.list::<EndpointSlice>().await, []);
 }
 
+#[tokio::test(start_paused = true)]
+async fn two_controllers_at_once_write_the_slices_of_one() {
+    let services = |site: &_| Ok(vec![super::service(site)?, super::service(site)?]);
+    let stage = Stage::open(services).await;
+    stage.create::<Service>(service("web", json!({}))).await;
+    for number in 1..=120 {
+        let ip = format!("10.1.0.{number}");
+        up(&stage, &format!("p{number}"), 8080, &ip, true).await;
+    }
+    stage.pass(SOON).await;
+    let slices: Vec<EndpointSlice> = stage.list().await;
+    assert_eq!(told(&slices).len(), 120);
+    let mut sizes = sizes(&slices);
+    sizes.sort_unstable();
+    assert_eq!(sizes, [20, 100]);
+}
+
 fn many(count: usize) -> Vec<Pod> {
     let pods = (0..count).map(|number| {
         let mut pod = pod(&format!("p{number:03}"), 8080);

@@ -256,3 +256,16 @@ async fn pods_of_a_job_that_is_gone_are_not_kept() {
     stage.pass(MINUTE).await;
     assert_eq!(stage.list::<Pod>().await.len(), pods.len());
 }
+
+#[tokio::test(start_paused = true)]
+async fn two_controllers_at_once_do_the_work_of_one() {
+    let services = |site: &_| Ok(vec![super::service(site)?, super::service(site)?]);
+    let kubelet = Kubelet::default().fate("good", Fate::Ends(0, 5 * SECOND));
+    let stage = Stage::open(services).await.with(kubelet);
+    let spec = json!({"completions": 20, "parallelism": 7});
+    stage.create::<Job>(job("sum", "good", spec)).await;
+    stage.pass(10 * MINUTE).await;
+    let done = status(&stage, "sum").await;
+    assert_eq!((done.succeeded, done.failed), (Some(20), None));
+    assert_eq!(stage.list::<Pod>().await.len(), 20);
+}
