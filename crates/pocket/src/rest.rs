@@ -24,6 +24,7 @@ mod request;
 mod selection;
 mod special;
 mod turns;
+mod unseen;
 mod update;
 mod watch;
 

@@ -17,6 +17,7 @@ pub mod disruption_budget;
 pub mod endpoint_slice;
 pub mod endpoints;
 pub mod job;
+pub mod node;
 pub mod replica_set;
 pub mod scheduler;
 mod service_pods;

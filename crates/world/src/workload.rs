@@ -11,10 +11,10 @@ mod refusal;
 mod tests;
 
 pub(crate) use self::{
-    claim::{Claims, ORPHANS, claim, owner_of, owner_or_orphan},
+    claim::{ORPHANS, claim, owner_of, owner_or_orphan},
     claiming::Claiming,
     labelled::{Labelled, has_all, label},
-    name::{digest, suffix},
+    name::suffix,
     owner::owned_by,
     pod::{from_template, is_active, is_available, is_ready, phase, ready_since},
     refusal::{reason, report},
