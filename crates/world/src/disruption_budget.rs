@@ -4,6 +4,7 @@
 //! that two of them do not both take the last that may go.
 
 mod decide;
+mod owners;
 mod run;
 #[cfg(test)]
 mod tests;

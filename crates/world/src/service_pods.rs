@@ -56,7 +56,8 @@ impl Selection {
         }
     }
 
-    fn tell_of(&self, pod: &Pod, trigger: &Trigger<Key>) {
+    /// Has the Services looked at that select `pod`.
+    pub(crate) fn tell_of(&self, pod: &Pod, trigger: &Trigger<Key>) {
         let namespace = pod.namespace().unwrap_or_default();
         for (key, value) in pod.labels() {
             for service in self.services.get(&label(&namespace, key, value)) {

@@ -7,7 +7,10 @@ use k8s_openapi::api::{
     core::v1::{Node, Pod, Service},
     discovery::v1::EndpointSlice,
 };
-use kube::ResourceExt;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use super::decide::{Decision, Facts, decide};
@@ -153,6 +156,24 @@ async fn headless_services_name_their_pods_and_may_tell_of_all() {
     assert_eq!(hostname.as_deref(), Some("a"));
     let label = slices[0].labels().get("service.kubernetes.io/headless");
     assert_eq!(label.map(String::as_str), Some(""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_where_their_node_is() {
+    let stage = stage().await;
+    stage.create::<Service>(service("web", json!({}))).await;
+    up(&stage, "a", 8080, "10.1.0.1", true).await;
+    stage.pass(SOON).await;
+    let nodes: Api<Node> = Api::all(stage.client.clone());
+    let west = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "west"}}});
+    let patched = nodes
+        .patch("one", &PatchParams::default(), &Patch::Merge(west))
+        .await;
+    patched.unwrap();
+    stage.pass(SOON).await;
+    let slices: Vec<EndpointSlice> = stage.list().await;
+    let zone = slices[0].endpoints.as_ref().unwrap()[0].zone.as_deref();
+    assert_eq!(zone, Some("west"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -191,6 +191,10 @@ impl Work {
             .post::<Pod, _, Value>(&key, "binding", &binding)
             .await;
         if let Err(error) = bound {
+            if let Error::Replaced(_) = error {
+                // It is gone, or somebody was faster.
+                return Err(error);
+            }
             let note = Note::warning(
                 "FailedScheduling",
                 format!("binding rejected: {}", reason(&error)),
