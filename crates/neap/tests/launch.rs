@@ -39,6 +39,7 @@ impl Container {
             folder: None,
             parent: std::process::id(),
             rooms: Some(rooms),
+            joins: None,
         };
         Self {
             folder,
@@ -193,6 +194,24 @@ fn nothing_is_left_of_a_container_whose_launcher_is_killed() {
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     until("all are gone", || running(&marker) == 0);
+}
+
+#[test]
+fn another_command_may_join_a_container() {
+    let (container, config) =
+        Container::new("sleep 60 & echo ready; wait").file("config", "a", "text\n");
+    let container = container.mounted(&config, "/config", true);
+    let mut child = container.start();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let mut guest =
+        Container::new("cat /config/a; hostname; kill -0 1 && echo sees its first process");
+    guest.launch.rooms = None;
+    guest.launch.joins = Some(child.id());
+    let lines = printed(&guest.output());
+    assert_eq!(lines, ["text", "web-0", "sees its first process"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod own;
 mod patch;
 pub mod registry;
 pub(crate) mod reply;
+mod report;
 mod request;
 mod selection;
 mod special;

@@ -10,7 +10,7 @@ use super::{
     admission::Change,
     create::{Booking, admitted_first, pretended},
     incoming::{Origin, shape},
-    metadata,
+    metadata, report,
     unseen::Unseen,
 };
 use crate::{
@@ -322,12 +322,7 @@ pub(super) fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value)
     if part == Part::Status
         && let Some(status) = new.get_mut("status")
     {
-        let absent = |now: &Value| now.is_null() || now == "" || now == 0;
-        for field in served.traits().status_stays {
-            if status.get(field).is_none_or(absent) {
-                keep(status, &old["status"], field);
-            }
-        }
+        report::keep_left_out(status, &old["status"], served.traits().status_stays);
     }
     let counts = served.traits().generation && part != Part::Status && part != BINDING;
     let annotated = served.traits().annotations_count && metadata::annotations_differ(new, old);
@@ -435,7 +430,7 @@ pub(super) fn asked_revision(value: &Value) -> Result<u64> {
     }
 }
 
-fn keep(new: &mut Value, old: &Value, field: &str) {
+pub(super) fn keep(new: &mut Value, old: &Value, field: &str) {
     let Some(fields) = new.as_object_mut() else {
         return;
     };

@@ -293,8 +293,8 @@ impl Service {
         let there = is_there(served, &target);
         let presentation =
             match negotiate::presentation(request.headers(), verb, served.is_custom()) {
-                // What a custom object does not have is not there in any form.
-                Err(_) if served.is_custom() && !there => Presentation::default(),
+                // What an object does not have is not there in any form.
+                Err(_) if !there => Presentation::default(),
                 asked => asked?,
             };
         let (parts, incoming) = request.into_parts();

@@ -42,6 +42,8 @@ pub struct Launch {
     pub parent: u32,
     /// Its rooms; without them it runs as a plain process of the machine.
     pub rooms: Option<Rooms>,
+    /// The launcher of a container whose rooms it shares, in place of ones of its own.
+    pub joins: Option<u32>,
 }
 
 /// Namespaces of its own.
@@ -136,11 +138,14 @@ fn outside(description: &Path) -> Result<ExitCode, Error> {
     let launch: Launch =
         serde_json::from_str(&text).map_err(|error| unreadable(io::Error::other(error)))?;
     init::die_with(launch.parent)?;
-    let Some(rooms) = &launch.rooms else {
-        return start(&launch);
-    };
-    namespaces::enter(rooms)?;
-    root::build(&rooms.root, &rooms.mounts)?;
+    match (&launch.rooms, launch.joins) {
+        (Some(rooms), _) => {
+            namespaces::enter(rooms)?;
+            root::build(&rooms.root, &rooms.mounts)?;
+        }
+        (None, Some(launcher)) => namespaces::join(launcher)?,
+        (None, None) => return start(&launch),
+    }
     let mut again = Command::new("/proc/self/exe");
     again.arg0("neap").args(["launch", "inside"]);
     again.env_clear().env(INSIDE, text);

@@ -6,6 +6,7 @@
 mod log;
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     os::{fd::OwnedFd, unix::process::ExitStatusExt},
     path::{Path, PathBuf},
@@ -43,9 +44,26 @@ pub struct Starter {
 pub struct Running {
     /// None once it has ended, so that nobody else is meant by a number that was given anew.
     pid: Arc<Mutex<Option<Pid>>>,
+    environment: Arc<BTreeMap<String, String>>,
+    has_rooms: bool,
 }
 
 impl Running {
+    /// The number of its launcher, unless it has ended.
+    pub fn id(&self) -> Option<u32> {
+        (*self.pid.lock()).map(|pid| pid.as_raw().unsigned_abs())
+    }
+
+    /// Its environment, for commands that join it.
+    pub fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
+    /// Whether it has rooms of its own.
+    pub fn has_rooms(&self) -> bool {
+        self.has_rooms
+    }
+
     /// Sends it a signal, unless it has ended.
     pub fn signal(&self, signal: Signal) {
         if let Some(pid) = *self.pid.lock() {
@@ -79,7 +97,12 @@ impl Starter {
         let (err, err_end) = io::pipe()?;
         command.stdout(out_end).stderr(err_end);
         let lines = Lines::new(OwnedFd::from(out), OwnedFd::from(err), log, self.clock)?;
-        let (running, ended) = mind(command)?;
+        let running = Running {
+            pid: Arc::default(),
+            environment: Arc::new(launch.environment.clone()),
+            has_rooms: launch.rooms.is_some(),
+        };
+        let ended = mind(command, running.clone())?;
         Ok(Started {
             running,
             ended,
@@ -89,7 +112,7 @@ impl Starter {
 }
 
 /// Starts `command` on a thread that lasts as long as it does.
-fn mind(mut command: Command) -> io::Result<(Running, oneshot::Receiver<i32>)> {
+fn mind(mut command: Command, running: Running) -> io::Result<oneshot::Receiver<i32>> {
     let (tell_end, ended) = oneshot::channel();
     let (tell_start, started) = std::sync::mpsc::sync_channel(1);
     let thread = thread::Builder::new().name("container".into());
@@ -100,17 +123,15 @@ fn mind(mut command: Command) -> io::Result<(Running, oneshot::Receiver<i32>)> {
         match child {
             Ok(child) => {
                 let pid = Pid::from_raw(child.id().cast_signed());
-                let running = Running {
-                    pid: Arc::new(Mutex::new(Some(pid))),
-                };
-                let _ = tell_start.send(Ok(running.clone()));
+                *running.pid.lock() = Some(pid);
+                let _ = tell_start.send(Ok(()));
                 let _ = tell_end.send(wait(child, pid, &running));
             }
             Err(error) => drop(tell_start.send(Err(error))),
         }
     })?;
-    let running = started.recv().map_err(io::Error::other)??;
-    Ok((running, ended))
+    started.recv().map_err(io::Error::other)??;
+    Ok(ended)
 }
 
 fn wait(mut child: Child, pid: Pid, running: &Running) -> i32 {

@@ -1,11 +1,11 @@
 //! Rooms of one's own.
 
-use std::{fs, io};
+use std::{fs, fs::File, io};
 
 use nix::{
     errno::Errno,
     mount::{MsFlags, mount},
-    sched::{CloneFlags, unshare},
+    sched::{CloneFlags, setns, unshare},
     unistd::{getegid, geteuid, sethostname},
 };
 
@@ -33,6 +33,18 @@ pub(super) fn enter(rooms: &Rooms) -> Result<(), Error> {
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     let kept = mount(None::<&str>, "/", None::<&str>, private, None::<&str>);
     tried("keep mounts private", kept.map_err(Errno::into))
+}
+
+/// Enters the namespaces that `launcher` made; that of pids with the next process that is started.
+pub(super) fn join(launcher: u32) -> Result<(), Error> {
+    // All are opened first: inside of them the machine's processes cannot be seen.
+    let open = |name: &str| File::open(format!("/proc/{launcher}/ns/{name}"));
+    let all = ["user", "mnt", "pid_for_children", "ipc", "uts"].map(open);
+    for namespace in all {
+        let entered = namespace.and_then(|one| Ok(setns(one, CloneFlags::empty())?));
+        tried("join those of a container", entered)?;
+    }
+    Ok(())
 }
 
 fn tried(action: &'static str, result: io::Result<()>) -> Result<(), Error> {
