@@ -1,5 +1,11 @@
 //! Pods as processes: a node at work on an API server in this process.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};

@@ -42,16 +42,16 @@ const BEAT: Duration = Duration::from_secs(10);
 /// How long others wait for that before they think the node gone.
 const LEASE_SECONDS: i32 = 40;
 /// How often the Node is written though nothing about it has changed.
-const REPORT: Duration = Duration::from_secs(300);
+const REPORT: Duration = Duration::from_mins(5);
 
 /// Keeps the node in the API.
-pub fn service(site: &Site, options: &Options, machine: Machine) -> Result<Service, Ended> {
+pub fn service(site: &Site, options: &Options, machine: &Machine) -> Result<Service, Ended> {
     let nodes = site.all::<Node>()?;
     let keeper = Keeper {
         hand: site.hand("kubelet"),
         leases: Api::namespaced(site.client.clone(), LEASES),
         clock: site.clock,
-        wanted: describe(options, &machine),
+        wanted: describe(options, machine),
         nodes,
     };
     Ok(Service::new(NAME, move |stop| async move {
@@ -163,10 +163,6 @@ fn describe(options: &Options, machine: &Machine) -> Node {
             Quantity(format!("{}Ki", machine.disk / 1024)),
         ),
     ]);
-    let images = options.images.names().map(|name| ContainerImage {
-        names: Some(vec![name.to_owned()]),
-        size_bytes: None,
-    });
     Node {
         metadata: ObjectMeta {
             name: Some(options.name.clone()),
@@ -184,7 +180,7 @@ fn describe(options: &Options, machine: &Machine) -> Node {
             daemon_endpoints: Some(NodeDaemonEndpoints {
                 kubelet_endpoint: Some(DaemonEndpoint { port: 10250 }),
             }),
-            images: Some(images.collect()),
+            images: Some(images(options)),
             node_info: Some(NodeSystemInfo {
                 architecture: machine.architecture.clone(),
                 boot_id: machine.boot.clone(),
@@ -200,6 +196,14 @@ fn describe(options: &Options, machine: &Machine) -> Node {
             ..NodeStatus::default()
         }),
     }
+}
+
+fn images(options: &Options) -> Vec<ContainerImage> {
+    let images = options.images.names().map(|name| ContainerImage {
+        names: Some(vec![name.to_owned()]),
+        size_bytes: None,
+    });
+    images.collect()
 }
 
 /// The status to show: what is wanted, with conditions whose times move only when they should.

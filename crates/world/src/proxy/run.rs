@@ -113,13 +113,11 @@ impl Proxy {
             &self.options.nodes,
         );
         self.listeners.retain(|address, (lead, task)| {
-            match wanted.remove(address) {
-                Some(route) => lead.to(route),
-                None => {
-                    task.abort();
-                    return false;
-                }
-            }
+            let Some(route) = wanted.remove(address) else {
+                task.abort();
+                return false;
+            };
+            lead.to(route);
             true
         });
         while self.tasks.try_join_next().is_some() {}

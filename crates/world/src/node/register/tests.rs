@@ -21,7 +21,7 @@ fn options() -> Options {
 #[tokio::test(start_paused = true)]
 async fn a_node_is_ready_and_its_lease_is_renewed() {
     let machine = Machine::this(Path::new("/"), "v1.36.3");
-    let stage = Stage::open(|site| Ok(vec![service(site, &options(), machine)?])).await;
+    let stage = Stage::open(|site| Ok(vec![service(site, &options(), &machine)?])).await;
     stage.pass(Duration::from_secs(1)).await;
     let nodes: Api<Node> = Api::all(stage.client.clone());
     let leases: Api<Lease> = Api::namespaced(stage.client.clone(), LEASES);
