@@ -16,6 +16,7 @@ pub mod key;
 pub mod lease;
 pub mod manager;
 pub mod operation;
+pub mod process;
 pub mod site;
 pub mod status;
 pub mod watch;

@@ -1,6 +1,6 @@
 //! Where controllers work: what each of them is given, and nothing else.
 
-use std::fmt;
+use std::{fmt, hash::Hash};
 
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     apply::Hand,
     clock::Clock,
+    controller::{Controller, Options},
     event::Recorder,
     lease::Leadership,
     watch::{Cache, Ended, Selection, Watches},
@@ -36,6 +37,17 @@ impl Site {
     /// Tells of what `component` does.
     pub fn recorder(&self, component: &'static str) -> Recorder {
         Recorder::new(self.hand(component), component, self.clock)
+    }
+
+    /// A controller that begins nothing while another process leads, and whose queue can be seen
+    /// in the state of this one.
+    pub fn controller<K>(&self, options: Options) -> Controller<K>
+    where
+        K: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static,
+    {
+        let controller = Controller::new(options, self.clock).led_by(self.leadership.clone());
+        self.watches.process().show(controller.view());
+        controller
     }
 
     /// All objects of a kind.

@@ -1,3 +1,5 @@
+mod object;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,

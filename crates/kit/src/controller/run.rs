@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backoff, Next, Priority, Queue, backoff::spread};
-use crate::clock::Clock;
+use super::{Backoff, Next, Priority, Queue, QueueState, backoff::spread};
+use crate::{clock::Clock, lease::Leadership};
 
 /// How a controller works.
 #[derive(Debug, Clone)]
@@ -89,6 +89,8 @@ impl<K: Clone + Eq + Hash> Trigger<K> {
 pub struct Controller<K> {
     options: Options,
     shared: Arc<Shared<K>>,
+    /// Whoever works without asking has nobody beside it.
+    leadership: Option<Leadership>,
 }
 
 /// How the work on a key ended.
@@ -112,7 +114,22 @@ where
         Self {
             options,
             shared: Arc::new(shared),
+            leadership: None,
         }
+    }
+
+    /// The same controller, which begins nothing while another process leads. What is asked for
+    /// meanwhile waits.
+    pub fn led_by(mut self, leadership: Leadership) -> Self {
+        self.leadership = Some(leadership);
+        self
+    }
+
+    /// Looks at the queue, whenever it is called.
+    pub fn view(&self) -> impl Fn() -> QueueState + Send + Sync + use<K> {
+        let (name, shared) = (self.options.name, self.shared.clone());
+        let leadership = self.leadership.clone();
+        move || QueueState::of(name, !may_work(leadership.as_ref()), &shared.queue.lock())
     }
 
     /// What asks it to look at a key.
@@ -150,12 +167,18 @@ where
         let mut work = JoinSet::new();
         let mut keys = std::collections::HashMap::new();
         loop {
-            let wait_until = self.start(&reconcile, &mut work, &mut keys);
+            let may_work = may_work(self.leadership.as_ref());
+            let wait_until = if may_work {
+                self.start(&reconcile, &mut work, &mut keys)
+            } else {
+                Duration::MAX
+            };
             let clock = self.shared.clock;
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.shared.added.notified() => {}
                 () = clock.sleep_until(wait_until) => {}
+                () = gained(self.leadership.clone()), if !may_work => {}
                 Some(ended) = work.join_next_with_id() => self.note(ended, &mut keys),
             }
         }
@@ -208,6 +231,8 @@ where
         let name = self.options.name;
         match end {
             Ok(End::Well(outcome)) => return self.well(&key, outcome),
+            // Whoever lost the lead on the way could not but fail. It is the first to go on.
+            Ok(_) if !may_work(self.leadership.as_ref()) => return self.put_back(&key),
             Ok(End::Failed(error)) => {
                 tracing::warn!(controller = name, ?key, %error, "reconcile failed");
             }
@@ -221,6 +246,11 @@ where
         self.shared.queue.lock().failed(&key, wait, now);
     }
 
+    fn put_back(&self, key: &K) {
+        let now = self.shared.clock.uptime();
+        self.shared.queue.lock().done(key, Some(now), now);
+    }
+
     fn well(&self, key: &K, outcome: Outcome) {
         let now = self.shared.clock.uptime();
         let some_day = || spread(self.options.look_again, key);
@@ -231,6 +261,16 @@ where
         };
         let again = again.map(|after| now.saturating_add(after));
         self.shared.queue.lock().done(key, again, now);
+    }
+}
+
+fn may_work(leadership: Option<&Leadership>) -> bool {
+    leadership.is_none_or(|leadership| leadership.check().is_ok())
+}
+
+async fn gained(leadership: Option<Leadership>) {
+    if let Some(mut leadership) = leadership {
+        leadership.gained().await;
     }
 }
 

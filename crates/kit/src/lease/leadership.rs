@@ -42,13 +42,13 @@ pub struct Leadership {
 }
 
 /// The end of it that the elector holds.
-pub(super) struct Post {
+pub(crate) struct Post {
     standing: watch::Sender<Standing>,
     until: Arc<AtomicU64>,
 }
 
 impl Leadership {
-    pub(super) fn new(clock: Clock) -> (Post, Self) {
+    pub(crate) fn new(clock: Clock) -> (Post, Self) {
         let (sender, standing) = watch::channel(Standing::Following(None));
         let until = Arc::new(AtomicU64::new(0));
         let post = Post {
@@ -129,13 +129,13 @@ impl fmt::Debug for Leadership {
 
 impl Post {
     /// Writes may begin until `until`. Only a change of standing wakes anybody.
-    pub(super) fn lead(&self, term: Term, until: Uptime) {
+    pub(crate) fn lead(&self, term: Term, until: Uptime) {
         let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
         self.until.store(until, Ordering::Release);
         self.stand(Standing::Leading(term));
     }
 
-    pub(super) fn follow(&self, holder: Option<String>) {
+    pub(crate) fn follow(&self, holder: Option<String>) {
         self.stand(Standing::Following(holder));
     }
 
