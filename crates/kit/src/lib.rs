@@ -9,6 +9,7 @@
 //! - a write is begun only by somebody who may write: see [`lease::Leadership`].
 
 pub mod apply;
+pub mod audit;
 pub mod clock;
 pub mod controller;
 pub mod event;
@@ -19,5 +20,6 @@ pub mod operation;
 pub mod process;
 pub mod site;
 pub mod status;
+pub mod telemetry;
 pub mod watch;
 pub mod why;

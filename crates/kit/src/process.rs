@@ -4,13 +4,15 @@ use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::controller::QueueState;
+use crate::{apply::Witness, controller::QueueState, telemetry::Telemetry};
 
 type View = Box<dyn Fn() -> QueueState + Send + Sync>;
 
-/// The queues of a process. Cheap to copy.
+/// The queues and numbers of a process. Cheap to copy.
 #[derive(Clone, Default)]
 pub struct Process {
+    telemetry: Telemetry,
+    witness: Option<Arc<dyn Witness>>,
     shared: Arc<Shared>,
 }
 
@@ -20,6 +22,22 @@ struct Shared {
 }
 
 impl Process {
+    /// The same process, of whose writes `witness` is told.
+    pub fn witnessed_by(mut self, witness: Arc<dyn Witness>) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
+    /// Who is told of writes.
+    pub fn witness(&self) -> Option<&Arc<dyn Witness>> {
+        self.witness.as_ref()
+    }
+
+    /// What it counts.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
     /// Adds a queue to what can be seen of the process.
     pub fn show(&self, queue: impl Fn() -> QueueState + Send + Sync + 'static) {
         self.shared.queues.lock().push(Box::new(queue));
@@ -27,17 +45,24 @@ impl Process {
 
     /// Every queue as it is now.
     pub fn queues(&self) -> Vec<QueueState> {
-        self.shared
-            .queues
-            .lock()
-            .iter()
-            .map(|view| view())
-            .collect()
+        let queues = self.shared.queues.lock();
+        queues.iter().map(|view| view()).collect()
     }
 
-    /// What was counted, for Prometheus.
+    /// What was counted, and how full the queues are, as Prometheus reads it.
     pub fn metrics(&self) -> String {
-        String::new()
+        for queue in self.queues() {
+            let states = [
+                ("running", &queue.running),
+                ("waiting", &queue.waiting),
+                ("failing", &queue.failing),
+            ];
+            for (state, keys) in states {
+                let metrics = self.telemetry.metrics();
+                metrics.show_queue(queue.controller, state, keys.count);
+            }
+        }
+        self.telemetry.text()
     }
 }
 

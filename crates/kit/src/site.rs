@@ -31,7 +31,13 @@ impl Site {
     /// A hand that writes as `manager`.
     pub fn hand(&self, manager: &str) -> Hand {
         let (client, leadership) = (self.client.clone(), self.leadership.clone());
-        Hand::new(client, manager, leadership, self.clock)
+        let process = self.watches.process();
+        let hand = Hand::new(client, manager, leadership, self.clock)
+            .counted_by(process.telemetry().clone());
+        match process.witness() {
+            Some(witness) => hand.witnessed_by(witness.clone()),
+            None => hand,
+        }
     }
 
     /// Tells of what `component` does.
@@ -45,8 +51,11 @@ impl Site {
     where
         K: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static,
     {
-        let controller = Controller::new(options, self.clock).led_by(self.leadership.clone());
-        self.watches.process().show(controller.view());
+        let process = self.watches.process();
+        let controller = Controller::new(options, self.clock)
+            .led_by(self.leadership.clone())
+            .counted_by(process.telemetry().clone());
+        process.show(controller.view());
         controller
     }
 

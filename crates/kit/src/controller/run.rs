@@ -1,13 +1,20 @@
 //! Runs reconciles as the queue says.
 
-use std::{fmt, future::Future, hash::Hash, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, future::Future, hash::Hash, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{
+    sync::Notify,
+    task::{Id, JoinError, JoinSet},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Backoff, Next, Priority, Queue, QueueState, backoff::spread};
-use crate::{clock::Clock, lease::Leadership};
+use crate::{
+    clock::{Clock, Uptime},
+    lease::Leadership,
+    telemetry::{self, Reconciled, Telemetry},
+};
 
 /// How a controller works.
 #[derive(Debug, Clone)]
@@ -91,6 +98,7 @@ pub struct Controller<K> {
     shared: Arc<Shared<K>>,
     /// Whoever works without asking has nobody beside it.
     leadership: Option<Leadership>,
+    telemetry: Telemetry,
 }
 
 /// How the work on a key ended.
@@ -115,7 +123,14 @@ where
             options,
             shared: Arc::new(shared),
             leadership: None,
+            telemetry: Telemetry::default(),
         }
+    }
+
+    /// The same controller, counted by `telemetry`.
+    pub fn counted_by(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
     }
 
     /// The same controller, which begins nothing while another process leads. What is asked for
@@ -165,7 +180,7 @@ where
         E: fmt::Display + Send + 'static,
     {
         let mut work = JoinSet::new();
-        let mut keys = std::collections::HashMap::new();
+        let mut keys = HashMap::new();
         loop {
             let may_work = may_work(self.leadership.as_ref());
             let wait_until = if may_work {
@@ -215,7 +230,7 @@ where
                     None => End::TimedOut,
                 }
             });
-            keys.insert(task.id(), key);
+            keys.insert(task.id(), (key, clock.uptime()));
         }
         Duration::MAX
     }
@@ -225,25 +240,43 @@ where
             Ok((id, end)) => (id, Ok(end)),
             Err(error) => (error.id(), Err(error)),
         };
-        let Some(key) = keys.remove(&id) else {
+        let Some((key, begun)) = keys.remove(&id) else {
             return;
         };
-        let name = self.options.name;
-        match end {
-            Ok(End::Well(outcome)) => return self.well(&key, outcome),
-            // Whoever lost the lead on the way could not but fail. It is the first to go on.
-            Ok(_) if !may_work(self.leadership.as_ref()) => return self.put_back(&key),
-            Ok(End::Failed(error)) => {
-                tracing::warn!(controller = name, ?key, %error, "reconcile failed");
-            }
-            Ok(End::TimedOut) => {
-                tracing::warn!(controller = name, ?key, limit = ?self.options.timeout, "reconcile took too long");
-            }
-            Err(error) => tracing::error!(controller = name, ?key, %error, "reconcile panicked"),
-        }
         let now = self.shared.clock.uptime();
-        let wait = |failures| now + self.options.backoff.wait(&key, failures);
-        self.shared.queue.lock().failed(&key, wait, now);
+        let (result, error) = self.judge(&end);
+        self.telemetry.emit(&Reconciled {
+            controller: self.options.name,
+            key: &key,
+            result,
+            error,
+            took: now.saturating_sub(begun),
+        });
+        match end {
+            Ok(End::Well(outcome)) => self.well(&key, outcome),
+            // It is the first to go on.
+            _ if result == telemetry::Result::LostLead => self.put_back(&key),
+            _ => {
+                let wait = |failures| now + self.options.backoff.wait(&key, failures);
+                self.shared.queue.lock().failed(&key, wait, now);
+            }
+        }
+    }
+
+    /// What the end of a reconcile means, and why.
+    fn judge<E: fmt::Display>(
+        &self,
+        end: &Result<End<E>, JoinError>,
+    ) -> (telemetry::Result, Option<String>) {
+        use telemetry::Result::{Failed, LostLead, Panicked, TimedOut, Well};
+        match end {
+            Ok(End::Well(_)) => (Well, None),
+            Err(error) => (Panicked, Some(error.to_string())),
+            // Whoever lost the lead on the way could not but fail.
+            Ok(_) if !may_work(self.leadership.as_ref()) => (LostLead, None),
+            Ok(End::Failed(error)) => (Failed, Some(error.to_string())),
+            Ok(End::TimedOut) => (TimedOut, None),
+        }
     }
 
     fn put_back(&self, key: &K) {
@@ -274,8 +307,8 @@ async fn gained(leadership: Option<Leadership>) {
     }
 }
 
-type Keys<K> = std::collections::HashMap<tokio::task::Id, K>;
-type Joined<E> = Result<(tokio::task::Id, End<E>), tokio::task::JoinError>;
+type Keys<K> = HashMap<Id, (K, Uptime)>;
+type Joined<E> = Result<(Id, End<E>), JoinError>;
 
 impl<K> fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

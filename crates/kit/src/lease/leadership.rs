@@ -128,24 +128,28 @@ impl fmt::Debug for Leadership {
 }
 
 impl Post {
-    /// Writes may begin until `until`. Only a change of standing wakes anybody.
-    pub(crate) fn lead(&self, term: Term, until: Uptime) {
+    /// Writes may begin until `until`. Only a change of standing wakes anybody; whether it was one.
+    pub(crate) fn lead(&self, term: Term, until: Uptime) -> bool {
         let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
         self.until.store(until, Ordering::Release);
-        self.stand(Standing::Leading(term));
+        self.stand(Standing::Leading(term))
     }
 
     pub(crate) fn follow(&self, holder: Option<String>) {
         self.stand(Standing::Following(holder));
     }
 
-    fn stand(&self, standing: Standing) {
+    pub(super) fn leads(&self) -> bool {
+        matches!(*self.standing.borrow(), Standing::Leading(_))
+    }
+
+    fn stand(&self, standing: Standing) -> bool {
         self.standing.send_if_modified(|now| {
             let changes = *now != standing;
             if changes {
                 *now = standing;
             }
             changes
-        });
+        })
     }
 }

@@ -22,7 +22,12 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{Cache, Lenient, Unreadable};
-use crate::{clock::Clock, key::Key, process::Process};
+use crate::{
+    clock::Clock,
+    key::Key,
+    process::Process,
+    telemetry::{Telemetry, WatchBroke, WatchTold},
+};
 
 /// Which objects of a kind, beside the namespace that the API was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -128,7 +133,8 @@ impl Watches {
             return Ok(cache.clone());
         }
         let cache = Cache::new(self.clock);
-        let watch = watch(api, identity.2.clone(), cache.clone());
+        let telemetry = self.process().telemetry().clone();
+        let watch = watch(api, identity.2.clone(), cache.clone(), telemetry);
         self.shared
             .start
             .try_send(Box::pin(watch))
@@ -198,7 +204,7 @@ impl WatchService {
     }
 }
 
-async fn watch<K>(api: Api<Lenient<K>>, selection: Selection, cache: Cache<K>)
+async fn watch<K>(api: Api<Lenient<K>>, selection: Selection, cache: Cache<K>, telemetry: Telemetry)
 where
     K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
@@ -206,9 +212,28 @@ where
     let mut events = pin!(events(api, selection));
     while let Some(event) = events.next().await {
         match event {
-            Ok(event) => cache.take(event),
-            Err(error) => tracing::warn!(watch = address, %error, "a watch is tried again"),
+            Ok(event) => {
+                if let Some(event) = word(&event) {
+                    let watch = &address;
+                    telemetry.emit(&WatchTold { watch, event });
+                }
+                cache.take(event);
+            }
+            Err(error) => telemetry.emit(&WatchBroke {
+                watch: &address,
+                error: error.to_string(),
+            }),
         }
+    }
+}
+
+fn word<K>(event: &Event<K>) -> Option<&'static str> {
+    match event {
+        Event::Init => Some(WatchTold::LISTING),
+        Event::InitApply(_) => Some("listed"),
+        Event::InitDone => None,
+        Event::Apply(_) => Some("applied"),
+        Event::Delete(_) => Some("deleted"),
     }
 }
 

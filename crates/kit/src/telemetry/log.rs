@@ -1,0 +1,79 @@
+//! Where log lines go.
+
+use std::str::FromStr;
+
+use tracing::{Subscriber, subscriber::SetGlobalDefaultError};
+use tracing_subscriber::{
+    EnvFilter, Layer, filter::ParseError, fmt::MakeWriter, layer::SubscriberExt,
+};
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one object in each line.
+    Json,
+}
+
+impl FromStr for Format {
+    type Err = SubscribeError;
+
+    fn from_str(text: &str) -> Result<Self, SubscribeError> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            other => Err(SubscribeError::Format(other.to_owned())),
+        }
+    }
+}
+
+/// Why nothing can be logged so.
+#[derive(Debug, thiserror::Error)]
+pub enum SubscribeError {
+    /// There is no such format.
+    #[error("log lines are text or json, not {0:?}")]
+    Format(String),
+    /// The filter is none.
+    #[error(
+        "{filter:?} is no filter of log lines; write a level such as info, or info,neap_kit=debug"
+    )]
+    Filter {
+        /// As it was given.
+        filter: String,
+        /// What is wrong.
+        #[source]
+        source: ParseError,
+    },
+    /// The process logs already.
+    #[error("log lines of this process have a place already")]
+    Taken(#[source] SetGlobalDefaultError),
+}
+
+/// Sends the log lines of the whole process that pass `filter` to standard error.
+pub fn subscribe(format: Format, filter: &str) -> Result<(), SubscribeError> {
+    let subscriber = subscriber(format, filter, std::io::stderr)?;
+    tracing::subscriber::set_global_default(subscriber).map_err(SubscribeError::Taken)
+}
+
+/// Sends log lines that pass `filter` to `place`. More layers can be put around it.
+pub fn subscriber<W>(
+    format: Format,
+    filter: &str,
+    place: W,
+) -> Result<impl Subscriber + Send + Sync, SubscribeError>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let passes = EnvFilter::try_new(filter).map_err(|source| SubscribeError::Filter {
+        filter: filter.to_owned(),
+        source,
+    })?;
+    let lines = tracing_subscriber::fmt::layer().with_writer(place);
+    let lines = match format {
+        Format::Text => lines.with_ansi(false).boxed(),
+        Format::Json => lines.json().flatten_event(true).boxed(),
+    };
+    Ok(tracing_subscriber::registry().with(passes).with(lines))
+}
