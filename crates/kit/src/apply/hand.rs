@@ -205,31 +205,38 @@ impl Hand {
     }
 
     /// Makes the write, if this process leads, and tells of it.
-    pub(super) async fn perform<T>(
+    pub(super) fn perform<T>(
         &self,
         write: Write,
         call: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, Error> {
-        // Asked last before a request is sent, so that a process which was stopped does not begin
-        // it.
-        let outcome = match self.leadership.check() {
-            Ok(_) => self.answered(&write.key, call).await,
-            Err(error) => Err(error.into()),
-        };
+    ) -> impl Future<Output = Result<T, Error>> {
+        // A request is large, and whoever waits for it would hold it several times over.
+        let call = Box::pin(call);
+        async move {
+            // Asked last before a request is sent, so that a process which was stopped does not
+            // begin it.
+            let outcome = match self.leadership.check() {
+                Ok(_) => self.answered(&write.key, call).await,
+                Err(error) => Err(error.into()),
+            };
+            self.tell(&write, outcome.as_ref().map(|_| ())).await;
+            outcome
+        }
+    }
+
+    async fn tell(&self, write: &Write, outcome: Result<(), &Error>) {
         self.telemetry.emit(&Wrote {
             manager: &write.manager,
             verb: write.verb,
             kind: &write.kind,
             key: &write.key,
-            result: word(&outcome),
+            result: word(outcome),
         });
         if let Some(witness) = &self.witness
             && !matches!(outcome, Err(Error::NotLeading(_)))
         {
-            let told = outcome.as_ref().map(|_| ());
-            witness.saw(&write, told).await;
+            witness.saw(write, outcome).await;
         }
-        outcome
     }
 
     async fn answered<T>(

@@ -42,9 +42,9 @@ pub trait Witness: fmt::Debug + Send + Sync {
 }
 
 /// What came of a write, in one word.
-pub(super) fn word<T>(outcome: &Result<T, Error>) -> &'static str {
+pub(super) fn word(outcome: Result<(), &Error>) -> &'static str {
     match outcome {
-        Ok(_) => "written",
+        Ok(()) => "written",
         Err(Error::NotLeading(_)) => "not_leading",
         Err(Error::Replaced(_)) => "replaced",
         Err(Error::Refused { .. }) => "refused",

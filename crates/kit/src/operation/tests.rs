@@ -1,3 +1,5 @@
+mod objects;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -169,13 +171,13 @@ async fn an_attempt_that_hangs_has_failed() {
 }
 
 /// A journal that breaks off at a chosen call, before or after it took effect.
-struct Crashing<'a> {
-    inner: &'a InMemory,
+struct Crashing<'a, J> {
+    inner: &'a J,
     left: Mutex<u32>,
     after: bool,
 }
 
-impl Crashing<'_> {
+impl<J> Crashing<'_, J> {
     async fn call<T>(&self, call: impl Future<Output = T>) -> T {
         let now = {
             let mut left = self.left.lock();
@@ -194,7 +196,7 @@ impl Crashing<'_> {
     }
 }
 
-impl Journal for Crashing<'_> {
+impl<J: Journal> Journal for Crashing<'_, J> {
     async fn load(&self, id: &str) -> Result<(Timeline, Version), JournalError> {
         self.inner.load(id).await
     }

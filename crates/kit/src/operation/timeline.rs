@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{How, Step};
@@ -46,7 +47,7 @@ pub struct Entry {
 }
 
 /// Where a step stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum State {
     /// An attempt is under way, or was when the process ended.
     Running,
@@ -59,7 +60,7 @@ pub enum State {
 }
 
 /// Why, for people and for programs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// The entry of the error catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
