@@ -13,6 +13,7 @@ pub mod audit;
 pub mod clock;
 pub mod controller;
 pub mod event;
+pub mod explain;
 pub mod key;
 pub mod lease;
 pub mod manager;

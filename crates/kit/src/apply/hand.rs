@@ -18,6 +18,7 @@ use crate::{
     key::Key,
     lease::{Leadership, NotLeading},
     telemetry::{Telemetry, Wrote},
+    why::{Code, Coded},
 };
 
 /// Why something was not written.
@@ -288,4 +289,15 @@ fn is_of_another(status: &Status) -> bool {
         .into_iter()
         .any(|cause| cause.field == "metadata.uid");
     status.is_conflict() || status.is_not_found() || names_another
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotLeading(following) => following.code(),
+            Self::Replaced(_) => Code("NT-KIT-004"),
+            Self::Refused { .. } => Code("NT-KIT-012"),
+            Self::Late { .. } => Code("NT-KIT-013"),
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{Deed, Fault, Head, verify::Chain};
+use crate::why::{Code, Coded};
 
 /// Why an audit file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -136,4 +137,13 @@ fn private(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Disk { .. } => Code("NT-KIT-011"),
+            Self::Damaged { .. } => Code("NT-KIT-010"),
+        }
+    }
 }

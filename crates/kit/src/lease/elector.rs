@@ -15,6 +15,7 @@ use super::{Decision, Leadership, Record, Sight, Term, Timings, decide, leadersh
 use crate::{
     clock::{Clock, Uptime},
     telemetry::{LeadChanged, Telemetry},
+    why::{Code, Coded},
 };
 
 /// What is elected, and who stands for it.
@@ -309,4 +310,10 @@ fn record(lease: &Lease) -> Record {
 
 fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.is_conflict() || status.is_already_exists())
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        Code("NT-KIT-019")
+    }
 }

@@ -11,7 +11,10 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::clock::{Clock, Uptime};
+use crate::{
+    clock::{Clock, Uptime},
+    why::{Code, Coded},
+};
 
 /// One time of leading: from taking the Lease to losing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,5 +154,11 @@ impl Post {
             }
             changes
         })
+    }
+}
+
+impl Coded for NotLeading {
+    fn code(&self) -> Code {
+        Code("NT-KIT-001")
     }
 }

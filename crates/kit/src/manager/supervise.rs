@@ -6,7 +6,11 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{Health, Service, State};
-use crate::{clock::Clock, site::Site};
+use crate::{
+    clock::Clock,
+    site::Site,
+    why::{Code, Coded},
+};
 
 /// Why a process could not go on, or did not end in order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +92,7 @@ impl Manager {
             failure = run.first_to_end() => Some(failure),
         };
         if let Some(failure) = &failure {
-            tracing::error!(error = %failure, "the process ends");
+            tracing::error!(code = %failure.code(), error = %failure, "the process ends");
         }
         run.health.stopping();
         let ending = run.end(&early, &late);
@@ -99,7 +103,7 @@ impl Manager {
             grace: self.grace,
         });
         if let Some(late) = &late {
-            tracing::error!(error = %late, "the process does not wait any longer");
+            tracing::error!(code = %late.code(), error = %late, "the process does not wait any longer");
         }
         failure.or(late).map_or(Ok(()), Err)
     }
@@ -180,4 +184,13 @@ fn said(error: JoinError) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "it said nothing".to_owned())
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Ended(_) | Self::Panicked { .. } => Code("NT-KIT-007"),
+            Self::Late { .. } => Code("NT-KIT-008"),
+        }
+    }
 }

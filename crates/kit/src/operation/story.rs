@@ -5,22 +5,23 @@ use jiff::Timestamp;
 use super::{
     Cause, Entry, Operation, OperationStatus, Outcome, Phase, State, StepStatus, Timeline,
 };
-use crate::status::{Standing, conditions};
+use crate::{
+    status::{Standing, conditions},
+    why::Code,
+};
 
 /// The entry of the catalogue for what somebody cancelled.
-const CANCELLED: &str = "NT-KIT-005";
+const CANCELLED: Code = Code("NT-KIT-005");
 
 /// What became of `operation` so far. Who set `cancel` in its spec has cancelled it.
 pub(super) fn timeline(operation: &Operation) -> Timeline {
     let status = operation.status.clone().unwrap_or_default();
-    let asked = operation.spec.cancel.then(|| Cause {
-        code: Some(CANCELLED.to_owned()),
-        message: operation
-            .spec
-            .cancel_reason
-            .clone()
-            .unwrap_or_else(|| "somebody asked for it to end".to_owned()),
-    });
+    let reason = operation.spec.cancel_reason.as_deref();
+    let reason = reason.unwrap_or("somebody asked for it to end");
+    let asked = operation
+        .spec
+        .cancel
+        .then(|| Cause::coded(CANCELLED, reason));
     let outcome = outcome(&status);
     Timeline {
         steps: status.steps.into_iter().map(entry).collect(),

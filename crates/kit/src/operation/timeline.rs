@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{How, Step};
+use crate::why::Code;
 
 /// The story of one operation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -74,6 +75,14 @@ impl Cause {
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             code: None,
+            message: message.into(),
+        }
+    }
+
+    /// A cause that the catalogue explains.
+    pub fn coded(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code: Some(code.to_string()),
             message: message.into(),
         }
     }

@@ -7,6 +7,8 @@ use tracing_subscriber::{
     EnvFilter, Layer, filter::ParseError, fmt::MakeWriter, layer::SubscriberExt,
 };
 
+use crate::why::{Code, Coded};
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
@@ -76,4 +78,10 @@ where
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
     Ok(tracing_subscriber::registry().with(passes).with(lines))
+}
+
+impl Coded for SubscribeError {
+    fn code(&self) -> Code {
+        Code("NT-KIT-018")
+    }
 }
