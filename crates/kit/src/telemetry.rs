@@ -7,6 +7,7 @@
 
 mod calls;
 mod events;
+mod export;
 mod log;
 mod metrics;
 #[cfg(test)]
@@ -20,7 +21,8 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 pub use self::{
     calls::{CountCalls, Counted},
     events::{Called, LeadChanged, Reconciled, Result, WatchBroke, WatchTold, Wrote},
-    log::{Format, SubscribeError, subscribe, subscriber},
+    export::Exports,
+    log::{Format, SubscribeError, subscribe},
     metrics::Metrics,
 };
 

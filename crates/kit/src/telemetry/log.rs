@@ -7,6 +7,10 @@ use tracing_subscriber::{
     EnvFilter, Layer, filter::ParseError, fmt::MakeWriter, layer::SubscriberExt,
 };
 
+use super::{
+    Exports,
+    export::{self, Layers, Wanted},
+};
 use crate::why::{Code, Coded};
 
 /// How log lines look.
@@ -51,19 +55,41 @@ pub enum SubscribeError {
     /// The process logs already.
     #[error("log lines of this process have a place already")]
     Taken(#[source] SetGlobalDefaultError),
+    /// Traces cannot be sent as the variables say.
+    #[error("traces cannot be sent as the OTEL_EXPORTER_OTLP_* variables say")]
+    Traces(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The address for errors is none.
+    #[error("SENTRY_DSN is no address of the form https://key@host/project")]
+    Dsn,
 }
 
-/// Sends the log lines of the whole process that pass `filter` to standard error.
-pub fn subscribe(format: Format, filter: &str) -> Result<(), SubscribeError> {
-    let subscriber = subscriber(format, filter, std::io::stderr)?;
-    tracing::subscriber::set_global_default(subscriber).map_err(SubscribeError::Taken)
+/// Sends the log lines of the whole process that pass `filter` to standard error. With the features
+/// for it, traces go to where the `OTEL_EXPORTER_OTLP_*` variables say and errors to `SENTRY_DSN`,
+/// in the name of `service`.
+pub fn subscribe(
+    service: &'static str,
+    format: Format,
+    filter: &str,
+) -> Result<Exports, SubscribeError> {
+    let wanted = Wanted::by(|name| std::env::var(name).ok());
+    let (exports, layers) = export::begin(service, &wanted)?;
+    let subscriber = subscriber(format, filter, std::io::stderr, layers)?;
+    tracing::subscriber::set_global_default(subscriber).map_err(SubscribeError::Taken)?;
+    for variable in wanted.lacking() {
+        tracing::warn!(
+            variable,
+            "this variable is set, and this program was built without what it asks for"
+        );
+    }
+    Ok(exports)
 }
 
-/// Sends log lines that pass `filter` to `place`. More layers can be put around it.
-pub fn subscriber<W>(
+/// Sends log lines that pass `filter` to `place`, and to more layers.
+pub(super) fn subscriber<W>(
     format: Format,
     filter: &str,
     place: W,
+    more: Layers,
 ) -> Result<impl Subscriber + Send + Sync, SubscribeError>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -77,7 +103,10 @@ where
         Format::Text => lines.with_ansi(false).boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
-    Ok(tracing_subscriber::registry().with(passes).with(lines))
+    // No layers at all would be taken for layers that want nothing.
+    let more = (!more.is_empty()).then_some(more);
+    let registry = tracing_subscriber::registry().with(more);
+    Ok(registry.with(passes).with(lines))
 }
 
 impl Coded for SubscribeError {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use tower::Layer;
 
-use super::{calls::verb, *};
+use super::{calls::verb, export::Wanted, log::subscriber, *};
 use crate::clock::Clock;
 
 /// The lines of a family, sorted.
@@ -45,7 +45,7 @@ fn logged(format: Format, work: impl FnOnce()) -> String {
     }
     let kept = Kept::default();
     let place = kept.clone();
-    let subscriber = subscriber(format, "info", move || place.clone()).unwrap();
+    let subscriber = subscriber(format, "info", move || place.clone(), vec![]).unwrap();
     tracing::subscriber::with_default(subscriber, work);
     let bytes = kept.0.lock().clone();
     String::from_utf8(bytes).unwrap()
@@ -88,7 +88,7 @@ fn lines_for_programs_are_objects() {
 
 #[test]
 fn a_filter_or_format_that_is_none_is_refused_with_an_example() {
-    let refused = subscriber(Format::Text, "a=b=c", std::io::sink)
+    let refused = subscriber(Format::Text, "a=b=c", std::io::sink, vec![])
         .err()
         .unwrap();
     assert!(
@@ -195,5 +195,56 @@ async fn every_request_of_a_client_is_counted() {
             r#"neaptide_api_calls_total{verb="get",code="404"} 1"#,
             r#"neaptide_api_calls_total{verb="list",code="200"} 1"#,
         ]
+    );
+}
+
+#[test]
+fn the_standard_variables_say_where_traces_and_errors_go() {
+    let (endpoint, dsn) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "SENTRY_DSN");
+    let traces_alone = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+    let address = "http://collector:4318";
+    for (set, traces, errors) in [
+        (vec![], false, None),
+        (vec![(endpoint, address)], true, None),
+        (vec![(traces_alone, address)], true, None),
+        (vec![(endpoint, " ")], false, None),
+        (
+            vec![(endpoint, address), ("OTEL_SDK_DISABLED", "true")],
+            false,
+            None,
+        ),
+        (
+            vec![(endpoint, address), ("OTEL_TRACES_EXPORTER", "none")],
+            false,
+            None,
+        ),
+        (
+            vec![(dsn, "https://key@host/1")],
+            false,
+            Some("https://key@host/1"),
+        ),
+    ] {
+        let wanted = Wanted::by(|name| {
+            let found = set.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| (*value).to_owned())
+        });
+        assert_eq!(
+            (wanted.traces, wanted.errors.as_deref()),
+            (traces, errors),
+            "{set:?}"
+        );
+    }
+}
+
+#[test]
+#[cfg(not(any(feature = "otlp", feature = "sentry")))]
+fn what_was_not_built_in_is_named() {
+    let wanted = Wanted {
+        traces: true,
+        errors: Some("https://key@host/1".into()),
+    };
+    assert_eq!(
+        wanted.lacking(),
+        ["OTEL_EXPORTER_OTLP_ENDPOINT", "SENTRY_DSN"]
     );
 }
