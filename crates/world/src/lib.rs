@@ -12,6 +12,7 @@
 //!   was stopped anywhere makes it once;
 //! - what is deleted is named by its uid.
 
+pub mod node;
 pub mod replica_set;
 mod workload;
 

@@ -8,8 +8,8 @@ mod pod;
 mod tests;
 
 pub(crate) use self::{
-    claim::{Claims, ORPHANS, claim, owner_of, owner_or_orphan},
+    claim::{ORPHANS, claim, owner_of, owner_or_orphan},
     claiming::Claiming,
-    name::{digest, suffix},
+    name::suffix,
     pod::{from_template, is_active, is_available, is_ready, phase, ready_since},
 };
