@@ -7,6 +7,7 @@
 //! Invariants:
 //! - nothing is written when nothing changes;
 //! - a write is begun only by a leader, and only to the object that was looked at: it names its uid;
+//! - every write is counted, and told to a witness if there is one;
 //! - what is deleted was ours: it has our owner and our label, and is no longer wanted.
 
 mod difference;
@@ -15,12 +16,14 @@ mod object;
 mod plan;
 #[cfg(test)]
 mod tests;
+mod write;
 
 pub use self::{
     difference::differences,
     hand::{Error, Hand},
     object::Object,
     plan::{Change, Goal, Kind, Plan, plan},
+    write::{Witness, Write},
 };
 
 /// Tells of what an object was made the last time: a change of it takes fields away, too.

@@ -7,11 +7,13 @@
 //! Invariants:
 //! - a key is worked on by one reconcile at a time, and again after whatever was said meanwhile;
 //! - a key that fails waits longer each time, and no other key waits for it;
-//! - a reconcile that panics or hangs is one that failed.
+//! - a reconcile that panics or hangs is one that failed;
+//! - nothing is begun while another process leads, and nothing that was asked for is forgotten.
 
 mod backoff;
 mod queue;
 mod run;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -19,4 +21,5 @@ pub use self::{
     backoff::Backoff,
     queue::{Next, Priority, Queue},
     run::{Controller, Options, Outcome, Trigger},
+    state::{Keys, QueueState},
 };

@@ -9,14 +9,18 @@
 //! - a write is begun only by somebody who may write: see [`lease::Leadership`].
 
 pub mod apply;
+pub mod audit;
 pub mod clock;
 pub mod controller;
 pub mod event;
+pub mod explain;
 pub mod key;
 pub mod lease;
 pub mod manager;
 pub mod operation;
+pub mod process;
 pub mod site;
 pub mod status;
+pub mod telemetry;
 pub mod watch;
 pub mod why;

@@ -1,43 +1,25 @@
-//! The services of a process.
+//! The services of a process: named, watched over, and ended together.
+//!
+//! A [`Manager`] runs [`Service`]s until it is told to stop. None of them may end before that: a
+//! process that goes on without one of its parts looks well and is not. The process is ready once
+//! every watch has listed and every service that has something to say about it agrees; [`Health`]
+//! says what is missing in words, and a small HTTP listener tells whoever asks.
+//!
+//! Invariants:
+//! - a service that ends or panics before the stop ends the run, with its name and the cause;
+//! - services that the others need (watches, the election, the listener) are stopped after them;
+//! - a stop takes no longer than the grace period, and who did not end in it is named.
 
-use std::fmt;
+mod health;
+mod listener;
+mod service;
+mod supervise;
+#[cfg(test)]
+mod tests;
 
-use futures::future::BoxFuture;
-use tokio_util::sync::CancellationToken;
-
-/// Something that runs until it is told to stop.
-pub struct Service {
-    /// Its name in logs and in the state of the process.
-    pub name: &'static str,
-    run: Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>,
-}
-
-impl Service {
-    /// A service that does `run` until the token it is given is cancelled, then ends what it has
-    /// begun and returns.
-    pub fn new<F>(
-        name: &'static str,
-        run: impl FnOnce(CancellationToken) -> F + Send + 'static,
-    ) -> Self
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        Self {
-            name,
-            run: Box::new(move |stop| Box::pin(run(stop))),
-        }
-    }
-
-    /// Runs it until `stop`.
-    pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
-        (self.run)(stop)
-    }
-}
-
-impl fmt::Debug for Service {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
+pub use self::{
+    health::{Health, State},
+    listener::listener,
+    service::Service,
+    supervise::{Error, Manager},
+};

@@ -1,6 +1,6 @@
 //! Where controllers work: what each of them is given, and nothing else.
 
-use std::fmt;
+use std::{fmt, hash::Hash};
 
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     apply::Hand,
     clock::Clock,
+    controller::{Controller, Options},
     event::Recorder,
     lease::Leadership,
     watch::{Cache, Ended, Selection, Watches},
@@ -30,12 +31,32 @@ impl Site {
     /// A hand that writes as `manager`.
     pub fn hand(&self, manager: &str) -> Hand {
         let (client, leadership) = (self.client.clone(), self.leadership.clone());
-        Hand::new(client, manager, leadership, self.clock)
+        let process = self.watches.process();
+        let hand = Hand::new(client, manager, leadership, self.clock)
+            .counted_by(process.telemetry().clone());
+        match process.witness() {
+            Some(witness) => hand.witnessed_by(witness.clone()),
+            None => hand,
+        }
     }
 
     /// Tells of what `component` does.
     pub fn recorder(&self, component: &'static str) -> Recorder {
         Recorder::new(self.hand(component), component, self.clock)
+    }
+
+    /// A controller that begins nothing while another process leads, and whose queue can be seen
+    /// in the state of this one.
+    pub fn controller<K>(&self, options: Options) -> Controller<K>
+    where
+        K: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static,
+    {
+        let process = self.watches.process();
+        let controller = Controller::new(options, self.clock)
+            .led_by(self.leadership.clone())
+            .counted_by(process.telemetry().clone());
+        process.show(controller.view());
+        controller
     }
 
     /// All objects of a kind.

@@ -24,5 +24,5 @@ pub use self::{
     contents::{Change, Unreadable},
     index::Index,
     lenient::Lenient,
-    service::{Ended, Selection, WatchService, Watches},
+    service::{Ended, Selection, WatchService, WatchState, Watches},
 };

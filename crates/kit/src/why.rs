@@ -65,6 +65,12 @@ impl fmt::Display for Code {
     }
 }
 
+/// An error that people meet, and which is therefore in the catalogue.
+pub trait Coded {
+    /// Its entry.
+    fn code(&self) -> Code;
+}
+
 /// The entry of a code, as people type it.
 pub fn find(code: &str) -> Option<&'static Entry> {
     all()

@@ -1,6 +1,6 @@
 //! The one hand that writes.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use kube::{
     Api, Client,
@@ -9,11 +9,16 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{Change, Kind, Plan};
+use super::{
+    Change, Kind, Plan, Write,
+    write::{Witness, word},
+};
 use crate::{
     clock::Clock,
     key::Key,
     lease::{Leadership, NotLeading},
+    telemetry::{Telemetry, Wrote},
+    why::{Code, Coded},
 };
 
 /// Why something was not written.
@@ -54,6 +59,8 @@ pub struct Hand {
     leadership: Leadership,
     clock: Clock,
     limit: Duration,
+    telemetry: Telemetry,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 /// [`Client`] says nothing about itself.
@@ -80,7 +87,21 @@ impl Hand {
             leadership,
             clock,
             limit: Duration::from_secs(10),
+            telemetry: Telemetry::default(),
+            witness: None,
         }
+    }
+
+    /// The same hand, whose writes are counted by `telemetry`.
+    pub fn counted_by(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// The same hand, whose writes `witness` is told of.
+    pub fn witnessed_by(mut self, witness: Arc<dyn Witness>) -> Self {
+        self.witness = Some(witness);
+        self
     }
 
     /// Carries `plan` out in its order, up to the first write that fails.
@@ -113,9 +134,9 @@ impl Hand {
         let api = self.api(kind, key);
         let parameters = PatchParams::apply(&self.manager).force();
         let object = typed(kind, object);
-        self.begin()?;
         let patch = Patch::Apply(&object);
-        self.answered(key, api.patch(key.name(), &parameters, &patch))
+        let write = self.write("apply", kind, key, None);
+        self.perform(write, api.patch(key.name(), &parameters, &patch))
             .await
     }
 
@@ -137,10 +158,10 @@ impl Hand {
         );
         let api = self.api(kind, &key);
         let parameters = PatchParams::apply(&self.manager).force();
-        self.begin()?;
         let patch = Patch::Apply(&object);
         let written = api.patch_status(key.name(), &parameters, &patch);
-        self.answered(&key, written).await.map(Some)
+        let write = self.write("apply", kind, &key, Some("status"));
+        self.perform(write, written).await.map(Some)
     }
 
     async fn delete(&self, kind: &Kind, key: &Key, uid: String) -> Result<(), Error> {
@@ -153,9 +174,9 @@ impl Hand {
             preconditions: Some(preconditions),
             ..DeleteParams::background()
         };
-        self.begin()?;
+        let write = self.write("delete", kind, key, None);
         match self
-            .answered(key, api.delete(key.name(), &parameters))
+            .perform(write, api.delete(key.name(), &parameters))
             .await
         {
             Ok(_) | Err(Error::Replaced(_)) => Ok(()),
@@ -171,12 +192,55 @@ impl Hand {
         &self.manager
     }
 
-    /// Asked last before a request is sent, so that a process which was stopped does not begin it.
-    pub(super) fn begin(&self) -> Result<(), NotLeading> {
-        self.leadership.check().map(|_| ())
+    fn write(&self, verb: &'static str, kind: &Kind, key: &Key, part: Option<&str>) -> Write {
+        let ApiResource {
+            api_version, kind, ..
+        } = &kind.resource;
+        Write {
+            manager: self.manager.clone(),
+            verb,
+            kind: format!("{api_version} {kind}"),
+            key: key.clone(),
+            part: part.map(str::to_owned),
+        }
     }
 
-    pub(super) async fn answered<T>(
+    /// Makes the write, if this process leads, and tells of it.
+    pub(super) fn perform<T>(
+        &self,
+        write: Write,
+        call: impl Future<Output = Result<T, kube::Error>>,
+    ) -> impl Future<Output = Result<T, Error>> {
+        // A request is large, and whoever waits for it would hold it several times over.
+        let call = Box::pin(call);
+        async move {
+            // Asked last before a request is sent, so that a process which was stopped does not
+            // begin it.
+            let outcome = match self.leadership.check() {
+                Ok(_) => self.answered(&write.key, call).await,
+                Err(error) => Err(error.into()),
+            };
+            self.tell(&write, outcome.as_ref().map(|_| ())).await;
+            outcome
+        }
+    }
+
+    async fn tell(&self, write: &Write, outcome: Result<(), &Error>) {
+        self.telemetry.emit(&Wrote {
+            manager: &write.manager,
+            verb: write.verb,
+            kind: &write.kind,
+            key: &write.key,
+            result: word(outcome),
+        });
+        if let Some(witness) = &self.witness
+            && !matches!(outcome, Err(Error::NotLeading(_)))
+        {
+            witness.saw(write, outcome).await;
+        }
+    }
+
+    async fn answered<T>(
         &self,
         key: &Key,
         call: impl Future<Output = Result<T, kube::Error>>,
@@ -225,4 +289,15 @@ fn is_of_another(status: &Status) -> bool {
         .into_iter()
         .any(|cause| cause.field == "metadata.uid");
     status.is_conflict() || status.is_not_found() || names_another
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotLeading(following) => following.code(),
+            Self::Replaced(_) => Code("NT-KIT-004"),
+            Self::Refused { .. } => Code("NT-KIT-012"),
+            Self::Late { .. } => Code("NT-KIT-013"),
+        }
+    }
 }

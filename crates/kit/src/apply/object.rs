@@ -12,7 +12,7 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Error, Hand};
+use super::{Error, Hand, Write};
 use crate::key::Key;
 
 /// What can be written whole.
@@ -32,7 +32,10 @@ impl Hand {
     pub async fn create<K: Object>(&self, object: &K) -> Result<Option<K>, Error> {
         let key = Key::of(object);
         let request = at::<K>(&key).create(&self.posting(), body(object));
-        match self.send(&key, request).await {
+        match self
+            .send(self.writing::<K>("create", &key, None), request)
+            .await
+        {
             Ok(made) => Ok(Some(made)),
             Err(Error::Refused { source, .. }) if already_exists(&source) => Ok(None),
             Err(error) => Err(error),
@@ -43,7 +46,8 @@ impl Hand {
     pub async fn replace<K: Object>(&self, object: &K) -> Result<K, Error> {
         let key = Key::of(object);
         let request = at::<K>(&key).replace(key.name(), &self.posting(), body(object));
-        self.send(&key, request).await
+        let write = self.writing::<K>("replace", &key, None);
+        self.send(write, request).await
     }
 
     /// The same for its status.
@@ -52,7 +56,8 @@ impl Hand {
         let request = at::<K>(&key);
         let request =
             request.replace_subresource("status", key.name(), &self.posting(), body(object));
-        self.send(&key, request).await
+        let write = self.writing::<K>("replace", &key, Some("status"));
+        self.send(write, request).await
     }
 
     /// Posts `content` to a part of an object, such as `binding`, and says what came back.
@@ -64,7 +69,8 @@ impl Hand {
     ) -> Result<R, Error> {
         let request = at::<K>(key);
         let request = request.create_subresource(part, key.name(), &self.posting(), body(content));
-        self.send(key, request).await
+        let write = self.writing::<K>("post", key, Some(part));
+        self.send(write, request).await
     }
 
     /// Deletes the very `object` that was looked at, in the background; with a grace period of its
@@ -80,7 +86,8 @@ impl Hand {
             ..DeleteParams::background()
         };
         let request = at::<K>(&key).delete(key.name(), &parameters);
-        match self.send::<serde_json::Value>(&key, request).await {
+        let write = self.writing::<K>("delete", &key, None);
+        match self.send::<serde_json::Value>(write, request).await {
             Ok(_) | Err(Error::Replaced(_)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -93,17 +100,26 @@ impl Hand {
         }
     }
 
+    fn writing<K: Object>(&self, verb: &'static str, key: &Key, part: Option<&str>) -> Write {
+        Write {
+            manager: self.manager().to_owned(),
+            verb,
+            kind: format!("{} {}", K::api_version(&()), K::kind(&())),
+            key: key.clone(),
+            part: part.map(str::to_owned),
+        }
+    }
+
     async fn send<R: DeserializeOwned>(
         &self,
-        key: &Key,
+        write: Write,
         request: Result<http::Request<Vec<u8>>, request::Error>,
     ) -> Result<R, Error> {
         let request = request.map_err(|error| Error::Refused {
-            key: key.clone(),
+            key: write.key.clone(),
             source: Box::new(kube::Error::BuildRequest(error)),
         })?;
-        self.begin()?;
-        self.answered(key, self.client().request(request)).await
+        self.perform(write, self.client().request(request)).await
     }
 }
 

@@ -1,3 +1,5 @@
+mod object;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
@@ -7,7 +9,7 @@ use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{clock::Clock, key::Key, lease::Leadership};
+use crate::{clock::Clock, key::Key, lease::Leadership, telemetry::Telemetry};
 
 fn maps() -> Kind {
     Kind {
@@ -210,4 +212,52 @@ async fn nobody_writes_who_does_not_lead() {
     let refused = hand.carry_out(plan).await.unwrap_err();
     assert!(matches!(refused, Error::NotLeading(_)), "{refused:?}");
     assert!(bench.live().await.is_empty());
+}
+
+/// Remembers what it was told.
+#[derive(Debug, Default)]
+struct Notes(parking_lot::Mutex<Vec<String>>);
+
+impl Witness for Notes {
+    fn saw<'a>(
+        &'a self,
+        write: &'a Write,
+        outcome: Result<(), &'a Error>,
+    ) -> futures::future::BoxFuture<'a, ()> {
+        let words = match outcome {
+            Ok(()) => format!("{write}"),
+            Err(error) => format!("{write}: {error}"),
+        };
+        self.0.lock().push(words);
+        Box::pin(async {})
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_write_is_counted_and_told_to_the_witness() {
+    let bench = Bench::new().await;
+    let (notes, telemetry) = (std::sync::Arc::new(Notes::default()), Telemetry::default());
+    let hand = bench.hand.clone();
+    let hand = hand
+        .witnessed_by(notes.clone())
+        .counted_by(telemetry.clone());
+    hand.carry_out(plan(&[goal("a", &json!({}))], &[]))
+        .await
+        .unwrap();
+    let map: ConfigMap = serde_json::from_value(goal("b", &json!({})).object).unwrap();
+    let made = hand.create(&map).await.unwrap().unwrap();
+    hand.remove(&made, None).await.unwrap();
+    hand.replace(&made).await.unwrap_err();
+    assert_eq!(
+        *notes.0.lock(),
+        [
+            "apply v1 ConfigMap default/a",
+            "create v1 ConfigMap default/b",
+            "delete v1 ConfigMap default/b",
+            "replace v1 ConfigMap default/b: default/b is no longer the object that was looked at",
+        ]
+    );
+    let text = telemetry.text();
+    let replaced = r#"neaptide_writes_total{manager="test",verb="replace",result="replaced"} 1"#;
+    assert!(text.contains(replaced), "{text}");
 }

@@ -144,6 +144,18 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.ready.len() + self.later.len()
     }
 
+    /// The keys that are worked on.
+    pub fn running_keys(&self) -> impl Iterator<Item = &K> {
+        let running = |entry: &Entry| matches!(entry.state, State::Running(_));
+        let keys = self.keys.iter().filter(move |(_, entry)| running(entry));
+        keys.map(|(key, _)| key)
+    }
+
+    /// The keys that wait.
+    pub fn waiting_keys(&self) -> impl Iterator<Item = &K> {
+        self.ready.values().chain(self.later.values())
+    }
+
     /// The keys that failed last time, with how often in a row.
     pub fn failing(&self) -> impl Iterator<Item = (&K, u32)> {
         let keys = self.keys.iter().filter(|(_, entry)| entry.failures > 0);

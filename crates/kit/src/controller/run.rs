@@ -1,13 +1,20 @@
 //! Runs reconciles as the queue says.
 
-use std::{fmt, future::Future, hash::Hash, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, future::Future, hash::Hash, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{
+    sync::Notify,
+    task::{Id, JoinError, JoinSet},
+};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backoff, Next, Priority, Queue, backoff::spread};
-use crate::clock::Clock;
+use super::{Backoff, Next, Priority, Queue, QueueState, backoff::spread};
+use crate::{
+    clock::{Clock, Uptime},
+    lease::Leadership,
+    telemetry::{self, Reconciled, Telemetry},
+};
 
 /// How a controller works.
 #[derive(Debug, Clone)]
@@ -89,6 +96,9 @@ impl<K: Clone + Eq + Hash> Trigger<K> {
 pub struct Controller<K> {
     options: Options,
     shared: Arc<Shared<K>>,
+    /// Whoever works without asking has nobody beside it.
+    leadership: Option<Leadership>,
+    telemetry: Telemetry,
 }
 
 /// How the work on a key ended.
@@ -112,7 +122,29 @@ where
         Self {
             options,
             shared: Arc::new(shared),
+            leadership: None,
+            telemetry: Telemetry::default(),
         }
+    }
+
+    /// The same controller, counted by `telemetry`.
+    pub fn counted_by(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// The same controller, which begins nothing while another process leads. What is asked for
+    /// meanwhile waits.
+    pub fn led_by(mut self, leadership: Leadership) -> Self {
+        self.leadership = Some(leadership);
+        self
+    }
+
+    /// Looks at the queue, whenever it is called.
+    pub fn view(&self) -> impl Fn() -> QueueState + Send + Sync + use<K> {
+        let (name, shared) = (self.options.name, self.shared.clone());
+        let leadership = self.leadership.clone();
+        move || QueueState::of(name, !may_work(leadership.as_ref()), &shared.queue.lock())
     }
 
     /// What asks it to look at a key.
@@ -148,14 +180,20 @@ where
         E: fmt::Display + Send + 'static,
     {
         let mut work = JoinSet::new();
-        let mut keys = std::collections::HashMap::new();
+        let mut keys = HashMap::new();
         loop {
-            let wait_until = self.start(&reconcile, &mut work, &mut keys);
+            let may_work = may_work(self.leadership.as_ref());
+            let wait_until = if may_work {
+                self.start(&reconcile, &mut work, &mut keys)
+            } else {
+                Duration::MAX
+            };
             let clock = self.shared.clock;
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.shared.added.notified() => {}
                 () = clock.sleep_until(wait_until) => {}
+                () = gained(self.leadership.clone()), if !may_work => {}
                 Some(ended) = work.join_next_with_id() => self.note(ended, &mut keys),
             }
         }
@@ -192,7 +230,7 @@ where
                     None => End::TimedOut,
                 }
             });
-            keys.insert(task.id(), key);
+            keys.insert(task.id(), (key, clock.uptime()));
         }
         Duration::MAX
     }
@@ -202,23 +240,48 @@ where
             Ok((id, end)) => (id, Ok(end)),
             Err(error) => (error.id(), Err(error)),
         };
-        let Some(key) = keys.remove(&id) else {
+        let Some((key, begun)) = keys.remove(&id) else {
             return;
         };
-        let name = self.options.name;
-        match end {
-            Ok(End::Well(outcome)) => return self.well(&key, outcome),
-            Ok(End::Failed(error)) => {
-                tracing::warn!(controller = name, ?key, %error, "reconcile failed");
-            }
-            Ok(End::TimedOut) => {
-                tracing::warn!(controller = name, ?key, limit = ?self.options.timeout, "reconcile took too long");
-            }
-            Err(error) => tracing::error!(controller = name, ?key, %error, "reconcile panicked"),
-        }
         let now = self.shared.clock.uptime();
-        let wait = |failures| now + self.options.backoff.wait(&key, failures);
-        self.shared.queue.lock().failed(&key, wait, now);
+        let (result, error) = self.judge(&end);
+        self.telemetry.emit(&Reconciled {
+            controller: self.options.name,
+            key: &key,
+            result,
+            error,
+            took: now.saturating_sub(begun),
+        });
+        match end {
+            Ok(End::Well(outcome)) => self.well(&key, outcome),
+            // It is the first to go on.
+            _ if result == telemetry::Result::LostLead => self.put_back(&key),
+            _ => {
+                let wait = |failures| now + self.options.backoff.wait(&key, failures);
+                self.shared.queue.lock().failed(&key, wait, now);
+            }
+        }
+    }
+
+    /// What the end of a reconcile means, and why.
+    fn judge<E: fmt::Display>(
+        &self,
+        end: &Result<End<E>, JoinError>,
+    ) -> (telemetry::Result, Option<String>) {
+        use telemetry::Result::{Failed, LostLead, Panicked, TimedOut, Well};
+        match end {
+            Ok(End::Well(_)) => (Well, None),
+            Err(error) => (Panicked, Some(error.to_string())),
+            // Whoever lost the lead on the way could not but fail.
+            Ok(_) if !may_work(self.leadership.as_ref()) => (LostLead, None),
+            Ok(End::Failed(error)) => (Failed, Some(error.to_string())),
+            Ok(End::TimedOut) => (TimedOut, None),
+        }
+    }
+
+    fn put_back(&self, key: &K) {
+        let now = self.shared.clock.uptime();
+        self.shared.queue.lock().done(key, Some(now), now);
     }
 
     fn well(&self, key: &K, outcome: Outcome) {
@@ -234,8 +297,18 @@ where
     }
 }
 
-type Keys<K> = std::collections::HashMap<tokio::task::Id, K>;
-type Joined<E> = Result<(tokio::task::Id, End<E>), tokio::task::JoinError>;
+fn may_work(leadership: Option<&Leadership>) -> bool {
+    leadership.is_none_or(|leadership| leadership.check().is_ok())
+}
+
+async fn gained(leadership: Option<Leadership>) {
+    if let Some(mut leadership) = leadership {
+        leadership.gained().await;
+    }
+}
+
+type Keys<K> = HashMap<Id, (K, Uptime)>;
+type Joined<E> = Result<(Id, End<E>), JoinError>;
 
 impl<K> fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -297,3 +297,40 @@ async fn no_more_than_the_limit_run_at_once_and_a_stop_waits_for_them() {
         "the two that were under way were waited for"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_begun_while_another_leads_and_nothing_is_forgotten() {
+    let clock = Clock::system();
+    let (post, leadership) = crate::lease::Leadership::new(clock);
+    let controller = Controller::new(Options::new("test"), clock).led_by(leadership.clone());
+    let (trigger, view) = (controller.trigger(), controller.view());
+    trigger.changed("a");
+    let tried = Arc::new(AtomicUsize::new(0));
+    let counted = tried.clone();
+    let reconcile = move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let leadership = leadership.clone();
+        async move {
+            clock.sleep(SECOND).await;
+            leadership.check().map(|_| Outcome::Settled)
+        }
+    };
+    let stop = CancellationToken::new();
+    let acting = async {
+        clock.sleep(60 * SECOND).await;
+        assert!(view().paused && tried.load(Ordering::Relaxed) == 0);
+        post.lead(crate::lease::Term(1), Duration::MAX);
+        clock.sleep(SECOND / 2).await;
+        assert_eq!(view().running.keys, ["\"a\""]);
+        post.follow(None);
+        clock.sleep(60 * SECOND).await;
+        assert_eq!(tried.load(Ordering::Relaxed), 1, "it is not tried in vain");
+        let state = view();
+        assert_eq!((state.waiting.count, state.failing.count), (1, 0));
+        post.lead(crate::lease::Term(2), Duration::MAX);
+        clock.sleep(2 * SECOND).await;
+        assert_eq!(tried.load(Ordering::Relaxed), 2);
+        stop.cancel();
+    };
+    tokio::join!(controller.run(reconcile, stop.clone()), acting);
+}

@@ -31,7 +31,11 @@ async fn what_is_said_again_is_counted() {
         }
     }
     let events: Api<Event> = Api::default_namespaced(client);
-    let found = events.list(&Default::default()).await.unwrap().items;
+    let found = events
+        .list(&kube::api::ListParams::default())
+        .await
+        .unwrap()
+        .items;
     let mut said: Vec<_> = found
         .iter()
         .map(|event| (event.reason.as_deref().unwrap(), event.count.unwrap()))

@@ -12,7 +12,11 @@ use kube::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Decision, Leadership, Record, Sight, Term, Timings, decide, leadership::Post};
-use crate::clock::{Clock, Uptime};
+use crate::{
+    clock::{Clock, Uptime},
+    telemetry::{LeadChanged, Telemetry},
+    why::{Code, Coded},
+};
 
 /// What is elected, and who stands for it.
 #[derive(Debug, Clone)]
@@ -45,6 +49,7 @@ pub struct Elector {
     options: Options,
     clock: Clock,
     post: Post,
+    telemetry: Telemetry,
     sight: Option<Sight>,
     /// The term, and when the last renewal that succeeded was begun; nothing while others lead.
     held: Option<(Term, Uptime)>,
@@ -77,11 +82,18 @@ impl Elector {
             options,
             clock,
             post,
+            telemetry: Telemetry::default(),
             sight: None,
             held: None,
             not_before: Uptime::ZERO,
         };
         Ok((elector, leadership))
+    }
+
+    /// The same candidate, counted by `telemetry`.
+    pub fn counted_by(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
     }
 
     /// Stands for election until `stop`, then lets go of the Lease so that another may lead at once.
@@ -136,7 +148,7 @@ impl Elector {
             Some(Ok(lease)) => {
                 self.saw(&lease);
                 self.held = Some((term, begun));
-                self.post.lead(term, begun + self.options.timings.deadline);
+                self.lead(term, begun + self.options.timings.deadline);
             }
             Some(Err(error)) => {
                 // A conflict says that another was faster, which is how an election goes.
@@ -184,7 +196,7 @@ impl Elector {
             Some(Ok(None)) => {
                 self.sight = None;
                 self.held = None;
-                self.post.follow(None);
+                self.follow(None);
             }
             Some(Err(error)) => {
                 tracing::warn!(lease = self.options.name, %error, "the lease could not be read");
@@ -214,9 +226,33 @@ impl Elector {
         let sight = Sight::read(self.sight.take(), record(lease), version, now);
         if !sight.record.is_held_by(&self.options.identity) {
             self.held = None;
-            self.post.follow(sight.record.holder.clone());
+            self.follow(sight.record.holder.as_deref());
         }
         self.sight = Some(sight);
+    }
+
+    fn lead(&self, term: Term, until: Uptime) {
+        if self.post.lead(term, until) {
+            self.tell(true, Some(&self.options.identity));
+        }
+    }
+
+    fn follow(&self, holder: Option<&str>) {
+        let led = self.post.leads();
+        self.post.follow(holder.map(str::to_owned));
+        if led {
+            self.tell(false, holder);
+        }
+    }
+
+    fn tell(&self, leads: bool, holder: Option<&str>) {
+        let lease = &self.options.name;
+        let change = LeadChanged {
+            lease,
+            leads,
+            holder,
+        };
+        self.telemetry.emit(&change);
     }
 
     /// A term that was not renewed in time is over, even if the Lease still has our name.
@@ -231,12 +267,12 @@ impl Elector {
                 "the lease was not renewed in time"
             );
             self.held = None;
-            self.post.follow(None);
+            self.follow(None);
         }
     }
 
     async fn release(mut self) {
-        self.post.follow(None);
+        self.follow(None);
         if let (Some(_), Some(sight)) = (self.held.take(), &self.sight) {
             let record = sight.record.released(self.clock.now());
             let limit = self.options.timings.retry;
@@ -274,4 +310,10 @@ fn record(lease: &Lease) -> Record {
 
 fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.is_conflict() || status.is_already_exists())
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        Code("NT-KIT-019")
+    }
 }

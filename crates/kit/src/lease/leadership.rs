@@ -11,7 +11,10 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::clock::{Clock, Uptime};
+use crate::{
+    clock::{Clock, Uptime},
+    why::{Code, Coded},
+};
 
 /// One time of leading: from taking the Lease to losing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,13 +45,13 @@ pub struct Leadership {
 }
 
 /// The end of it that the elector holds.
-pub(super) struct Post {
+pub(crate) struct Post {
     standing: watch::Sender<Standing>,
     until: Arc<AtomicU64>,
 }
 
 impl Leadership {
-    pub(super) fn new(clock: Clock) -> (Post, Self) {
+    pub(crate) fn new(clock: Clock) -> (Post, Self) {
         let (sender, standing) = watch::channel(Standing::Following(None));
         let until = Arc::new(AtomicU64::new(0));
         let post = Post {
@@ -128,24 +131,34 @@ impl fmt::Debug for Leadership {
 }
 
 impl Post {
-    /// Writes may begin until `until`. Only a change of standing wakes anybody.
-    pub(super) fn lead(&self, term: Term, until: Uptime) {
+    /// Writes may begin until `until`. Only a change of standing wakes anybody; whether it was one.
+    pub(crate) fn lead(&self, term: Term, until: Uptime) -> bool {
         let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
         self.until.store(until, Ordering::Release);
-        self.stand(Standing::Leading(term));
+        self.stand(Standing::Leading(term))
     }
 
-    pub(super) fn follow(&self, holder: Option<String>) {
+    pub(crate) fn follow(&self, holder: Option<String>) {
         self.stand(Standing::Following(holder));
     }
 
-    fn stand(&self, standing: Standing) {
+    pub(super) fn leads(&self) -> bool {
+        matches!(*self.standing.borrow(), Standing::Leading(_))
+    }
+
+    fn stand(&self, standing: Standing) -> bool {
         self.standing.send_if_modified(|now| {
             let changes = *now != standing;
             if changes {
                 *now = standing;
             }
             changes
-        });
+        })
+    }
+}
+
+impl Coded for NotLeading {
+    fn code(&self) -> Code {
+        Code("NT-KIT-001")
     }
 }

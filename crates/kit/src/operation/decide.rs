@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Cause, How, Outcome, Script, State, Timeline};
+use crate::why::Code;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +63,7 @@ fn is_spent(how: &How, attempts: u32) -> bool {
 }
 
 fn broken_off() -> Cause {
-    Cause::new("the process ended during every attempt")
+    Cause::coded(Code("NT-KIT-014"), "the process ended during every attempt")
 }
 
 fn unknown() -> Cause {

@@ -5,6 +5,7 @@ use std::{collections::HashMap, future::Future};
 use parking_lot::Mutex;
 
 use super::Timeline;
+use crate::why::{Code, Coded};
 
 /// The state in which a timeline was read; a write needs that it is still the newest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,5 +74,15 @@ impl Journal for InMemory {
         *version += 1;
         *old = timeline.clone();
         Ok(Version(version.to_string()))
+    }
+}
+
+impl Coded for JournalError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Conflict => Code("NT-KIT-004"),
+            Self::Missing => Code("NT-KIT-017"),
+            Self::Unreachable(_) => Code("NT-KIT-016"),
+        }
     }
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Attempt, Cause, Journal, JournalError, Next, Outcome, Script, Step, Timeline, Version, decide,
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, why::Code};
 
 /// What an attempt that did not fail came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,10 +116,10 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
             Some(Ok(Progress::NotYet(what))) => Attempt::NotYet(Cause::new(what)),
             Some(Err(failure)) if failure.may_pass => Attempt::Failed(failure.cause),
             Some(Err(failure)) => Attempt::Hopeless(failure.cause),
-            None => Attempt::Failed(Cause::new(format!(
-                "it took longer than {:?}",
-                step.limit()
-            ))),
+            None => Attempt::Failed(Cause::coded(
+                Code("NT-KIT-003"),
+                format!("it took longer than {:?}", step.limit()),
+            )),
         })
     }
 }

@@ -1,3 +1,5 @@
+mod objects;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -5,7 +7,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::clock::Clock;
+use crate::{clock::Clock, why::Code};
 
 const SECOND: Duration = Duration::from_secs(1);
 const RETRY: Retry = Retry {
@@ -111,9 +113,13 @@ async fn played(answers: &[(&'static str, Answer)]) -> (Outcome, Vec<String>, Ti
 }
 
 fn failed(step: &str, message: &str) -> Outcome {
+    failed_by(step, Cause::new(message))
+}
+
+fn failed_by(step: &str, cause: Cause) -> Outcome {
     Outcome::Failed {
         step: step.into(),
-        cause: Cause::new(message),
+        cause,
     }
 }
 
@@ -165,17 +171,18 @@ async fn an_attempt_that_hangs_has_failed() {
         "five seconds of trying and one of waiting"
     );
     let (outcome, ..) = played(&[("fill", Answer::Hangs)]).await;
-    assert_eq!(outcome, failed("fill", "it took longer than 1s"));
+    let late = Cause::coded(Code("NT-KIT-003"), "it took longer than 1s");
+    assert_eq!(outcome, failed_by("fill", late));
 }
 
 /// A journal that breaks off at a chosen call, before or after it took effect.
-struct Crashing<'a> {
-    inner: &'a InMemory,
+struct Crashing<'a, J> {
+    inner: &'a J,
     left: Mutex<u32>,
     after: bool,
 }
 
-impl Crashing<'_> {
+impl<J> Crashing<'_, J> {
     async fn call<T>(&self, call: impl Future<Output = T>) -> T {
         let now = {
             let mut left = self.left.lock();
@@ -194,7 +201,7 @@ impl Crashing<'_> {
     }
 }
 
-impl Journal for Crashing<'_> {
+impl<J: Journal> Journal for Crashing<'_, J> {
     async fn load(&self, id: &str) -> Result<(Timeline, Version), JournalError> {
         self.inner.load(id).await
     }
@@ -305,10 +312,9 @@ fn a_step_that_kills_its_process_is_given_up() {
     }
     assert_eq!(attempts, 5);
     let end = decide(&script, &timeline, now);
-    assert_eq!(
-        end,
-        Next::End(failed("fill", "the process ended during every attempt"))
-    );
+    let code = Code("NT-KIT-014");
+    let cause = Cause::coded(code, "the process ended during every attempt");
+    assert_eq!(end, Next::End(failed_by("fill", cause)));
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{How, Step};
+use crate::why::Code;
 
 /// The story of one operation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -46,7 +48,7 @@ pub struct Entry {
 }
 
 /// Where a step stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum State {
     /// An attempt is under way, or was when the process ended.
     Running,
@@ -59,7 +61,7 @@ pub enum State {
 }
 
 /// Why, for people and for programs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// The entry of the error catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,6 +75,14 @@ impl Cause {
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             code: None,
+            message: message.into(),
+        }
+    }
+
+    /// A cause that the catalogue explains.
+    pub fn coded(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code: Some(code.to_string()),
             message: message.into(),
         }
     }

@@ -7,7 +7,11 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::{Change, Unreadable, contents::Contents, lenient::Lenient};
-use crate::{clock::Clock, key::Key};
+use crate::{
+    clock::Clock,
+    key::Key,
+    why::{Code, Coded},
+};
 
 /// The objects of a kind and scope. Cheap to copy; every copy shows the same.
 pub struct Cache<K> {
@@ -148,5 +152,11 @@ impl<K> fmt::Debug for Cache<K> {
         f.debug_struct("Cache")
             .field("objects", &self.shared.contents.read().len())
             .finish_non_exhaustive()
+    }
+}
+
+impl Coded for Late {
+    fn code(&self) -> Code {
+        Code("NT-KIT-015")
     }
 }

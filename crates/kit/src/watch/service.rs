@@ -2,7 +2,7 @@
 
 use std::{
     any::{Any, TypeId},
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     pin::{Pin, pin},
     sync::Arc,
@@ -21,8 +21,13 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{Cache, Lenient};
-use crate::clock::Clock;
+use super::{Cache, Lenient, Unreadable};
+use crate::{
+    clock::Clock,
+    key::Key,
+    process::Process,
+    telemetry::{Telemetry, WatchBroke, WatchTold},
+};
 
 /// Which objects of a kind, beside the namespace that the API was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -49,13 +54,36 @@ pub struct Watches {
 
 struct Shared {
     caches: Mutex<HashMap<Identity, Entry>>,
+    process: Process,
     start: mpsc::Sender<Task>,
 }
 
 struct Entry {
     /// A [`Cache`] of the type that the identity names.
     cache: Box<dyn Any + Send + Sync>,
-    is_synced: Box<dyn Fn() -> bool + Send + Sync>,
+    look: Box<dyn Fn() -> Sight + Send + Sync>,
+}
+
+/// What is seen of a cache of any type.
+struct Sight {
+    synced: bool,
+    objects: usize,
+    unreadable: BTreeMap<Key, Unreadable>,
+}
+
+/// A watch as it was when somebody looked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchState {
+    /// The path of what is watched.
+    pub address: String,
+    /// Which objects of it.
+    pub selection: Selection,
+    /// Whether everything that was there when it began is known.
+    pub synced: bool,
+    /// How many objects are known.
+    pub objects: usize,
+    /// Those that cannot be decoded, and why.
+    pub unreadable: BTreeMap<Key, Unreadable>,
 }
 
 /// Runs the watches.
@@ -71,9 +99,16 @@ pub struct Ended;
 impl Watches {
     /// Nothing is watched before the service runs.
     pub fn new(clock: Clock) -> (Self, WatchService) {
+        Self::in_process(clock, Process::default())
+    }
+
+    /// The same for a process of which something is known already. It travels with the watches,
+    /// because everybody who works in it has them.
+    pub fn in_process(clock: Clock, process: Process) -> (Self, WatchService) {
         let (start, asked) = mpsc::channel(WAITING);
         let shared = Shared {
             caches: Mutex::default(),
+            process,
             start,
         };
         let watches = Self {
@@ -98,15 +133,21 @@ impl Watches {
             return Ok(cache.clone());
         }
         let cache = Cache::new(self.clock);
-        let watch = watch(api, identity.2.clone(), cache.clone());
+        let telemetry = self.process().telemetry().clone();
+        let watch = watch(api, identity.2.clone(), cache.clone(), telemetry);
         self.shared
             .start
             .try_send(Box::pin(watch))
             .map_err(|_| Ended)?;
-        let synced = cache.clone();
+        let seen = cache.clone();
+        let look = move || Sight {
+            synced: seen.is_synced(),
+            objects: seen.len(),
+            unreadable: seen.unreadable(),
+        };
         let entry = Entry {
             cache: Box::new(cache.clone()),
-            is_synced: Box::new(move || synced.is_synced()),
+            look: Box::new(look),
         };
         caches.insert(identity, entry);
         Ok(cache)
@@ -114,11 +155,32 @@ impl Watches {
 
     /// The addresses of watches that have not shown everything yet.
     pub fn unsynced(&self) -> Vec<String> {
+        let states = self.states().into_iter();
+        let waiting = states.filter(|state| !state.synced);
+        waiting.map(|state| state.address).collect()
+    }
+
+    /// Every watch as it is now, by address.
+    pub fn states(&self) -> Vec<WatchState> {
         let caches = self.shared.caches.lock();
-        let waiting = caches.iter().filter(|(_, entry)| !(entry.is_synced)());
-        let mut addresses: Vec<_> = waiting.map(|((_, url, _), _)| url.clone()).collect();
-        addresses.sort_unstable();
-        addresses
+        let states = caches.iter().map(|((_, address, selection), entry)| {
+            let sight = (entry.look)();
+            WatchState {
+                address: address.clone(),
+                selection: selection.clone(),
+                synced: sight.synced,
+                objects: sight.objects,
+                unreadable: sight.unreadable,
+            }
+        });
+        let mut states: Vec<_> = states.collect();
+        states.sort_unstable_by(|one, other| one.address.cmp(&other.address));
+        states
+    }
+
+    /// What there is one of in this process.
+    pub fn process(&self) -> &Process {
+        &self.shared.process
     }
 }
 
@@ -142,7 +204,7 @@ impl WatchService {
     }
 }
 
-async fn watch<K>(api: Api<Lenient<K>>, selection: Selection, cache: Cache<K>)
+async fn watch<K>(api: Api<Lenient<K>>, selection: Selection, cache: Cache<K>, telemetry: Telemetry)
 where
     K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
@@ -150,9 +212,28 @@ where
     let mut events = pin!(events(api, selection));
     while let Some(event) = events.next().await {
         match event {
-            Ok(event) => cache.take(event),
-            Err(error) => tracing::warn!(watch = address, %error, "a watch is tried again"),
+            Ok(event) => {
+                if let Some(event) = word(&event) {
+                    let watch = &address;
+                    telemetry.emit(&WatchTold { watch, event });
+                }
+                cache.take(event);
+            }
+            Err(error) => telemetry.emit(&WatchBroke {
+                watch: &address,
+                error: error.to_string(),
+            }),
         }
+    }
+}
+
+fn word<K>(event: &Event<K>) -> Option<&'static str> {
+    match event {
+        Event::Init => Some(WatchTold::LISTING),
+        Event::InitApply(_) => Some("listed"),
+        Event::InitDone => None,
+        Event::Apply(_) => Some("applied"),
+        Event::Delete(_) => Some("deleted"),
     }
 }
 

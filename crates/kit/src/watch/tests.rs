@@ -1,3 +1,4 @@
+mod index;
 mod server;
 
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -49,3 +49,44 @@ fn a_code_is_found_as_people_type_it() {
     );
     assert_eq!(find("NT-KIT-999"), None);
 }
+
+#[test]
+fn every_error_of_this_crate_leads_to_an_entry_about_it() {
+    use crate::{
+        apply, audit, key::Key, lease, manager, operation::JournalError, telemetry::Format, watch,
+    };
+    let key = || Key::new("shop", "cart");
+    let waited = std::time::Duration::from_secs(1);
+    let path = std::path::PathBuf::from("audit.jsonl");
+    let following = lease::NotLeading { holder: None };
+    let (names, grace) = (vec![], waited);
+    let fault = audit::Fault::Edited { index: 1 };
+    let source = std::io::Error::other("full");
+    let version = "1".to_owned();
+    #[rustfmt::skip]
+    let errors: [(&dyn Coded, &str); 14] = [
+        (&manager::Error::Ended("x"), "a part of the process ended"),
+        (&manager::Error::Late { names, grace }, "the process did not end"),
+        (&following, "this process does not lead"),
+        (&apply::Error::NotLeading(following.clone()), "this process does not lead"),
+        (&apply::Error::Replaced(key()), "somebody else changed"),
+        (&apply::Error::Late { key: key(), waited }, "no answer to a write"),
+        (&lease::Error::Nameless, "nobody can be elected so"),
+        (&watch::Late { version, waited }, "a write is not seen yet"),
+        (&JournalError::Missing, "there is no such operation"),
+        (&JournalError::Conflict, "somebody else changed"),
+        (&JournalError::Unreachable("x".into()), "operations cannot be"),
+        (&audit::Error::Damaged { path: path.clone(), fault }, "the audit file is not"),
+        (&audit::Error::Disk { path, source }, "the audit cannot be"),
+        (&"xml".parse::<Format>().unwrap_err(), "log lines cannot be"),
+    ];
+    for (error, title) in errors {
+        let entry = find(error.code().0).unwrap();
+        assert!(
+            entry.title.starts_with(title),
+            "{}: {}",
+            entry.code,
+            entry.title
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! The file on a disk and its anchor in a server.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
+use neap_pocket::{Options, Pocket, environment::Environment};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::{apply::Hand, clock::Clock, lease::Leadership};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn clock() -> Clock {
+    Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap())
+}
+
+/// Notes some deeds in the file, as a process of its own.
+async fn noted(path: &Path, numbers: std::ops::Range<u64>) -> Head {
+    let (audit, service) = Audit::open(path, clock()).unwrap();
+    let stop = CancellationToken::new();
+    let noting = async {
+        for number in numbers {
+            let object = format!("thing {number}");
+            audit.note("tester", "touch", &object, "done").await;
+        }
+        stop.cancel();
+    };
+    tokio::join!(service.run(stop.clone()), noting);
+    audit.head()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_noted_is_on_disk_and_a_later_process_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    assert_eq!(noted(&path, 0..3).await.index, 3);
+    let head = noted(&path, 3..400).await;
+    assert_eq!(verify_file(&path, Some(&head)).unwrap(), head);
+    assert_eq!(head.index, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_torn_record_is_taken_away_and_a_damaged_file_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    noted(&path, 0..2).await;
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, whole.clone() + "{\"index\":3,\"ti").unwrap();
+    let torn = verify_file(&path, None).unwrap_err();
+    assert!(matches!(
+        torn,
+        Error::Damaged {
+            fault: Fault::Torn { index: 3 },
+            ..
+        }
+    ));
+    assert_eq!(noted(&path, 2..3).await.index, 3);
+    verify_file(&path, None).unwrap();
+    let bad = whole.replace("thing 0", "thing 9");
+    fs::write(&path, &bad).unwrap();
+    let refused = Audit::open(&path, clock()).unwrap_err();
+    let Error::Damaged { fault, .. } = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(fault, Fault::Edited { index: 1 });
+    assert_eq!(fs::read_to_string(&path).unwrap(), bad);
+    let mut bytes = whole.into_bytes();
+    bytes[30] = 0xff;
+    fs::write(&path, bytes).unwrap();
+    let noise = verify_file(&path, None).unwrap_err();
+    assert!(matches!(noise, Error::Damaged { .. }), "{noise:?}");
+}
+
+/// A server, and an audit of the writes to it.
+struct Bench {
+    _pocket: Pocket,
+    client: Client,
+    clock: Clock,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+            .await
+            .unwrap();
+        Self {
+            client: Client::new(pocket.service(), "default"),
+            _pocket: pocket,
+            clock: clock(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("audit.jsonl")
+    }
+
+    fn hand(&self, name: &str) -> Hand {
+        let leadership = Leadership::alone(self.clock);
+        Hand::new(self.client.clone(), name, leadership, self.clock)
+    }
+
+    fn maps(&self) -> Api<ConfigMap> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    async fn anchored(&self) -> Option<Head> {
+        let map = self.maps().get_opt("audit").await.unwrap();
+        map.as_ref().and_then(Head::anchored)
+    }
+
+    /// Runs an audit with its anchor while `work` is done with a hand that is watched.
+    async fn audited(&self, work: impl AsyncFnOnce(Hand)) -> Head {
+        let (audit, service) = Audit::open(&self.path(), self.clock).unwrap();
+        let options = AnchorOptions {
+            path: self.path(),
+            namespace: "default".into(),
+            name: "audit".into(),
+            within: 10 * SECOND,
+        };
+        let anchor = Anchor::new(audit.clone(), self.hand("audit"), options, self.clock);
+        let hand = self.hand("sorter").witnessed_by(Arc::new(audit.clone()));
+        let (writing, anchoring) = (CancellationToken::new(), CancellationToken::new());
+        let working = async {
+            work(hand).await;
+            writing.cancel();
+        };
+        let written = async {
+            service.run(writing.clone()).await;
+            anchoring.cancel();
+        };
+        let anchored = Box::pin(anchor.run(anchoring.clone()));
+        tokio::join!(Box::pin(working), Box::pin(written), anchored);
+        audit.head()
+    }
+}
+
+fn map(name: &str) -> ConfigMap {
+    let metadata = serde_json::json!({"namespace": "default", "name": name});
+    serde_json::from_value(serde_json::json!({"metadata": metadata})).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_write_is_noted_and_the_end_is_anchored() {
+    let bench = Bench::new().await;
+    let head = bench
+        .audited(async |hand| {
+            hand.create(&map("a")).await.unwrap();
+            hand.create(&map("a")).await.unwrap();
+            bench.clock.sleep(11 * SECOND).await;
+            assert_eq!(bench.anchored().await.unwrap().index, 2);
+            hand.create(&map("b")).await.unwrap();
+        })
+        .await;
+    assert_eq!(bench.anchored().await, Some(head.clone()));
+    let text = fs::read_to_string(bench.path()).unwrap();
+    let records: Vec<Deed> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let outcomes: Vec<_> = records.iter().map(|deed| &*deed.outcome).collect();
+    assert_eq!(outcomes, ["done", "default/a could not be written", "done"]);
+    assert_eq!(records[2].object, "v1 ConfigMap default/b");
+    assert_eq!(
+        (&*records[2].actor, &*records[2].action),
+        ("sorter", "create")
+    );
+    assert_eq!(verify(&text, Some(&head)), Ok(head));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_was_cut_does_not_replace_its_anchor() {
+    let bench = Bench::new().await;
+    let head = bench
+        .audited(async |hand| {
+            hand.create(&map("a")).await.unwrap();
+            hand.create(&map("b")).await.unwrap();
+        })
+        .await;
+    let text = fs::read_to_string(bench.path()).unwrap();
+    let first = text.lines().next().unwrap().to_owned() + "\n";
+    fs::write(bench.path(), first).unwrap();
+    bench
+        .audited(async |hand| {
+            hand.create(&map("c")).await.unwrap();
+            bench.clock.sleep(60 * SECOND).await;
+        })
+        .await;
+    assert_eq!(bench.anchored().await, Some(head.clone()), "evidence stays");
+    let text = fs::read_to_string(bench.path()).unwrap();
+    assert_eq!(
+        verify(&text, Some(&head)),
+        Err(Fault::Rewritten { index: 2 })
+    );
+}

@@ -1,0 +1,121 @@
+//! Tells whoever asks how the process is.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Health, Service};
+
+/// So many may ask at once; the others wait.
+const CONNECTIONS: usize = 64;
+/// Who connects and does not ask is let go after this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Answer = Response<Full<Bytes>>;
+
+/// Answers on `socket`: `/healthz`, `/readyz`, `/metrics` and `/debug/state.json`. It answers until
+/// everything else has ended, so that a probe is not refused while work is finished.
+pub fn listener(socket: TcpListener, health: Health) -> Service {
+    let serve = move |stop| serve(socket, health, stop);
+    Service::new("listener", serve).outlasting()
+}
+
+async fn serve(socket: TcpListener, health: Health, stop: CancellationToken) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = socket.accept() => accepted,
+        };
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, _)) => {
+                let talk = talk(stream, health.clone());
+                connections.spawn(async move {
+                    talk.await;
+                    drop(place);
+                });
+            }
+            // Too many open files, or a client that left: both pass.
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                health.clock.sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn talk(stream: TcpStream, health: Health) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = answer(&health, request.method(), request.uri().path());
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let mut server = http1::Builder::new();
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE);
+    // A client that breaks off is its own affair.
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+}
+
+pub(super) fn answer(health: &Health, method: &Method, path: &str) -> Answer {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
+        return with(refused, header::ALLOW, "GET, HEAD");
+    }
+    match path {
+        "/healthz" | "/livez" => verdict(&health.ills()),
+        "/readyz" => verdict(&health.missing()),
+        "/metrics" => {
+            let metrics = text(StatusCode::OK, &health.process().metrics());
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            with(metrics, header::CONTENT_TYPE, kind)
+        }
+        "/debug/state.json" => {
+            let state = text(StatusCode::OK, &format!("{:#}\n", health.state()));
+            with(state, header::CONTENT_TYPE, "application/json")
+        }
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "try /healthz, /readyz, /metrics or /debug/state.json",
+        ),
+    }
+}
+
+fn verdict(against: &[String]) -> Answer {
+    if against.is_empty() {
+        text(StatusCode::OK, "ok")
+    } else {
+        text(StatusCode::SERVICE_UNAVAILABLE, &against.join("\n"))
+    }
+}
+
+fn text(status: StatusCode, words: &str) -> Answer {
+    let mut body = words.to_owned();
+    if !body.ends_with('\n') {
+        body.push('\n');
+    }
+    let mut answer = Response::new(Full::from(body));
+    *answer.status_mut() = status;
+    with(answer, header::CONTENT_TYPE, "text/plain; charset=utf-8")
+}
+
+fn with(mut answer: Answer, name: header::HeaderName, value: &'static str) -> Answer {
+    let value = header::HeaderValue::from_static(value);
+    answer.headers_mut().insert(name, value);
+    answer
+}

@@ -1,0 +1,100 @@
+use http::Method;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use super::{super::listener::answer, *};
+use crate::{controller::Options as Settings, key::Key};
+
+async fn asked(health: &Health, path: &str) -> (u16, String) {
+    let answer = answer(health, &Method::GET, path);
+    let status = answer.status().as_u16();
+    let body = answer.into_body().frame().await.unwrap().unwrap();
+    let text = body.into_data().unwrap().to_vec();
+    (status, String::from_utf8(text).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn probes_are_answered_in_words() {
+    let bench = bench().await;
+    let health = bench.manager.health();
+    assert_eq!(asked(&health, "/healthz").await, (200, "ok\n".into()));
+    let (status, text) = asked(&health, "/readyz").await;
+    assert_eq!(
+        (status, &*text),
+        (503, "the services have not been started\n")
+    );
+    assert_eq!(asked(&health, "/metrics").await.0, 200);
+    let (status, text) = asked(&health, "/").await;
+    assert!(status == 404 && text.contains("/readyz"), "{status} {text}");
+    let refused = answer(&health, &Method::POST, "/healthz");
+    assert_eq!(refused.status().as_u16(), 405);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_state_shows_services_watches_queues_and_who_leads() {
+    let mut bench = bench().await;
+    bench.site.all::<ConfigMap>().unwrap();
+    let queue = bench.site.controller::<Key>(Settings::new("sorter"));
+    queue.trigger().changed(Key::new("shop", "cart"));
+    bench.manager.add(obedient("roof", &Arc::default()));
+    let (_, text) = asked(&bench.manager.health(), "/debug/state.json").await;
+    let state: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        state["services"],
+        json!([{"name": "roof", "state": "waiting", "forSeconds": 0}])
+    );
+    assert_eq!(
+        state["watches"],
+        json!([{
+            "address": "/api/v1/configmaps", "labels": null, "fields": null,
+            "synced": false, "objects": 0, "unreadable": [],
+        }])
+    );
+    let none = json!({"count": 0, "keys": []});
+    assert_eq!(
+        state["queues"],
+        json!([{
+            "controller": "sorter", "paused": false, "running": none,
+            "waiting": {"count": 1, "keys": ["shop/cart"]}, "failing": none,
+        }])
+    );
+    assert_eq!(state["leadership"], json!({"leads": true, "term": 0}));
+    assert_eq!(state["uptimeSeconds"], 0);
+}
+
+#[tokio::test]
+async fn the_listener_answers_over_a_socket_until_all_else_has_ended() {
+    let mut bench = bench().await;
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let (stop, gate) = (CancellationToken::new(), CancellationToken::new());
+    let waits = gate.clone();
+    let slow = Service::new("slow", |_| async move { waits.cancelled().await });
+    bench.manager.add(slow);
+    let health = bench.manager.health();
+    bench.manager.add(listener(socket, health));
+    let asking = async {
+        assert!(ask(address, "/readyz").await.starts_with("HTTP/1.1 200"));
+        stop.cancel();
+        tokio::task::yield_now().await;
+        let answer = ask(address, "/readyz").await;
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        assert!(answer.ends_with("the process is stopping\n"), "{answer}");
+        gate.cancel();
+    };
+    let (ended, ()) = tokio::join!(bench.manager.run(stop.clone()), asking);
+    assert_eq!(ended, Ok(()));
+}
+
+async fn ask(address: std::net::SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}

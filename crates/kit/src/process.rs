@@ -1,0 +1,75 @@
+//! What there is one of in a process, and everybody who works in it adds to.
+
+use std::{fmt, sync::Arc};
+
+use parking_lot::Mutex;
+
+use crate::{apply::Witness, controller::QueueState, telemetry::Telemetry};
+
+type View = Box<dyn Fn() -> QueueState + Send + Sync>;
+
+/// The queues and numbers of a process. Cheap to copy.
+#[derive(Clone, Default)]
+pub struct Process {
+    telemetry: Telemetry,
+    witness: Option<Arc<dyn Witness>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queues: Mutex<Vec<View>>,
+}
+
+impl Process {
+    /// The same process, of whose writes `witness` is told.
+    pub fn witnessed_by(mut self, witness: Arc<dyn Witness>) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
+    /// Who is told of writes.
+    pub fn witness(&self) -> Option<&Arc<dyn Witness>> {
+        self.witness.as_ref()
+    }
+
+    /// What it counts.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// Adds a queue to what can be seen of the process.
+    pub fn show(&self, queue: impl Fn() -> QueueState + Send + Sync + 'static) {
+        self.shared.queues.lock().push(Box::new(queue));
+    }
+
+    /// Every queue as it is now.
+    pub fn queues(&self) -> Vec<QueueState> {
+        let queues = self.shared.queues.lock();
+        queues.iter().map(|view| view()).collect()
+    }
+
+    /// What was counted, and how full the queues are, as Prometheus reads it.
+    pub fn metrics(&self) -> String {
+        for queue in self.queues() {
+            let states = [
+                ("running", &queue.running),
+                ("waiting", &queue.waiting),
+                ("failing", &queue.failing),
+            ];
+            for (state, keys) in states {
+                let metrics = self.telemetry.metrics();
+                metrics.show_queue(queue.controller, state, keys.count);
+            }
+        }
+        self.telemetry.text()
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process")
+            .field("queues", &self.shared.queues.lock().len())
+            .finish_non_exhaustive()
+    }
+}
