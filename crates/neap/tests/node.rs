@@ -95,7 +95,7 @@ impl Machine {
         let found = tokio::time::timeout(LIMIT, waited).await;
         match found {
             Ok(pod) => pod.unwrap().unwrap(),
-            Err(_) => panic!("not so: {:#?}", self.pods.get(name).await.unwrap().status),
+            Err(_late) => panic!("not so: {:#?}", self.pods.get(name).await.unwrap().status),
         }
     }
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::decide::{Routes, routes};
 
-fn table(service: Value, slices: &[Value]) -> Routes {
-    let service: Service = serde_json::from_value(service).unwrap();
+fn table(service: &Value, slices: &[Value]) -> Routes {
+    let service: Service = serde_json::from_value(service.clone()).unwrap();
     let slices: Vec<EndpointSlice> = slices
         .iter()
         .map(|slice| serde_json::from_value(slice.clone()).unwrap())
@@ -15,11 +15,11 @@ fn table(service: Value, slices: &[Value]) -> Routes {
     routes([&service].into_iter(), |_| slices.iter().collect(), &[node])
 }
 
-fn service(spec: Value) -> Value {
+fn service(spec: &Value) -> Value {
     json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": spec})
 }
 
-fn slice(endpoints: Value) -> Value {
+fn slice(endpoints: &Value) -> Value {
     json!({
         "metadata": {"name": "web-1", "namespace": "shop"},
         "addressType": "IPv4",
@@ -49,7 +49,7 @@ fn an_address_leads_to_the_pods_that_are_ready() {
         {"addresses": ["127.1.1.3"], "conditions": {"ready": false}},
         {"addresses": ["127.1.1.4"], "conditions": {"ready": false, "serving": true, "terminating": true}},
     ]);
-    let routes = table(service(spec), &[slice(endpoints)]);
+    let routes = table(&service(&spec), &[slice(&endpoints)]);
     let listened: Vec<_> = routes.keys().map(ToString::to_string).collect();
     assert_eq!(listened, ["127.1.0.1:30080", "127.1.128.5:80"]);
     assert_eq!(
@@ -62,9 +62,9 @@ fn an_address_leads_to_the_pods_that_are_ready() {
 fn pods_that_end_are_better_than_none() {
     let spec = json!({"clusterIP": "127.1.128.5", "ports": [{"name": "http", "port": 80}]});
     let ending = json!([{"addresses": ["127.1.1.4"], "conditions": {"ready": false, "serving": true, "terminating": true}}]);
-    let routes = table(service(spec.clone()), &[slice(ending)]);
+    let routes = table(&service(&spec), &[slice(&ending)]);
     assert_eq!(leads(&routes, "127.1.128.5:80"), ["127.1.1.4:8080"]);
-    let nobody = table(service(spec), &[]);
+    let nobody = table(&service(&spec), &[]);
     assert_eq!(leads(&nobody, "127.1.128.5:80"), [""; 0]);
 }
 
@@ -74,6 +74,6 @@ fn a_service_without_an_address_of_its_own_is_not_listened_on() {
         json!({"clusterIP": "None", "ports": [{"port": 80}]}),
         json!({"type": "ExternalName", "externalName": "elsewhere"}),
     ] {
-        assert!(table(service(spec), &[]).is_empty());
+        assert!(table(&service(&spec), &[]).is_empty());
     }
 }
