@@ -250,7 +250,12 @@ fn lists(
     }
     rules.dedup();
     if rules.is_empty() {
-        rules.push(if reference.len() == pocket.len() {
+        let sorted = |list: &[String]| {
+            let mut sorted = list.to_vec();
+            sorted.sort_unstable();
+            sorted
+        };
+        rules.push(if sorted(reference) == sorted(pocket) {
             "in another order".into()
         } else {
             "told another number of times".into()

@@ -144,7 +144,7 @@ fn main() -> ExitCode {
     let task = async move { run(&cli.neap, &cli.task).await };
     let done = tokio::runtime::Runtime::new()
         .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(async { tokio::spawn(task).await? }));
+        .and_then(|runtime| runtime.block_on(runtime.spawn(task))?);
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

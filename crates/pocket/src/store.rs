@@ -187,7 +187,7 @@ impl Store {
         let (object, wait) = self.sequence(resource, path, expect, put, now)?;
         if let Some(wait) = wait {
             if (1..=FEW_WATCHERS).contains(&self.shared.commit_here()) {
-                // They were woken on this thread, and are told before the writer is answered.
+                // They were woken on this thread, and are usually told before the writer is answered.
                 tokio::task::yield_now().await;
             }
             wait.await

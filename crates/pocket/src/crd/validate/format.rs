@@ -68,6 +68,7 @@ static EMAIL: LazyLock<Option<Regex>> =
 static LABEL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$").ok());
 
+/// Any sign may stand before a fraction, as on the real server.
 static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$")
         .ok()

@@ -1,5 +1,6 @@
-//! What may change in a pod that exists: images, added tolerations, a nearer deadline, fewer
-//! scheduling gates, and nothing else.
+//! What may change in a pod that exists: images, added tolerations, a nearer deadline, a grace
+//! period that was negative, fewer scheduling gates and, while there are any, a narrower choice of
+//! nodes. Nothing else.
 
 mod gated;
 

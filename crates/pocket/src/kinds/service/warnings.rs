@@ -19,14 +19,14 @@ pub(super) fn warnings(service: &Value) -> Vec<String> {
             "annotation {HINTS} is deprecated, please use {MODE} instead"
         ));
     }
-    if is_headless(spec) {
+    if is_called_headless(spec) {
         tell_headless(spec, &mut tell);
     } else if has_address(spec) {
         tell_forms(spec, "clusterIPs", &mut tell);
     }
     if has_address(spec) {
         tell_forms(spec, "externalIPs", &mut tell);
-        if !list(spec, "externalIPs").is_empty() && !is_headless(spec) {
+        if !list(spec, "externalIPs").is_empty() && !is_called_headless(spec) {
             tell(
                 "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
             );
@@ -56,7 +56,8 @@ pub(super) fn warnings(service: &Value) -> Vec<String> {
     told
 }
 
-fn is_headless(spec: &Value) -> bool {
+/// Warnings go by what the author wrote, not by what the service was given.
+fn is_called_headless(spec: &Value) -> bool {
     text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == "None"
 }
 
