@@ -12,6 +12,7 @@
 //!   was stopped anywhere makes it once;
 //! - what is deleted is named by its uid.
 
+pub mod deployment;
 pub mod replica_set;
 mod workload;
 
@@ -22,5 +23,8 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 
 /// Everything that a cluster's controllers do.
 pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
-    Ok(vec![replica_set::service(site)?])
+    Ok(vec![
+        deployment::service(site)?,
+        replica_set::service(site)?,
+    ])
 }

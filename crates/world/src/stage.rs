@@ -24,7 +24,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use kubelet::Kubelet;
+pub(crate) use kubelet::{Fate, Kubelet};
 
 /// When the play begins.
 pub(crate) const START: &str = "2026-01-01T00:00:00Z";

@@ -1,9 +1,9 @@
 //! Reads the facts, and carries the decision out.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
@@ -16,12 +16,9 @@ use neap_kit::{
 };
 
 use super::decide::{Decision, Facts, decide};
-use crate::workload::{Claiming, ORPHANS, owner_or_orphan};
+use crate::workload::{Claiming, ECHO, ORPHANS, adopt_and_release, in_words, owner_or_orphan};
 
 const NAME: &str = "replicaset-controller";
-/// So long a write may take to come back by the watch. Late is no harm: names and victims are
-/// chosen the same again.
-const ECHO: Duration = Duration::from_secs(5);
 
 /// The controller of ReplicaSets.
 pub fn service(site: &Site) -> Result<Service, Ended> {
@@ -80,7 +77,8 @@ impl Work {
     }
 
     async fn carry_out(&self, set: &ReplicaSet, decision: Decision<'_>) -> Result<(), Error> {
-        self.claim(set, &decision).await?;
+        let (adopt, release) = (&decision.adopt, &decision.release);
+        adopt_and_release(&self.hand, set, adopt, release).await?;
         self.report(set, &decision).await?;
         let mut newest = None;
         for pod in &decision.create {
@@ -99,22 +97,6 @@ impl Work {
         Ok(())
     }
 
-    async fn claim(&self, set: &ReplicaSet, decision: &Decision<'_>) -> Result<(), Error> {
-        for pod in &decision.adopt {
-            let mut pod = (*pod).clone();
-            let owner = set.controller_owner_ref(&());
-            pod.owner_references_mut().extend(owner);
-            self.hand.replace(&pod).await?;
-        }
-        for pod in &decision.release {
-            let mut pod = (*pod).clone();
-            let uid = set.uid().unwrap_or_default();
-            pod.owner_references_mut().retain(|owner| owner.uid != uid);
-            self.hand.replace(&pod).await?;
-        }
-        Ok(())
-    }
-
     /// Makes a pod, and says which version of it is the first.
     async fn create(&self, set: &ReplicaSet, pod: &Pod) -> Result<Option<String>, Error> {
         match self.hand.create(pod).await {
@@ -129,7 +111,7 @@ impl Work {
                 Ok(made.and_then(|pod| pod.resource_version()))
             }
             Err(error) => {
-                let message = format!("Error creating: {}", reason(&error));
+                let message = format!("Error creating: {}", in_words(&error));
                 self.recorder
                     .tell(set, &Note::warning("FailedCreate", message))
                     .await;
@@ -150,13 +132,5 @@ impl Work {
             Ok(_) | Err(Error::Replaced(_)) => Ok(()),
             Err(error) => Err(error),
         }
-    }
-}
-
-/// The error with what is behind it, for people.
-fn reason(error: &Error) -> String {
-    match error {
-        Error::Refused { source, .. } => source.to_string(),
-        error => error.to_string(),
     }
 }
