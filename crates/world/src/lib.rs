@@ -13,7 +13,10 @@
 //! - what is deleted is named by its uid.
 
 pub mod deployment;
+pub mod endpoint_slice;
+pub mod endpoints;
 pub mod replica_set;
+mod service_pods;
 mod workload;
 
 #[cfg(test)]
@@ -25,6 +28,8 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
     Ok(vec![
         deployment::service(site)?,
+        endpoint_slice::service(site)?,
+        endpoints::service(site)?,
         replica_set::service(site)?,
     ])
 }

@@ -6,7 +6,7 @@ mod kubelet;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, Patch, PatchParams, PostParams},
@@ -120,6 +120,30 @@ impl Stage {
     {
         let (api, parameters, patch) = (self.api(), PatchParams::default(), Patch::Merge(patch));
         api.patch(name, &parameters, &patch).await.unwrap()
+    }
+
+    pub(crate) async fn patch_status<K: Object>(&self, name: &str, status: Value) -> K
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        let patch = Patch::Merge(serde_json::json!({"status": status}));
+        let api = self.api();
+        let patched = api
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await;
+        patched.unwrap()
+    }
+
+    /// Creates an object that is in no namespace.
+    pub(crate) async fn create_for_all<K: Object>(&self, object: Value) -> K
+    where
+        K: Resource<Scope = ClusterResourceScope>,
+    {
+        let object = serde_json::from_value(object).unwrap();
+        let made = Api::all(self.client.clone())
+            .create(&PostParams::default(), &object)
+            .await;
+        made.unwrap()
     }
 
     pub(crate) async fn delete<K: Object>(&self, name: &str)

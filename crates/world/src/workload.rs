@@ -3,19 +3,23 @@
 mod adopt;
 mod claim;
 mod claiming;
+mod echo;
 mod name;
 mod number;
+mod owner;
 mod pod;
+mod refusal;
 #[cfg(test)]
 mod tests;
-mod write;
 
 pub(crate) use self::{
     adopt::adopt_and_release,
     claim::{ORPHANS, claim, owner_of, owner_or_orphan},
     claiming::Claiming,
+    echo::{ECHO, echoed},
     name::{digest, suffix},
     number::{Round, count, moment, share, some},
+    owner::owned_by,
     pod::{from_template, is_active, is_available, is_ready, phase, ready_since},
-    write::{ECHO, in_words, unless_replaced},
+    refusal::{reason, report, unless_replaced},
 };

@@ -24,8 +24,8 @@ use super::{
     size::is_recreate,
 };
 use crate::workload::{
-    Claiming, ECHO, ORPHANS, adopt_and_release, in_words, owner_of, owner_or_orphan, phase,
-    unless_replaced,
+    Claiming, ECHO, ORPHANS, adopt_and_release, echoed, owner_of, owner_or_orphan, phase, reason,
+    report, unless_replaced,
 };
 
 const NAME: &str = "deployment-controller";
@@ -149,10 +149,8 @@ impl Work {
             self.hand.remove(*set, None).await?;
         }
         self.report(deployment, &decision).await?;
-        if let Some(version) = newest {
-            // The next look must not miss these sets, or it would give them sizes again.
-            let _ = self.sets.shows(&version, ECHO).await;
-        }
+        // The next look must not miss these sets, or it would give them sizes again.
+        echoed(&self.sets, newest).await;
         Ok(())
     }
 
@@ -172,7 +170,7 @@ impl Work {
                 let name = set.name_any();
                 let message = format!(
                     "Failed to create new replica set {name:?}: {}",
-                    in_words(error)
+                    reason(error)
                 );
                 let note = Note::warning("ReplicaSetCreateError", message);
                 self.recorder.tell(deployment, &note).await;
@@ -225,7 +223,7 @@ impl Work {
         if said == *deployment {
             return Ok(());
         }
-        unless_replaced(self.hand.replace_status(&said).await).map(|_| ())
+        report(&self.hand, &said).await
     }
 }
 

@@ -10,10 +10,10 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
 use super::{annotation, size::Size};
-use crate::workload::digest;
+use crate::workload::{digest, owned_by};
 
 /// Tells the pods of one template from those of another.
 pub(super) const HASH: &str = "pod-template-hash";
@@ -150,7 +150,7 @@ fn new_set(deployment: &Deployment) -> Option<ReplicaSet> {
             namespace: deployment.namespace(),
             labels: Some(labels),
             annotations: Some(BTreeMap::new()),
-            owner_references: Some(vec![deployment.controller_owner_ref(&())?]),
+            owner_references: Some(vec![owned_by(deployment)?]),
             ..ObjectMeta::default()
         },
         spec: Some(ReplicaSetSpec {

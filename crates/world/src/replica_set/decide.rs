@@ -7,11 +7,11 @@ use k8s_openapi::api::{
     apps::v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus},
     core::v1::Pod,
 };
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
 use crate::workload::{
-    claim, count, from_template, is_active, is_available, is_ready, phase, ready_since, some,
-    suffix,
+    claim, count, from_template, is_active, is_available, is_ready, owned_by, phase, ready_since,
+    some, suffix,
 };
 
 /// The cost of losing a pod, as people write it on one.
@@ -78,7 +78,7 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
 
 /// New pods under the first names that are free.
 fn replicas(set: &ReplicaSet, spec: &ReplicaSetSpec, pods: &[&Pod], count: usize) -> Vec<Pod> {
-    let (Some(template), Some(owner)) = (&spec.template, set.controller_owner_ref(&())) else {
+    let (Some(template), Some(owner)) = (&spec.template, owned_by(set)) else {
         return Vec::new();
     };
     let namespace = set.namespace().unwrap_or_default();

@@ -16,7 +16,9 @@ use neap_kit::{
 };
 
 use super::decide::{Decision, Facts, decide};
-use crate::workload::{Claiming, ECHO, ORPHANS, adopt_and_release, in_words, owner_or_orphan};
+use crate::workload::{
+    Claiming, ORPHANS, adopt_and_release, echoed, owner_or_orphan, reason, report,
+};
 
 const NAME: &str = "replicaset-controller";
 
@@ -90,10 +92,8 @@ impl Work {
             let note = Note::normal("SuccessfulDelete", message);
             self.recorder.tell(set, &note).await;
         }
-        if let Some(version) = newest {
-            // The next look must not miss these pods.
-            let _ = self.pods.shows(&version, ECHO).await;
-        }
+        // The next look must not miss these pods.
+        echoed(&self.pods, newest).await;
         Ok(())
     }
 
@@ -111,7 +111,7 @@ impl Work {
                 Ok(made.and_then(|pod| pod.resource_version()))
             }
             Err(error) => {
-                let message = format!("Error creating: {}", in_words(&error));
+                let message = format!("Error creating: {}", reason(&error));
                 self.recorder
                     .tell(set, &Note::warning("FailedCreate", message))
                     .await;
@@ -127,10 +127,6 @@ impl Work {
         }
         let mut set = set.clone();
         set.status = Some(decision.status.clone());
-        match self.hand.replace_status(&set).await {
-            // It has changed since, and is looked at again because of that.
-            Ok(_) | Err(Error::Replaced(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+        report(&self.hand, &set).await
     }
 }

@@ -3,6 +3,8 @@
 use kube::{Resource, ResourceExt};
 use neap_kit::apply::{Error, Hand, Object};
 
+use super::owned_by;
+
 /// Makes `owner` the controller of `adopt`, and no longer an owner of `release`.
 pub(crate) async fn adopt_and_release<O, K>(
     hand: &Hand,
@@ -16,7 +18,7 @@ where
 {
     for &object in adopt {
         let mut object = object.clone();
-        let owner = owner.controller_owner_ref(&());
+        let owner = owned_by(owner);
         object.owner_references_mut().extend(owner);
         hand.replace(&object).await?;
     }

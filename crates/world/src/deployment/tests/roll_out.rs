@@ -1,10 +1,9 @@
 //! From template to template.
 
 use k8s_openapi::api::apps::v1::DeploymentStatus;
-use kube::Resource;
 
 use super::*;
-use crate::workload::is_ready;
+use crate::workload::{is_ready, owned_by};
 
 #[tokio::test(start_paused = true)]
 async fn a_template_gets_its_set_and_that_its_pods() {
@@ -26,10 +25,7 @@ async fn a_template_gets_its_set_and_that_its_pods() {
     );
     let labels = spec.template.unwrap().metadata.unwrap().labels.unwrap();
     assert_eq!(&labels["pod-template-hash"], hash);
-    assert_eq!(
-        set.owner_references(),
-        [web.controller_owner_ref(&()).unwrap()]
-    );
+    assert_eq!(set.owner_references(), [owned_by(&web).unwrap()]);
     assert_eq!(set.annotations()["team"], "a");
     assert_eq!(note(set, "revision"), Some("1"));
     assert_eq!(note(set, "desired-replicas"), Some("3"));

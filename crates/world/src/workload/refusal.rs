@@ -1,18 +1,21 @@
-//! What becomes of writes.
+//! What to make of a write that did not happen.
 
-use std::time::Duration;
-
-use neap_kit::apply::Error;
-
-/// So long a write may take to come back by the watch. Late is no harm: names and victims are
-/// chosen the same again.
-pub(crate) const ECHO: Duration = Duration::from_secs(5);
+use neap_kit::apply::{Error, Hand, Object};
 
 /// The error with what is behind it, for people.
-pub(crate) fn in_words(error: &Error) -> String {
+pub(crate) fn reason(error: &Error) -> String {
     match error {
         Error::Refused { source, .. } => source.to_string(),
         error => error.to_string(),
+    }
+}
+
+/// Writes the status of `object`, unless it has changed since: then it is looked at again because
+/// of that.
+pub(crate) async fn report<K: Object>(hand: &Hand, object: &K) -> Result<(), Error> {
+    match hand.replace_status(object).await {
+        Ok(_) | Err(Error::Replaced(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
