@@ -17,6 +17,7 @@ pub mod endpoint_slice;
 pub mod endpoints;
 pub mod replica_set;
 mod service_pods;
+pub mod stateful_set;
 mod workload;
 
 #[cfg(test)]
@@ -31,5 +32,6 @@ pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
         replica_set::service(site)?,
+        stateful_set::service(site)?,
     ])
 }

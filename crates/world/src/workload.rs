@@ -9,6 +9,7 @@ mod number;
 mod owner;
 mod pod;
 mod refusal;
+mod revision;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,9 @@ pub(crate) use self::{
     name::{digest, suffix},
     number::{Round, count, moment, share, some},
     owner::owned_by,
-    pod::{from_template, is_active, is_available, is_ready, phase, ready_since},
+    pod::{
+        from_template, has_ended, is_active, is_available, is_ready, is_running, phase, ready_since,
+    },
     refusal::{reason, report, unless_replaced},
+    revision::{REVISION_HASH, Revisions, describe, template_of},
 };

@@ -24,8 +24,8 @@ use super::{
     size::is_recreate,
 };
 use crate::workload::{
-    Claiming, ECHO, ORPHANS, adopt_and_release, echoed, owner_of, owner_or_orphan, phase, reason,
-    report, unless_replaced,
+    Claiming, ECHO, ORPHANS, adopt_and_release, echoed, has_ended, owner_of, owner_or_orphan,
+    reason, report, unless_replaced,
 };
 
 const NAME: &str = "deployment-controller";
@@ -76,10 +76,6 @@ fn tell_of_end(change: &Change<Pod>, sets: &Cache<ReplicaSet>, trigger: &Trigger
     {
         trigger.changed(Key::new(&namespace, &owner.name));
     }
-}
-
-fn has_ended(pod: &Pod) -> bool {
-    matches!(phase(pod), "Succeeded" | "Failed")
 }
 
 struct Work {

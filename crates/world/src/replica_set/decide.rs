@@ -10,8 +10,8 @@ use k8s_openapi::api::{
 use kube::ResourceExt;
 
 use crate::workload::{
-    claim, count, from_template, is_active, is_available, is_ready, owned_by, phase, ready_since,
-    some, suffix,
+    claim, count, from_template, has_ended, is_active, is_available, is_ready, owned_by, phase,
+    ready_since, some, suffix,
 };
 
 /// The cost of losing a pod, as people write it on one.
@@ -128,7 +128,7 @@ fn least_missed(mut pods: Vec<&Pod>) -> Vec<&Pod> {
 
 /// Whether it was told to go, and has not ended yet.
 fn is_leaving(pod: &Pod) -> bool {
-    pod.metadata.deletion_timestamp.is_some() && !matches!(phase(pod), "Succeeded" | "Failed")
+    pod.metadata.deletion_timestamp.is_some() && !has_ended(pod)
 }
 
 fn node(pod: &Pod) -> &str {
