@@ -15,7 +15,9 @@
 pub mod deployment;
 pub mod endpoint_slice;
 pub mod endpoints;
+pub mod job;
 pub mod replica_set;
+pub mod scheduler;
 mod service_pods;
 pub mod stateful_set;
 mod workload;
@@ -31,7 +33,9 @@ pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
         deployment::service(site)?,
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
+        job::service(site)?,
         replica_set::service(site)?,
+        scheduler::service(site)?,
         stateful_set::service(site)?,
     ])
 }

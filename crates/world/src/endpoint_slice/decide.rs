@@ -155,16 +155,13 @@ fn settle(
     let mut unused = unused.into_iter();
     for (ports, endpoints) in homeless {
         // One that nobody needs any more is written anew rather than deleted beside a new one.
-        match unused.next() {
-            Some(slice) => {
-                let new = slice_of(facts, kind, Some(slice), ports, endpoints);
-                decision.replace.push(new);
-            }
-            None => {
-                let mut new = slice_of(facts, kind, None, ports, endpoints);
-                new.metadata.name = Some(free_name(facts, kind, &decision.create));
-                decision.create.push(new);
-            }
+        if let Some(slice) = unused.next() {
+            let new = slice_of(facts, kind, Some(slice), ports, endpoints);
+            decision.replace.push(new);
+        } else {
+            let mut new = slice_of(facts, kind, None, ports, endpoints);
+            new.metadata.name = Some(free_name(facts, kind, &decision.create));
+            decision.create.push(new);
         }
     }
     decision.delete.extend(unused.cloned());
@@ -206,13 +203,11 @@ fn fill(slices: Vec<&EndpointSlice>, endpoints: Vec<Endpoint>) -> Filled<'_> {
     let (mut kept, mut spare) = (Vec::new(), Vec::new());
     for (slice, mut endpoints) in homes {
         if endpoints.is_empty() {
-            match left.pop() {
-                Some(chunk) => endpoints = chunk,
-                None => {
-                    spare.push(slice);
-                    continue;
-                }
-            }
+            let Some(chunk) = left.pop() else {
+                spare.push(slice);
+                continue;
+            };
+            endpoints = chunk;
         }
         endpoints.sort_by(|a, b| name(a).cmp(&name(b)));
         kept.push((slice, endpoints));

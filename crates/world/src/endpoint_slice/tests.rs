@@ -1,4 +1,7 @@
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use k8s_openapi::api::{
     core::v1::{Node, Pod, Service},
@@ -8,7 +11,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::decide::{Decision, Facts, decide};
-use crate::stage::Stage;
+use crate::stage::{Stage, fields};
 
 const SOON: Duration = Duration::from_secs(2);
 
@@ -25,8 +28,10 @@ fn service(name: &str, more: Value) -> Value {
         "metadata": {"name": name, "labels": {"team": "blue"}},
         "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]},
     });
-    let spec = service["spec"].as_object_mut().unwrap();
-    spec.extend(more.as_object().unwrap().clone());
+    service["spec"]
+        .as_object_mut()
+        .unwrap()
+        .extend(fields(more));
     service
 }
 
@@ -178,7 +183,7 @@ fn decided(pods: &[Pod], slices: &[EndpointSlice]) -> Decision {
         service: &serde_json::from_value(of).unwrap(),
         pods: pods.iter().collect(),
         slices: slices.iter().collect(),
-        zones: Default::default(),
+        zones: BTreeMap::default(),
     })
 }
 
