@@ -12,6 +12,7 @@
 //!   was stopped anywhere makes it once;
 //! - what is deleted is named by its uid.
 
+pub mod daemon_set;
 pub mod deployment;
 pub mod endpoint_slice;
 pub mod endpoints;
@@ -30,6 +31,7 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 /// Everything that a cluster's controllers do.
 pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
     Ok(vec![
+        daemon_set::service(site)?,
         deployment::service(site)?,
         endpoint_slice::service(site)?,
         endpoints::service(site)?,

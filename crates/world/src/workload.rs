@@ -1,6 +1,7 @@
 //! What all controllers of pods have in common.
 
 mod adopt;
+mod affinity;
 mod claim;
 mod claiming;
 mod echo;
@@ -15,6 +16,7 @@ mod tests;
 
 pub(crate) use self::{
     adopt::adopt_and_release,
+    affinity::{is_wanted, preference, reluctance, tolerates, untolerated},
     claim::{ORPHANS, claim, owner_of, owner_or_orphan},
     claiming::Claiming,
     echo::{ECHO, echoed},
