@@ -45,6 +45,8 @@ pub(super) struct Decision<'a> {
     pub(super) claims: Vec<(PersistentVolumeClaim, String)>,
     pub(super) reown: Vec<PersistentVolumeClaim>,
     pub(super) mend: Vec<Pod>,
+    /// The pods that stay, and of which something is put right.
+    pub(super) updated: Vec<String>,
     pub(super) create: Vec<Pod>,
     pub(super) delete: Vec<Step<'a>>,
     pub(super) status: StatefulSetStatus,
@@ -86,6 +88,7 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Option<Decision<'a>> {
         claims: Vec::new(),
         reown: Vec::new(),
         mend: Vec::new(),
+        updated: Vec::new(),
         create: Vec::new(),
         delete: Vec::new(),
         status,
@@ -127,8 +130,12 @@ impl<'a> Decision<'a> {
             let Some(pod) = pod.filter(|pod| pod.metadata.deletion_timestamp.is_none()) else {
                 continue;
             };
+            let before = self.mend.len() + self.reown.len();
             self.mend.extend(identity::mended(set, pod, number));
             self.own_claims(facts, number, None);
+            if self.mend.len() + self.reown.len() > before {
+                self.updated.push(pod.name_any());
+            }
             if phase(pod) == "Pending" {
                 self.make_claims(facts, number);
             }

@@ -144,6 +144,9 @@ impl Work {
         for pod in &decision.mend {
             self.hand.replace(pod).await?;
         }
+        for pod in &decision.updated {
+            self.tell(set, "Update", pod, &Ok(Some(()))).await;
+        }
         for (claim, pod) in &decision.claims {
             self.create_claim(set, claim, pod).await?;
         }
@@ -197,13 +200,8 @@ impl Work {
 
     /// Makes a pod, and says which version of it is the first.
     async fn create(&self, set: &StatefulSet, pod: &Pod) -> Result<Option<String>, Error> {
-        let what = format!(
-            "create Pod {} in StatefulSet {}",
-            pod.name_any(),
-            set.name_any()
-        );
         let made = self.hand.create(pod).await;
-        self.tell(set, "Create", &what, &made).await;
+        self.tell(set, "Create", &pod.name_any(), &made).await;
         Ok(made?.and_then(|pod| pod.resource_version()))
     }
 
@@ -216,44 +214,31 @@ impl Work {
                 pod
             }
         };
-        let deleted = self.hand.remove(pod, None).await;
-        let what = format!(
-            "delete Pod {} in StatefulSet {}",
-            pod.name_any(),
-            set.name_any()
-        );
-        let told = deleted.map(Some);
-        self.tell(set, "Delete", &what, &told).await;
-        told.map(|_| ())
+        let deleted = self.hand.remove(pod, None).await.map(Some);
+        self.tell(set, "Delete", &pod.name_any(), &deleted).await;
+        deleted.map(|_| ())
     }
 
-    /// Tells of what was done, unless it had been done before.
+    /// Tells of what was done to a pod, unless it had been done before.
     async fn tell<T>(
         &self,
         set: &StatefulSet,
         verb: &str,
-        what: &str,
+        pod: &str,
         done: &Result<Option<T>, Error>,
     ) {
-        let is_create = verb == "Create";
+        let (well, ill) = match verb {
+            "Create" => ("SuccessfulCreate", "FailedCreate"),
+            "Update" => ("SuccessfulUpdate", "FailedUpdate"),
+            _ => ("SuccessfulDelete", "FailedDelete"),
+        };
+        let what = format!("Pod {pod} in StatefulSet {}", set.name_any());
         let note = match done {
             Ok(None) => return,
-            Ok(Some(_)) => {
-                let reason = if is_create {
-                    "SuccessfulCreate"
-                } else {
-                    "SuccessfulDelete"
-                };
-                let (_, rest) = what.split_at(verb.len());
-                Note::normal(reason, format!("{verb}{rest} successful"))
-            }
+            Ok(Some(_)) => Note::normal(well, format!("{verb} {what} successful")),
             Err(error) => {
-                let name = if is_create {
-                    "FailedCreate"
-                } else {
-                    "FailedDelete"
-                };
-                Note::warning(name, format!("{what} failed error: {}", reason(error)))
+                let (verb, why) = (verb.to_lowercase(), reason(error));
+                Note::warning(ill, format!("{verb} {what} failed error: {why}"))
             }
         };
         self.recorder.tell(set, &note).await;

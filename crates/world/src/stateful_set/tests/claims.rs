@@ -61,6 +61,9 @@ async fn claims_belong_to_whom_they_shall_go_with() {
             .collect();
         assert_eq!(owners().await, expected, "{deleted} {scaled}");
     }
+    let told = messages(&stage).await;
+    let expected = "Update Pod db-0 in StatefulSet db successful";
+    assert!(told.iter().any(|it| it == expected), "{told:?}");
 }
 
 #[test]
