@@ -44,6 +44,8 @@ pub(super) struct Steps<'a> {
 
 /// What a node has.
 struct Pair<'a> {
+    /// Whether it would get a pod. One that would not loses the old pod that was left to it.
+    starts: bool,
     new: Option<&'a Pod>,
     old: Option<&'a Pod>,
 }
@@ -58,9 +60,9 @@ pub(super) fn next<'a>(
 ) -> Steps<'a> {
     let works =
         |pod: Option<&Pod>| pod.is_some_and(|pod| is_available(pod, min_ready, now).is_ok());
-    let wanted = places.iter().filter(|place| place.starts);
-    let pairs = wanted.map(|place| {
+    let pairs = places.iter().map(|place| {
         let pair = Pair {
+            starts: place.starts,
             new: place.live().find(|pod| is_of(pod, hash)),
             old: place.live().find(|pod| !is_of(pod, hash)),
         };
@@ -80,20 +82,14 @@ fn replace<'a>(
 ) -> Steps<'a> {
     let (mut missing, mut broken, mut sound) = (0, Vec::new(), Vec::new());
     for (_, pair) in pairs {
-        if !works(pair.new.or(pair.old)) {
+        if pair.starts && !works(pair.new.or(pair.old)) {
             missing += 1;
         }
-        match pair {
-            Pair {
-                new: None,
-                old: Some(old),
-            } if works(Some(old)) => sound.push(old),
+        match (pair.new, pair.old) {
+            (None, Some(old)) if works(Some(old)) => sound.push(old),
             // One that does not work is not missed.
-            Pair {
-                new: None,
-                old: Some(old),
-            } => broken.push(old),
-            Pair { .. } => {}
+            (None, Some(old)) => broken.push(old),
+            _ => {}
         }
     }
     sound.truncate(usize::try_from(most - missing).unwrap_or(0));
@@ -113,6 +109,7 @@ fn surge<'a>(
     let mut beside = 0;
     for (node, pair) in pairs {
         match (pair.new, pair.old) {
+            (None, Some(old)) if !pair.starts => steps.delete.push(old),
             (None, Some(_)) => steps.create.push(node),
             (Some(_), Some(old)) if works(pair.new) || !works(Some(old)) => steps.delete.push(old),
             (Some(_), Some(_)) => beside += 1,

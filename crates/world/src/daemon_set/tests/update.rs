@@ -99,3 +99,27 @@ async fn a_pod_counts_once_it_was_ready_long_enough() {
     stage.pass(2 * MINUTE).await;
     assert_eq!(status(&stage).await.number_available, Some(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_may_only_stay_goes_with_its_template() {
+    for surge in [0, 1] {
+        let stage = stage(2).await;
+        let mut agent = set();
+        agent["spec"]["updateStrategy"] = json!({
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 1 - surge},
+        });
+        stage.create::<DaemonSet>(agent).await;
+        stage.pass(MINUTE).await;
+        let full = json!([{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]);
+        taint(&stage, "n0", full).await;
+        stage.pass(MINUTE).await;
+        assert_eq!(on(&pods(&stage).await), ["n0", "n1"]);
+        stage
+            .patch::<DaemonSet>("agent", image("app:2", "usual"))
+            .await;
+        stage.pass(MINUTE).await;
+        let pods = pods(&stage).await;
+        assert_eq!((on(&pods), images(&pods)), (vec!["n1"], vec!["app:2"]));
+    }
+}
