@@ -18,6 +18,7 @@ use std::sync::Arc;
 use neap_load::dice::Dice;
 use serde_json::Value;
 
+pub(crate) use self::edit::made_from;
 use self::value::{chance, pick};
 use crate::{
     call::{About, Body, Call, Captures, capture},
@@ -250,7 +251,7 @@ impl Drawer {
     fn base(known: &Known, captures: &Captures) -> Option<Value> {
         let number = *known.seen.last()?;
         let mut value = captures.get(&number)?.clone();
-        edit::symbolic(&mut value, number);
+        edit::symbolic(&mut value, number, &known.name);
         Some(value)
     }
 

@@ -9,8 +9,13 @@ use std::{collections::HashMap, sync::LazyLock};
 use regex::Regex;
 use serde_json::Value;
 
+use crate::{
+    call::{Body, Call},
+    draw::made_from,
+};
+
 /// Every mask, for the report.
-pub const MASKS: [&str; 19] = [
+pub const MASKS: [&str; 20] = [
     "uids: by the call that first showed them",
     "resourceVersion of objects: by the call that first showed it; of lists and bookmarks: presence",
     "times of this year: presence and format",
@@ -20,11 +25,12 @@ pub const MASKS: [&str; 19] = [
     "internalTrafficPolicy of services without an address, which the reference hides but for watchers that share an encoding",
     "the object that a refused patch made, which the refusal repeats",
     "the change that a refused update of a pod shows",
+    "whether a refusal shows a node selector that was emptied as no map or as one with nothing in it, which are stored alike",
     "ages, addresses and node ports in cells of tables: presence",
     "descriptions of table columns, which are in our own words: presence",
-    "the suffix of generated names: by its call",
+    "the suffix of generated names, wherever they show: presence",
     "order of managedFields entries, which follows times",
-    "whether a write is stored that changes nothing to be seen, if a second ended between the servers' looks at it or the reference stores blank metadata of a custom object",
+    "whether a write is stored that changes nothing to be seen, if a second ended between the servers' looks at it",
     "order of conflicts and of problems of an applied configuration, which is that of a map, and what is told beside an undeclared field",
     "order of what is wrong with labels, annotations and selectors, which is that of a map",
     "order of finalizers in the answer to the delete of a namespace, which is that of a set",
@@ -36,6 +42,8 @@ pub const MASKS: [&str; 19] = [
 #[derive(Debug, Default)]
 pub struct Labels {
     seen: HashMap<(&'static str, String), usize>,
+    /// Names that were generated from a base that is not of the usual form, and their bases.
+    made: Vec<(String, String)>,
     now: usize,
     /// Leaves compared and leaves masked, so far.
     pub compared: usize,
@@ -67,6 +75,9 @@ static CELL: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static DRAWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"\b10\.0\.0\.([0-9]{1,3})\b|((?:^|nodePort: )(?:Duplicate value: |Invalid value: |\{(?:TCP|UDP|SCTP) ))(3[0-9]{4})\b").ok()
 });
+/// A node selector that was emptied, in a refusal that shows it.
+const EMPTIED: &str = "Invalid value: {}: only additions to spec.nodeSelector";
+const GONE: &str = "Invalid value: null: only additions to spec.nodeSelector";
 /// What a refused change of a pod shows of the change.
 static SHOWN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?s)(if it was previously negative\))(\n.*|\]$)").ok());
@@ -78,6 +89,31 @@ impl Labels {
     /// Begins the answer to a call.
     pub fn begin(&mut self, call: usize) {
         self.now = call;
+    }
+
+    /// Learns which name the server made up, from its answer to a call that gave no more than a
+    /// base. Of usual bases that is told by the form of the name.
+    pub fn learn_name(&mut self, call: &Call, answer: &Value) {
+        let Body::Json(body) = &call.body else {
+            return;
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (base, given) = (
+            text(&body["metadata"]["generateName"]),
+            text(&body["metadata"]["name"]),
+        );
+        if call.method != "POST" || base.is_empty() || !given.is_empty() {
+            return;
+        }
+        for name in [&answer["metadata"]["name"], &answer["details"]["name"]].map(text) {
+            let usual = GENERATED
+                .as_ref()
+                .is_some_and(|usual| usual.is_match(&name));
+            if !usual && made_from(&base, &name) {
+                let shown = format!("{}<generated>", &name[..name.len() - 5]);
+                self.made.push((name, shown));
+            }
+        }
     }
 
     fn label(&mut self, what: &'static str, value: &str) -> String {
@@ -202,6 +238,9 @@ impl Labels {
     pub fn plain_text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         if text.len() >= 20 {
+            if text.contains(EMPTIED) {
+                text = text.replace(EMPTIED, GONE);
+            }
             if let Some(shown) = SHOWN
                 .as_ref()
                 .filter(|_| text.contains("may not change fields"))
@@ -242,6 +281,11 @@ impl Labels {
         }
         if let Some(generated) = GENERATED.as_ref() {
             text = generated.replace_all(&text, "${1}<generated>").into_owned();
+        }
+        for (name, shown) in &self.made {
+            if text.contains(name) {
+                text = text.replace(name, shown);
+            }
         }
         text
     }
@@ -299,6 +343,45 @@ mod tests {
         labels.mask(&json!({"metadata": {"resourceVersion": "7"}}));
         labels.begin(2);
         labels.mask(value)
+    }
+
+    #[test]
+    fn only_an_emptied_node_selector_is_shown_as_none() {
+        let told = |shown: &str| {
+            let text = format!(
+                "spec.nodeSelector: Invalid value: {shown}: only additions to spec.nodeSelector are allowed"
+            );
+            Labels::default().plain_text(&text)
+        };
+        assert_eq!(told("{}"), told("null"));
+        assert_ne!(told(r#"{"a":"b"}"#), told("null"));
+    }
+
+    #[test]
+    fn a_name_that_was_made_from_any_base_is_masked_wherever_it_shows() {
+        for (base, name, answer) in [
+            ("1", "1fg7w6", json!({"metadata": {"name": "1fg7w6"}})),
+            (
+                "a.b.",
+                "a.b.wptr4",
+                json!({"details": {"name": "a.b.wptr4"}}),
+            ),
+        ] {
+            let call = Call {
+                method: "POST".into(),
+                path: "/x".into(),
+                accept: String::new(),
+                content_type: String::new(),
+                body: Body::Json(json!({"metadata": {"generateName": base, "name": ""}})),
+                about: crate::call::About::default(),
+            };
+            let mut labels = Labels::default();
+            let told = format!("secrets \"{name}\" not found");
+            assert_eq!(labels.plain_text(&told), told);
+            labels.learn_name(&call, &answer);
+            let masked = format!("secrets \"{base}<generated>\" not found");
+            assert_eq!(labels.plain_text(&told), masked);
+        }
     }
 
     #[test]

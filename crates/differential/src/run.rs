@@ -254,13 +254,12 @@ impl Run {
     pub async fn ask(&mut self, call: &Call) -> Result<Outcome> {
         let (reference, pocket) = self.both(call).await?;
         let number = self.number;
-        for side in [
+        for (side, answer) in [
             (&mut self.reference, &reference),
             (&mut self.pocket, &pocket),
-        ]
-        .map(|(side, _)| side)
-        {
+        ] {
             side.labels.begin(number);
+            side.labels.learn_name(call, &answer.body);
         }
         let (mut reference_shown, mut pocket_shown) = (reference.clone(), pocket.clone());
         for answer in [&mut reference_shown, &mut pocket_shown] {

@@ -76,6 +76,13 @@ pub(crate) enum Command {
         output: Output,
     },
 
+    /// Run one process of a container; `neap up` does this itself
+    #[command(hide = true)]
+    Launch {
+        /// What to run
+        description: PathBuf,
+    },
+
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

@@ -8,6 +8,7 @@ mod cli;
 mod completion;
 mod environment;
 mod exit;
+mod launch;
 mod logging;
 mod symbols;
 mod up;
@@ -29,6 +30,9 @@ fn main() -> ExitCode {
     let _ = provider.install_default();
 
     let cli = Cli::parse();
+    if let Command::Launch { description } = &cli.command {
+        return launch::run(description);
+    }
     logging::start(cli.verbose);
     let symbols = Symbols::choose(cli.ascii);
     match run(cli.command, symbols) {
@@ -44,6 +48,8 @@ fn main() -> ExitCode {
 fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
     match command {
         Command::Up(options) => up::run(options, symbols),
+        // Came to its end in `main`: its exit code is that of the container.
+        Command::Launch { .. } => Ok(()),
         Command::Version { output } => version::print(output, &mut io::stdout().lock()),
         Command::Completion { shell } => completion::print(shell, &mut io::stdout().lock()),
     }

@@ -20,10 +20,12 @@ mod own;
 mod patch;
 pub mod registry;
 pub(crate) mod reply;
+mod report;
 mod request;
 mod selection;
 mod special;
 mod turns;
+mod unseen;
 mod update;
 mod watch;
 

@@ -180,8 +180,10 @@ impl ApiError {
 
     /// 500: a defect or a broken disk; the message says which.
     pub fn internal(message: impl Into<String>) -> Self {
-        let message = format!("Internal error occurred: {}", message.into());
+        let why = message.into();
+        let message = format!("Internal error occurred: {why}");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+            .caused_by("", "", why)
     }
 
     /// The `Status` object of this refusal.

@@ -16,3 +16,4 @@ mod tests;
 mod verdict;
 
 pub use self::run::service;
+pub(crate) use self::verdict::finished_at;

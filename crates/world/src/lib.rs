@@ -12,17 +12,23 @@
 //!   was stopped anywhere makes it once;
 //! - what is deleted is named by its uid.
 
+pub mod cron_job;
 pub mod daemon_set;
 pub mod deployment;
+pub mod disruption_budget;
 pub mod endpoint_slice;
 pub mod endpoints;
 pub mod job;
+pub mod node;
+pub mod proxy;
 pub mod replica_set;
 pub mod scheduler;
 mod service_pods;
 pub mod stateful_set;
 mod workload;
 
+#[cfg(test)]
+mod quiet;
 #[cfg(test)]
 mod stage;
 
@@ -31,8 +37,10 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 /// Everything that a cluster's controllers do.
 pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
     Ok(vec![
+        cron_job::service(site)?,
         daemon_set::service(site)?,
         deployment::service(site)?,
+        disruption_budget::service(site)?,
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
         job::service(site)?,

@@ -1,6 +1,6 @@
 //! Which pods answer for a Service, and where.
 
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use k8s_openapi::{
     api::core::v1::{ContainerPort, ObjectReference, Pod, Service, ServicePort},
@@ -12,9 +12,8 @@ use neap_kit::{
     key::Key,
     watch::{Cache, Change, Index},
 };
-use std::{collections::BTreeMap, sync::Arc};
 
-use crate::workload::phase;
+use crate::workload::{Labelled, has_all, label, phase};
 
 /// Marks endpoints of a Service without an address of its own.
 pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
@@ -22,36 +21,29 @@ pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
 /// Finds the pods that a Service selects, and the Services that select a pod.
 #[derive(Debug, Clone)]
 pub(crate) struct Selection {
-    pods: Index<Pod>,
+    pods: Labelled,
     services: Index<Service>,
 }
 
 impl Selection {
     pub(crate) fn new(pods: &Cache<Pod>, services: &Cache<Service>) -> Self {
         let by_first = |service: &Service| {
+            let namespace = service.namespace().unwrap_or_default();
             let pair = selector(service).and_then(|wanted| wanted.first_key_value());
-            let label = pair.map(|(key, value)| label(service, key, value));
+            let label = pair.map(|(key, value)| label(&namespace, key, value));
             label.into_iter().collect()
         };
-        let by_all = |pod: &Pod| {
-            let labels = pod.labels().iter();
-            labels.map(|(key, value)| label(pod, key, value)).collect()
-        };
         Self {
-            pods: Index::new(pods, by_all),
+            pods: Labelled::new(pods),
             services: Index::new(services, by_first),
         }
     }
 
     /// The pods that `service` selects.
     pub(crate) fn pods(&self, service: &Service) -> Vec<Arc<Pod>> {
-        let Some((key, value)) = selector(service).and_then(|wanted| wanted.first_key_value())
-        else {
-            return Vec::new();
-        };
-        let mut found = self.pods.get(&label(service, key, value));
-        found.retain(|pod| selects(service, pod));
-        found
+        let namespace = service.namespace().unwrap_or_default();
+        let wanted = selector(service);
+        wanted.map_or_else(Vec::new, |wanted| self.pods.with(&namespace, wanted))
     }
 
     /// Has the Services looked at that select a pod which changed, or did.
@@ -64,20 +56,17 @@ impl Selection {
         }
     }
 
-    fn tell_of(&self, pod: &Pod, trigger: &Trigger<Key>) {
+    /// Has the Services looked at that select `pod`.
+    pub(crate) fn tell_of(&self, pod: &Pod, trigger: &Trigger<Key>) {
+        let namespace = pod.namespace().unwrap_or_default();
         for (key, value) in pod.labels() {
-            for service in self.services.get(&label(pod, key, value)) {
-                if selects(&service, pod) {
+            for service in self.services.get(&label(&namespace, key, value)) {
+                if selector(&service).is_some_and(|wanted| has_all(pod, wanted)) {
                     trigger.changed(Key::of(&*service));
                 }
             }
         }
     }
-}
-
-fn label<K: kube::Resource>(object: &K, key: &str, value: &str) -> String {
-    let namespace = object.meta().namespace.as_deref().unwrap_or_default();
-    format!("{namespace}/{key}={value}")
 }
 
 /// What its pods must be labelled; nothing if somebody else says where it leads.
@@ -87,14 +76,6 @@ pub(crate) fn selector(service: &Service) -> Option<&BTreeMap<String, String>> {
         return None;
     }
     spec.selector.as_ref().filter(|wanted| !wanted.is_empty())
-}
-
-fn selects(service: &Service, pod: &Pod) -> bool {
-    let labels = pod.labels();
-    selector(service).is_some_and(|wanted| {
-        let mut wanted = wanted.iter();
-        wanted.all(|(key, value)| labels.get(key) == Some(value))
-    })
 }
 
 /// Whether it has no address of its own.

@@ -5,6 +5,7 @@ mod affinity;
 mod claim;
 mod claiming;
 mod echo;
+mod labelled;
 mod name;
 mod number;
 mod owner;
@@ -20,6 +21,7 @@ pub(crate) use self::{
     claim::{ORPHANS, claim, owner_of, owner_or_orphan},
     claiming::Claiming,
     echo::{ECHO, echoed},
+    labelled::{Labelled, has_all, label},
     name::{digest, suffix},
     number::{Round, count, moment, share, some},
     owner::owned_by,

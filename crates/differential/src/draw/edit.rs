@@ -14,11 +14,22 @@ const OWN: [&str; 6] = [
     "name",
 ];
 
+/// What servers make up names of.
+const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
 /// Whether a server made up the end of the name. What the prefix was may have been taken out since.
 fn was_generated(name: &str) -> bool {
     let suffix = name.rsplit('-').next().unwrap_or_default();
     let parts = name.split('-').count();
     parts > 3 && suffix.len() == 5
+}
+
+/// Whether a server may have made the name from a base: it cuts long ones, and adds five letters.
+pub(crate) fn made_from(base: &str, name: &str) -> bool {
+    const LONGEST: usize = 58;
+    let base = base.get(..LONGEST).unwrap_or(base);
+    let end = name.strip_prefix(base).unwrap_or_default();
+    end.len() == 5 && end.bytes().all(|letter| LETTERS.contains(&letter))
 }
 
 /// Volumes for tokens have names that servers make up.
@@ -48,11 +59,23 @@ fn name_tokens(value: &mut Value, path: &mut String, number: usize) {
     }
 }
 
-/// Replaces what servers choose by references to the answer `number`, which this value is.
-pub(super) fn symbolic(value: &mut Value, number: usize) {
-    let generated = value["metadata"]["name"]
-        .as_str()
-        .is_some_and(was_generated);
+/// The label by which a namespace repeats its name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// Replaces what servers choose by references to the answer `number`, which this value is. A name
+/// that calls know by a reference is one of those.
+pub(super) fn symbolic(value: &mut Value, number: usize, known: &str) {
+    let metadata = &value["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let base = metadata["generateName"].as_str().unwrap_or_default();
+    let based = !base.is_empty() && made_from(base, name);
+    let generated = based || was_generated(name) || known.starts_with('⟦');
+    let labels = value.pointer_mut("/metadata/labels");
+    if let Some(label) = labels.and_then(|labels| labels.get_mut(NAME_LABEL))
+        && generated
+    {
+        *label = capture(number, "/metadata/labels/kubernetes.io~1metadata.name").into();
+    }
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
         for (key, item) in metadata.iter_mut() {
             if OWN.contains(&key.as_str()) && (key != "name" || generated) {
@@ -85,7 +108,32 @@ pub(super) fn symbolic(value: &mut Value, number: usize) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn what_repeats_a_generated_name_is_named_like_it() {
+        let reference = capture(1, "/metadata/name");
+        for (base, name, known, named) in [
+            ("x1", "x1hr5rk", "secr-1-2", true),
+            ("x1", "x1other", "secr-1-2", false),
+            ("", "x1hr5rk", "secr-1-2", false),
+            ("", "x1hr5rk", reference.as_str(), true),
+        ] {
+            let labels = json!({NAME_LABEL: name, "app": name});
+            let mut value =
+                json!({"metadata": {"name": name, "generateName": base, "labels": labels}});
+            symbolic(&mut value, 7, known);
+            let metadata = &value["metadata"];
+            let shown = [&metadata["name"], &metadata["labels"][NAME_LABEL]];
+            assert!(
+                shown.iter().all(|text| (**text != name) == named),
+                "{value}"
+            );
+            assert_eq!(metadata["labels"]["app"], name);
+        }
+    }
 
     #[test]
     fn names_are_generated_if_a_server_made_up_their_end() {

@@ -231,7 +231,12 @@ impl Drawer {
                 .cloned()
                 .unwrap_or_default();
             let known = items.first().map_or(json!("x"), |item| item[key].clone());
-            let changed = match self.dice.below(6) {
+            let drawn = self.dice.below(6);
+            if matches!(drawn, 2 | 3) {
+                // Of two things wrong with a patch, the order of a map decides which is told.
+                patch = json!({});
+            }
+            let changed = match drawn {
                 0 => json!([{key: known, "$patch": "delete"}]),
                 1 => json!([{key: known, "$patch": "replace", "name": "r"}]),
                 2 => json!([{"name": "fresh", "image": "new", "port": 99}, {"$patch": "merge"}]),
@@ -254,7 +259,8 @@ impl Drawer {
             2 => patch["metadata"]["labels"] = json!({"$patch": "replace", "only": "this"}),
             3 => patch["metadata"]["labels"] = json!({"$patch": "delete"}),
             4 => patch["metadata"]["annotations"] = json!({"$retainKeys": ["a"], "a": "b"}),
-            5 => patch["metadata"]["labels"] = json!({"$patch": "strange"}),
+            // As above: nothing else is wrong.
+            5 => patch = json!({"metadata": {"labels": {"$patch": "strange"}}}),
             6 => patch["metadata"]["finalizers"] = json!(["example.com/other"]),
             _ => {}
         }

@@ -1,15 +1,10 @@
-//! Writes that change nothing that can be seen, which a server stores or not for reasons that
+//! Writes that change nothing that can be seen, which a server stores or not for a reason that
 //! cannot be seen either.
 //!
-//! Only whether the object got a new revision may differ in the answers to such a write, and in
-//! them must be one of two reasons:
-//!
-//! - Entries of managed fields are in the order of their times, to the second. A write that only
-//!   refreshes a time is stored if that moves an entry, so it is on one server alone if a second
-//!   ended between the two: the entries are then in another order.
-//! - The reference keeps blank metadata of an applied custom object (`labels: null`) in its store
-//!   without showing it, and the next write, whatever it is, stores the object without it: an
-//!   applier owns a field of the metadata that is not there.
+//! Entries of managed fields are in the order of their times, to the second. A write that only
+//! refreshes a time is stored if that moves an entry, so it is on one server alone if a second ended
+//! between the two. Only whether the object got a new revision may differ in the answers to such a
+//! write, and the entries must be in another order.
 
 use serde_json::Value;
 
@@ -26,36 +21,17 @@ pub(super) fn is_unseen(found: &[Difference], reference: &Value, pocket: &Value)
     };
     found.iter().any(revision)
         && found.iter().all(|one| revision(one) || beside(one))
-        && (owners(reference) != owners(pocket)
-            || [reference, pocket].iter().any(|o| owns_blank(o)))
-}
-
-fn entries(object: &Value) -> impl Iterator<Item = &Value> {
-    let entries = object["metadata"]["managedFields"].as_array();
-    entries.into_iter().flatten()
+        && owners(reference) != owners(pocket)
 }
 
 /// Who owns something, in order.
 fn owners(object: &Value) -> Vec<[&Value; 4]> {
-    entries(object)
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries
+        .into_iter()
+        .flatten()
         .map(|entry| ["manager", "operation", "apiVersion", "subresource"].map(|name| &entry[name]))
         .collect()
-}
-
-/// Whether an applier owns metadata that is not there, of a kind whose objects are kept as they
-/// were sent.
-fn owns_blank(object: &Value) -> bool {
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    let applied = entries(object).filter(|entry| entry["operation"] == "Apply");
-    let mut fields = applied
-        .filter_map(|entry| entry["fieldsV1"]["f:metadata"].as_object())
-        .flatten();
-    version.starts_with("shore.example.com/")
-        && fields.any(|(name, below)| {
-            let name = name.trim_start_matches("f:");
-            below.as_object().is_some_and(serde_json::Map::is_empty)
-                && object["metadata"].get(name).is_none()
-        })
 }
 
 #[cfg(test)]
@@ -64,17 +40,9 @@ mod tests {
 
     use super::*;
 
-    fn object(managers: [&str; 2], labels: &Value) -> Value {
-        let entries = managers.map(|manager| {
-            json!({"manager": manager, "operation": "Apply",
-            "fieldsV1": {"f:metadata": {"f:labels": {}}}})
-        });
-        let mut object = json!({"apiVersion": "shore.example.com/v1",
-            "metadata": {"managedFields": entries}});
-        if !labels.is_null() {
-            object["metadata"]["labels"] = labels.clone();
-        }
-        object
+    fn object(managers: [&str; 2]) -> Value {
+        let entries = managers.map(|manager| json!({"manager": manager, "operation": "Apply"}));
+        json!({"metadata": {"managedFields": entries}})
     }
 
     fn found(fields: &[&str]) -> Vec<Difference> {
@@ -89,16 +57,13 @@ mod tests {
 
     #[test]
     fn only_revisions_may_differ_and_only_for_a_reason() {
-        let there = json!({"a": "b"});
-        let ab = object(["a", "b"], &there);
-        let ba = object(["b", "a"], &there);
-        let blank = object(["a", "b"], &Value::Null);
+        let ab = object(["a", "b"]);
+        let ba = object(["b", "a"]);
         let revisions = found(&["metadata.resourceVersion", "revisions"]);
         let more = found(&["metadata.resourceVersion", "revisions", "spec"]);
         let seen = found(&["metadata.resourceVersion"]);
         for (found, theirs, ours, unseen) in [
             (&revisions, &ab, &ba, true),
-            (&revisions, &blank, &blank, true),
             (&revisions, &ab, &ab, false),
             (&more, &ab, &ba, false),
             (&seen, &ab, &ba, false),

@@ -229,12 +229,7 @@ pub fn refused(hook: &str, mut status: Value) -> ApiError {
 
 /// The refusal of a write because a webhook could not be asked.
 pub fn failed(hook: &str, why: &str) -> ApiError {
-    internal(format!("failed calling webhook \"{hook}\": {why}"))
-}
-
-/// 500 with its cause, as admission tells it.
-pub fn internal(why: String) -> ApiError {
-    ApiError::internal(why.clone()).caused_by("", "", why)
+    ApiError::internal(format!("failed calling webhook \"{hook}\": {why}"))
 }
 
 #[cfg(test)]

@@ -25,10 +25,14 @@ pub fn default(schema: Schema<'_>, value: &mut Value) {
 pub fn drop_nulls(schema: Schema<'_>, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, value| {
-            let Some(schema) = schema.property(name).or_else(|| schema.additional()) else {
+            let Some(field) = schema.field(name) else {
                 return true;
             };
-            let node = schema.node();
+            if schema.node().embedded_resource && is_object_field(name) {
+                // These are read where all whole objects are.
+                return true;
+            }
+            let (node, schema) = (field.node(), field);
             let stays = !value.is_null() || node.nullable || node.default.is_some();
             if stays {
                 drop_nulls(schema, value);
@@ -43,6 +47,11 @@ pub fn drop_nulls(schema: Schema<'_>, value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// What every whole object has, whatever its schema says.
+fn is_object_field(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
 }
 
 fn object(schema: Schema<'_>, fields: &mut Map<String, Value>) {

@@ -104,7 +104,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The numbers are those of a Scale, whatever the schema says.
+    /// The numbers and the selector are those of a Scale, whatever the schema says.
     fn validate(&self, object: &Value, problems: &mut Problems) {
         for path in [&self.spec_replicas, &self.status_replicas] {
             let most = i32::MAX.into();
@@ -118,33 +118,65 @@ impl Scale {
                     problems.invalid(source, number, detail);
                 }
                 Ok(_) => {}
-                Err(why) => {
-                    problems.invalid(source, 0, format!("{source} accessor error: {why}"));
-                }
+                Err(why) => problems.invalid(source, 0, why),
             }
+        }
+        if let Some(path) = &self.label_selector
+            && let Err(why) = text_at(path, object)
+        {
+            problems.invalid(path.source(), "", why);
         }
     }
 }
 
 /// The number at a path of fields, or why there is something else.
 fn number(path: &Path, object: &Value) -> Result<Option<i64>, String> {
+    let Some(found) = nested(path, object)? else {
+        return Ok(None);
+    };
+    let number = found.as_i64().map(Some);
+    number.ok_or_else(|| unexpected(path.source(), found, "int64"))
+}
+
+/// The text at a path of fields, or why there is something else.
+fn text_at<'v>(path: &Path, object: &'v Value) -> Result<Option<&'v str>, String> {
+    let Some(found) = nested(path, object)? else {
+        return Ok(None);
+    };
+    let text = found.as_str().map(Some);
+    text.ok_or_else(|| unexpected(path.source(), found, "string"))
+}
+
+/// What is at a path of fields. Nothing has no fields, and anything else that is no object should
+/// have had some.
+fn nested<'v>(path: &Path, object: &'v Value) -> Result<Option<&'v Value>, String> {
     let mut found = object;
+    let mut passed = String::new();
     for field in path.fields().unwrap_or_default() {
-        let Some(fields) = found.as_object() else {
-            let (shown, ty) = go::shown(found);
-            return Err(format!(
-                "{shown} is of the type {ty}, expected map[string]interface{{}}"
-            ));
+        passed.push('.');
+        passed.push_str(field);
+        let below = match found {
+            Value::Null => None,
+            Value::Object(fields) => fields.get(field),
+            other => return Err(unexpected(&passed, other, "map[string]interface{}")),
         };
-        let Some(value) = fields.get(field) else {
+        let Some(below) = below else {
             return Ok(None);
         };
-        found = value;
+        found = below;
     }
-    found.as_i64().map(Some).ok_or_else(|| {
-        let (shown, ty) = go::shown(found);
-        format!("{shown} is of the type {ty}, expected int64")
-    })
+    Ok(Some(found))
+}
+
+fn unexpected(path: &str, found: &Value, expected: &str) -> String {
+    let (shown, ty) = go::shown(found);
+    // What is beyond all integers is held as a float.
+    let ty = if found.is_u64() && !found.is_i64() {
+        "float64"
+    } else {
+        ty
+    };
+    format!("{path} accessor error: {shown} is of the type {ty}, expected {expected}")
 }
 
 /// A column that `kubectl get` prints.
@@ -280,28 +312,20 @@ impl Version {
         embedded::read(self.root(), object)
     }
 
+    /// Reads the whole objects inside of what was applied, as far as they can be read.
+    pub fn read_embedded(&self, object: &mut Value) {
+        // What cannot be read is left for the schema to judge.
+        let _ = embedded::read(self.root(), object);
+    }
+
+    /// The whole objects inside of an object, with their places.
+    pub fn embedded<'v>(&self, object: &'v Value) -> Vec<(String, &'v Value)> {
+        embedded::find(self.root(), object)
+    }
+
     /// Fills absent fields.
     pub fn default(&self, object: &mut Value) {
         default::default(self.root(), object);
-    }
-
-    /// The number that the scale subresource shows must be one.
-    pub fn check_counted(&self, object: &Value, problems: &mut Problems) {
-        let Some(scale) = &self.scale else { return };
-        let path = scale.status_replicas.source();
-        let found = scale.status_replicas.find(object).into_iter().next();
-        let Some(found) = found.filter(|found| !found.is_i64()) else {
-            return;
-        };
-        let (shown, ty) = match found {
-            // What is beyond all integers is held as a float, too.
-            Value::Number(number) => (number.to_string(), "float64"),
-            // Lists and maps are shown as JSON here, and nowhere else.
-            Value::Array(_) | Value::Object(_) => (found.to_string(), go::type_of(found)),
-            other => go::shown(other),
-        };
-        let detail = format!("{path} accessor error: {shown} is of the type {ty}, expected int64");
-        problems.invalid(path, 0, detail);
     }
 
     /// Checks an object, pruned and defaulted, against the schema and then the rules. Rules need
@@ -315,14 +339,10 @@ impl Version {
     }
 
     /// As [`Self::validate`], for an object that calls itself another kind: of the schema only the
-    /// uniqueness of items is asked.
+    /// uniqueness of items is asked, and that whole objects inside say what they are.
     pub fn validate_foreign(&self, new: &Value, old: Option<&Value>, problems: &mut Problems) {
-        let mut found = Problems::new();
-        validate::validate(self.root(), new, old, &mut found);
-        found.retain(|error| error.kind == FieldErrorKind::Duplicate);
-        for error in &found {
-            problems.push(error.clone());
-        }
+        validate::validate_embedded(&self.embedded(new), problems);
+        validate::validate_unique(self.root(), new, old, problems);
         self.check_rules(new, old, problems);
     }
 

@@ -1,4 +1,6 @@
 //! Whole objects inside of a custom object: they say what they are, and have metadata.
+//!
+//! What their metadata may say is judged where that of all objects is.
 
 use serde_json::Value;
 
@@ -42,6 +44,33 @@ fn walk(
         _ => {}
     }
     Ok(())
+}
+
+/// The whole objects in `value`, with their places.
+pub(super) fn find<'v>(schema: Schema<'_>, value: &'v Value) -> Vec<(String, &'v Value)> {
+    fn walk<'v>(
+        schema: Schema<'_>,
+        value: &'v Value,
+        at: &Place<'_>,
+        found: &mut Vec<(String, &'v Value)>,
+    ) {
+        if schema.node().embedded_resource && value.is_object() {
+            found.push((at.to_string(), value));
+        }
+        for (name, value) in value.as_object().into_iter().flatten() {
+            if let Some(schema) = schema.field(name) {
+                walk(schema, value, &at.field(name), found);
+            }
+        }
+        if let Some((schema, items)) = schema.items().zip(value.as_array()) {
+            for (index, item) in items.iter().enumerate() {
+                walk(schema, item, &at.index(index), found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(schema, value, &Place::Root, &mut found);
+    found
 }
 
 fn read_object(value: &mut Value, at: &Place<'_>) -> Result<Vec<String>, String> {

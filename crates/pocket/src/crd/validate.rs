@@ -11,6 +11,8 @@ mod list;
 mod scalar;
 #[cfg(test)]
 mod tests;
+mod unique;
+mod uri;
 
 use serde_json::{Map, Value};
 
@@ -27,6 +29,34 @@ pub fn validate(schema: Schema<'_>, new: &Value, old: Option<&Value>, problems: 
     let mut findings = Findings::default();
     let at = Place::Root;
     walk(schema, new, old, &at, Whole::Root, &mut findings);
+    unique::check(schema, new, old, &mut findings);
+    for error in findings.0 {
+        problems.push(error);
+    }
+}
+
+/// As [`validate`], for an object of which no more is known than that it has sets and map lists.
+pub(crate) fn validate_unique(
+    schema: Schema<'_>,
+    new: &Value,
+    old: Option<&Value>,
+    problems: &mut Problems,
+) {
+    let mut findings = Findings::default();
+    unique::check(schema, new, old, &mut findings);
+    for error in findings.0 {
+        problems.push(error);
+    }
+}
+
+/// Whole objects inside of another, with their places, must say what they are.
+pub(crate) fn validate_embedded(objects: &[(String, &Value)], problems: &mut Problems) {
+    let mut findings = Findings::default();
+    for (at, object) in objects {
+        if let Value::Object(fields) = object {
+            embedded(fields, &Place::At(at), &mut findings);
+        }
+    }
     for error in findings.0 {
         problems.push(error);
     }

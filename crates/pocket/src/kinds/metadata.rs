@@ -63,6 +63,37 @@ pub fn validate_metadata(
     check_finalizers(metadata, problems);
 }
 
+/// Rules on a whole object inside of another: what it says it is, and its metadata.
+pub fn validate_embedded(object: &Value, path: &str, problems: &mut Problems) {
+    let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    if version.matches('/').count() > 1 {
+        let detail = format!("unexpected GroupVersion string: {version}");
+        problems.invalid(format!("{path}.apiVersion"), version, detail);
+    }
+    let complaints = names::label_1035(&kind.to_lowercase());
+    if !kind.is_empty() && !complaints.is_empty() {
+        let form = complaints.join(",");
+        let detail = format!("may have mixed case, but should otherwise match: {form}");
+        problems.invalid(format!("{path}.kind"), kind, detail);
+    }
+    let Some(metadata) = object.get("metadata").filter(|value| value.is_object()) else {
+        return;
+    };
+    let mut named = serde_json::json!({"metadata": metadata});
+    if text(metadata, "name").is_empty() {
+        // It need not have a name.
+        named["metadata"]["name"] = "fakename".into();
+    }
+    let namespaced = !text(metadata, "namespace").is_empty();
+    let mut found = Problems::new();
+    validate_metadata(&named, NameRule::Changed, namespaced, &mut found);
+    for error in &found {
+        let mut error = error.clone();
+        error.path = format!("{path}.{}", error.path);
+        problems.push(error);
+    }
+}
+
 /// Rules on the labels and annotations of metadata inside an object, such as a template's.
 pub fn validate_template_metadata(metadata: &Value, path: &str, problems: &mut Problems) {
     check_labels(metadata, &format!("{path}.labels"), problems);

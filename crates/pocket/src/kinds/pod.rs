@@ -5,6 +5,7 @@
 
 mod account;
 mod admission;
+mod label_keys;
 mod qos;
 mod reports;
 mod status;
@@ -159,6 +160,7 @@ fn prepare_create(pod: &mut Value, moment: &Moment) {
         set(&mut status, "conditions", json!([gated(moment)]));
     }
     set(pod, "status", status);
+    label_keys::settle(pod);
 }
 
 /// Lets a pod stay a while on a node that stopped answering.
@@ -207,6 +209,9 @@ fn tolerate_silence(spec: &mut Value) {
 fn validate(pod: &Value, problems: &mut Problems) {
     let spec = &pod["spec"];
     validate_spec_of(text(&pod["metadata"], "name"), spec, problems);
+    if text(spec, "serviceAccountName").is_empty() {
+        token_volume::refuse(spec, problems);
+    }
     each_container(spec, |container, path| {
         validate_image_name(container, path, problems);
     });

@@ -32,7 +32,7 @@ pub(super) use placement::{
 pub(super) use totals::default_totals;
 
 use super::{
-    field_rules::one_of,
+    field_rules::{obeys, one_of},
     fields::{flag, is_set, list, number, text},
     metadata::validate_template_metadata,
     names::{self, Complaints},
@@ -82,10 +82,16 @@ fn validate(spec: &Value, pod: Option<&str>, path: &Path<'_>, problems: &mut Pro
     check_hostname_override(spec, path, problems);
     placement::check_tolerations(spec, path, problems);
     network::check_host_aliases(spec, path, problems);
-    let policies = ["PreemptLowerPriority", "Never"];
-    one_of(&policies, spec, path, "preemptionPolicy", problems);
-    let classes = ["priorityClassName", "runtimeClassName"];
-    check_names(spec, &classes, path, problems);
+    check_names(spec, &["priorityClassName"], path, problems);
+    if let Some(class) = spec["runtimeClassName"].as_str() {
+        obeys(
+            names::subdomain,
+            class,
+            &path.field("runtimeClassName"),
+            problems,
+        );
+    }
+    check_preemption(spec, path, problems);
     if is_set(spec, "overhead") {
         // What a pod needs beside its containers is judged like limits, and is called so.
         let limits = serde_json::json!({"limits": spec["overhead"]});
@@ -94,12 +100,27 @@ fn validate(spec: &Value, pod: Option<&str>, path: &Path<'_>, problems: &mut Pro
     system::check(spec, path, problems);
 }
 
+/// A policy that is given is one of those that there are.
+fn check_preemption(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    const FIELD: &str = "preemptionPolicy";
+    if spec[FIELD] == "" {
+        problems.required(path.field(FIELD), "");
+    }
+    let policies = ["PreemptLowerPriority", "Never"];
+    one_of(&policies, spec, path, FIELD, problems);
+}
+
 fn check_pod_resources(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     let (resources, path) = (&spec["resources"], path.field("resources"));
     if resources.is_null() {
         return;
     }
-    if !list(resources, "claims").is_empty() {
+    if text(&spec["os"], "name") == "windows" {
+        problems.forbidden(path, "may not be set for a windows pod");
+        return;
+    }
+    // No claims at all were set all the same.
+    if is_set(resources, "claims") {
         let detail = "claims may not be set for Resources at pod-level";
         problems.forbidden(path.field("claims"), detail);
     }

@@ -134,8 +134,11 @@ fn is_on_nodes(spec: &Value) -> bool {
     matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
 }
 
+/// Whether `None` is in the place of the address. What the other field of it says is not asked:
+/// where the two differ, that is told by itself.
 fn is_headless(spec: &Value) -> bool {
-    has_address(spec) && text(spec, "clusterIP") == "None"
+    let first = list(spec, "clusterIPs").first();
+    has_address(spec) && first.is_some_and(|address| address == "None")
 }
 
 fn is_reachable_from_outside(spec: &Value) -> bool {

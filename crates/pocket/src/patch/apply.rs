@@ -56,6 +56,18 @@ pub enum Error {
         /// What is wrong.
         problems: Vec<Problem>,
     },
+    /// The stored object does not fit its schema, so that nobody owns anything of it.
+    #[error(
+        "failed to create manager for existing fields: failed to convert new object ({subject}) to \
+         smd typed: {}",
+        list(problems)
+    )]
+    Untyped {
+        /// `namespace/name; group/version, Kind=kind`.
+        subject: String,
+        /// What is wrong.
+        problems: Vec<Problem>,
+    },
     /// Items of the stored object cannot be told apart, and managers of several versions ask.
     #[error("{}", list(.0))]
     Live(Vec<Problem>),
@@ -143,11 +155,27 @@ fn check_live(
 
 /// Whether the fields of `object` are of their types. Items of lists may come twice.
 pub fn is_typed(schema: Schema<'_>, object: &Value) -> bool {
+    mistyped(schema, object).is_empty()
+}
+
+/// Refuses to apply anything to an object whose fields are not of their types.
+pub fn check_typed(schema: Schema<'_>, live: &Value) -> Result<(), Error> {
+    let problems = mistyped(schema, live);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let subject = subject(live);
+    Err(Error::Untyped { subject, problems })
+}
+
+fn mistyped(schema: Schema<'_>, object: &Value) -> Vec<Problem> {
     let known = |problem: &Problem| {
         problem.message.starts_with("duplicate entries")
             || problem.message == "field not declared in schema"
     };
-    check::check(schema, object).iter().all(known)
+    let mut problems = check::check(schema, object);
+    problems.retain(|problem| !known(problem));
+    problems
 }
 
 /// What stays whatever the applier owned before. An applier that does not speak of `metadata` at
@@ -280,7 +308,7 @@ impl From<Error> for ApiError {
             Error::ManagedFields | Error::Version { .. } => Self::bad_request(message),
             // A configuration that does not fit is the client's doing, but a Kubernetes server
             // answers 500 with no reason, and clients have learned to match that.
-            Error::Config { .. } | Error::Live(_) | Error::Stored(_) => {
+            Error::Config { .. } | Error::Untyped { .. } | Error::Live(_) | Error::Stored(_) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
             }
         }

@@ -10,6 +10,7 @@ use super::{
     create::Booking,
     incoming::{check_place, nameless},
     metadata,
+    unseen::Unseen,
     update::{Part, Proposal, asked_revision},
 };
 use crate::{
@@ -32,7 +33,9 @@ impl Machine {
         let mut warnings = Vec::new();
         let (kind, version) = (&served.resource.kind, &served.api_version);
         let mut config = applied_config(request, kind, version, &mut warnings)?;
-        served.read_applied(&mut config);
+        let unstorable = served.read_applied(&mut config);
+        let rehearsal = unstorable.is_some().then(|| request.rehearsal());
+        let request = rehearsal.as_ref().unwrap_or(request);
         let created = self
             .apply_new(request, served, part, &config, &mut warnings)
             .await?;
@@ -46,6 +49,9 @@ impl Machine {
                 .map_err(|error| error.warned(&warnings))?;
             (StatusCode::OK, object)
         };
+        if let Some(why) = unstorable {
+            return Err(ApiError::failure(why).warned(&warnings));
+        }
         let reply = self.reply(request, served, status, &object)?;
         Ok(reply.with_warnings(warnings))
     }
@@ -78,11 +84,7 @@ impl Machine {
         }
         let booked = self.booked(request, served, part)?;
         let applied = apply::apply(served.schema(), None, config, &booked.stamp(), true)?;
-        let mut value = applied.object;
-        served
-            .conform_merged(&mut value)
-            .map_err(|why| unconvertible(served, config, &why))?;
-        served.check_alias(&mut value)?;
+        let (mut value, unseen) = fit(served, part, config, applied.object)?;
         if !metadata::text(config, "uid").is_empty() {
             self.settle_head(served, &request.target.path()).await?;
             let uid = metadata::text(config, "uid");
@@ -103,7 +105,7 @@ impl Machine {
         check_place(request, served, &mut value)?;
         asked_revision(config)?;
         let inserted = self
-            .insert(request, served, value, Booking::Done, warnings)
+            .insert(request, served, value, Booking::Applied(unseen), warnings)
             .await;
         match inserted {
             // Somebody created it meanwhile: go on as if it had been there.
@@ -126,13 +128,12 @@ impl Machine {
         if served.role == Role::Event {
             name_owned(&mut live, Some(&served.api_version));
         }
+        if served.is_custom() {
+            apply::check_typed(served.schema(), &live)?;
+        }
         let force = request.flag("force");
         let applied = apply::apply(served.schema(), Some(&live), config, &booked.stamp(), force)?;
-        let mut value = applied.object;
-        served
-            .conform_merged(&mut value)
-            .map_err(|why| unconvertible(served, config, &why))?;
-        served.check_alias(&mut value)?;
+        let (mut value, unseen) = fit(served, part, config, applied.object)?;
         if metadata::text(&value, "name").is_empty() {
             return Err(nameless(&request.target.name));
         }
@@ -143,9 +144,21 @@ impl Machine {
         }
         Ok(Proposal {
             value,
-            booking: Booking::Done,
+            booking: Booking::Applied(unseen),
         })
     }
+}
+
+/// The merged object in the shape of its kind, and what was dropped of it.
+fn fit(served: &Served, part: Part, config: &Value, merged: Value) -> Result<(Value, Unseen)> {
+    let mut value = merged;
+    let applied = served.is_custom().then(|| value.clone());
+    served
+        .conform_merged(&mut value)
+        .map_err(|why| unconvertible(served, config, &why))?;
+    served.check_alias(&mut value)?;
+    let unseen = applied.map(|applied| Unseen::between(served, part, &applied, &value));
+    Ok((value, unseen.unwrap_or_default()))
 }
 
 /// The configuration, which must say what it is. Its fields are as they were sent: what they claim

@@ -13,7 +13,8 @@ use super::{
     metadata,
     own::DryRun,
     request::{Verb, path},
-    update::{Part, check_change, merge, prepare},
+    unseen::Unseen,
+    update::{Part, check_change, is_untyped, merge, prepare},
 };
 use crate::{
     kinds::{Moment, metadata::dedup_owners},
@@ -29,8 +30,20 @@ const NAME_ATTEMPTS: usize = 8;
 pub(crate) enum Booking {
     /// The whole object is booked to the request's manager.
     Whole,
-    /// Server-side apply has booked it already.
+    /// Whoever made the object has booked it already.
     Done,
+    /// Server-side apply has booked it, and dropped this.
+    Applied(Unseen),
+}
+
+impl Booking {
+    /// What the object holds beside what it shows.
+    pub(super) fn unseen(self) -> Unseen {
+        match self {
+            Self::Applied(unseen) => unseen,
+            Self::Whole | Self::Done => Unseen::default(),
+        }
+    }
 }
 
 impl Machine {
@@ -69,12 +82,15 @@ impl Machine {
             Some("status") => Part::Status,
             _ => Part::Main,
         };
+        let untyped = booking == Booking::Whole && is_untyped(served, &[&value]);
         // Nobody is booked for a status that goes, but for whoever creates through the status: it
         // goes after that.
         if part == Part::Main {
             served.drop_status(&mut value);
         }
-        if booking == Booking::Whole {
+        if untyped {
+            metadata::of(&mut value).remove("managedFields");
+        } else if booking == Booking::Whole {
             self.book(request, served, part, None, &mut value)?;
         }
         served.forget_empty_lists(&mut value);
@@ -109,6 +125,7 @@ impl Machine {
         }
         metadata::of(&mut value).remove("selfLink");
         let object = self.store_new(request, served, value, generated).await?;
+        object.hold_unseen(booking.unseen().mark);
         if served.is_namespace() {
             self.move_in(&object.metadata().name).await;
         }

@@ -188,7 +188,9 @@ impl Machine {
                     None => Ok(None),
                 }
             }
-            Fate::Waits(new) if new == old => Ok(Some(Deleted::Waiting(live.clone()))),
+            Fate::Waits(new) if new == old && live.unseen() == 0 => {
+                Ok(Some(Deleted::Waiting(live.clone())))
+            }
             Fate::Waits(new) => Ok(self
                 .put(served, place, live, &new)
                 .await?

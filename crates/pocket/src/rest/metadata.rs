@@ -148,6 +148,13 @@ pub(crate) fn bump_generation(value: &mut Value) {
     of(value).insert("generation".into(), json!(next));
 }
 
+/// Counts a change of the wanted state that is not shown, unless one was counted that is.
+pub(crate) fn count_unseen(new: &mut Value, old: &Value) {
+    if new["metadata"]["generation"] == old["metadata"]["generation"] {
+        bump_generation(new);
+    }
+}
+
 /// Whether anything but metadata and status differs.
 pub(crate) fn wanted_state_differs(new: &Value, old: &Value, has_status: bool) -> bool {
     let aside = |key: &str| key == "metadata" || (has_status && key == "status");

@@ -187,6 +187,13 @@ impl Request {
         }
     }
 
+    /// The same request, of which nothing is stored.
+    pub(super) fn rehearsal(&self) -> Self {
+        let mut rehearsal = self.clone();
+        rehearsal.query.push(("dryRun".into(), "All".into()));
+        rehearsal
+    }
+
     /// Whether nothing may be stored. Any other word than `All` is refused.
     pub fn dry_run(&self) -> Result<bool> {
         let mut dry = false;

@@ -10,11 +10,15 @@ use super::{
     admission::Change,
     create::{Booking, admitted_first, pretended},
     incoming::{Origin, shape},
-    metadata,
+    metadata, report,
+    unseen::Unseen,
 };
 use crate::{
     kinds::metadata::dedup_owners,
-    patch::apply::track_versions,
+    patch::{
+        apply::{is_typed, track_versions},
+        managed::put_managed_fields,
+    },
     status::{ApiError, Problems, Result},
     store::Object,
 };
@@ -180,7 +184,7 @@ impl Machine {
             check_revision(served, part, name, &new, live)?;
         }
         let sent = as_sent(served, &new, booking);
-        let untyped = served.is_custom() && discards_untyped(served, part, &new, &old);
+        let untyped = booking == Booking::Whole && is_untyped(served, &[&new, &old]);
         settle_fields(served, part, &mut new, &old);
         let told = dedup_owners(&mut new);
         *warnings = merge(warnings, told.into_iter().collect());
@@ -205,7 +209,31 @@ impl Machine {
         if !admitted_first(change) {
             self.judge(change, &mut new, warnings)?;
         }
+        self.conclude(change, live, new, booking.unseen(), warnings)
+            .await
+    }
+
+    /// Stores what was judged, unless nothing would change; `None` if somebody was faster.
+    async fn conclude(
+        &self,
+        change: Change<'_>,
+        live: &Arc<Object>,
+        mut new: Value,
+        unseen: Unseen,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Arc<Object>>> {
+        let Change {
+            request, served, ..
+        } = change;
+        if let Some(old) = change.old.filter(|_| unseen.counts) {
+            metadata::count_unseen(&mut new, old);
+        }
+        let booked = (unseen.mark != 0).then(|| new["metadata"]["managedFields"].clone());
         let _held = self.settle(change, &mut new, warnings).await?;
+        if let Some(entries) = booked {
+            // What is not shown is a change, and it has a time.
+            put_managed_fields(&mut new, entries);
+        }
         if request.dry_run()? {
             let object = Object::pretended(&new, live.revision());
             return pretended(object).map(Some);
@@ -214,10 +242,14 @@ impl Machine {
         if !super::own::ends(served, &new) {
             metadata::of(&mut new).remove("selfLink");
         }
-        if new == old {
+        if change.old == Some(&new) && unseen.mark == live.unseen() {
             return Ok(Some(live.clone()));
         }
-        self.put(served, &request.target.path(), live, &new).await
+        let stored = self.put(served, &request.target.path(), live, &new).await?;
+        if let Some(object) = &stored {
+            object.hold_unseen(unseen.mark);
+        }
+        Ok(stored)
     }
 }
 
@@ -236,15 +268,11 @@ fn track_others(served: &Served, part: Part, old: &Value, sent: Option<&Value>, 
     }
 }
 
-/// Whether a part that this endpoint does not write is not of its type. Who owns what is then
-/// forgotten, as on the reference.
-fn discards_untyped(served: &Served, part: Part, new: &Value, old: &Value) -> bool {
-    let discarded = match part {
-        Part::Main if served.has_status() => "status",
-        Part::Status => "spec",
-        _ => return false,
-    };
-    new[discarded] != old[discarded] && !crate::patch::apply::is_typed(served.schema(), new)
+/// Whether one of these is a custom object whose fields are not of their types. Who owns what is
+/// then forgotten, as on the reference.
+pub(super) fn is_untyped(served: &Served, objects: &[&Value]) -> bool {
+    let is_typed = |object: &&Value| is_typed(served.schema(), object);
+    served.is_custom() && !objects.iter().all(is_typed)
 }
 
 pub(super) fn check_change(
@@ -294,12 +322,7 @@ pub(super) fn prepare(served: &Served, part: Part, new: &mut Value, old: &Value)
     if part == Part::Status
         && let Some(status) = new.get_mut("status")
     {
-        let absent = |now: &Value| now.is_null() || now == "" || now == 0;
-        for field in served.traits().status_stays {
-            if status.get(field).is_none_or(absent) {
-                keep(status, &old["status"], field);
-            }
-        }
+        report::keep_left_out(status, &old["status"], served.traits().status_stays);
     }
     let counts = served.traits().generation && part != Part::Status && part != BINDING;
     let annotated = served.traits().annotations_count && metadata::annotations_differ(new, old);
@@ -407,7 +430,7 @@ pub(super) fn asked_revision(value: &Value) -> Result<u64> {
     }
 }
 
-fn keep(new: &mut Value, old: &Value, field: &str) {
+pub(super) fn keep(new: &mut Value, old: &Value, field: &str) {
     let Some(fields) = new.as_object_mut() else {
         return;
     };

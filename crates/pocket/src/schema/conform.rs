@@ -223,10 +223,11 @@ impl<'a> Walker<'a> {
             self.fields.truncate(depth);
             let zero = known.map_or(Zero::Dropped, |known| known.zero);
             // A built-in object forgets its managers when it is sent an empty list of them.
-            let resets = name == "managedFields" && self.inside == "ObjectMeta" && depth > 0;
+            let resets = name == "managedFields" && self.inside == "ObjectMeta" && depth == 1;
             let resets = resets || (depth == 0 && zero == Zero::Written && value.is_array());
             let shown = name == "labels" && self.is_selected();
-            (resets || shown || !is_empty(field.node(), value))
+            let judged = self.is_judged_empty(name);
+            (resets || shown || judged || !is_empty(field.node(), value))
                 && (matches!(zero, Zero::Kept | Zero::Written) || !is_zero(field.node(), value))
         });
         self.inside = outside;
@@ -237,6 +238,19 @@ impl<'a> Walker<'a> {
     /// Whether this is the metadata of a template that a selector must find.
     fn is_selected(&self) -> bool {
         self.fields == ["spec", "template", "metadata"] && SELECTING.contains(&self.whole)
+    }
+
+    /// Whether a list or map that is empty is judged like any other: where nothing may be set at
+    /// all, it was set. What has one is refused, so none is ever kept.
+    fn is_judged_empty(&self, name: &str) -> bool {
+        match (self.fields.as_slice(), name) {
+            ([.., "ephemeralContainers"], "ports" | "resizePolicy" | "restartPolicyRules")
+            | ([.., "ephemeralContainers", _, "resources"], "limits" | "requests" | "claims") => {
+                true
+            }
+            ([.., "spec", "resources"], "claims") => self.inside == "ResourceRequirements",
+            _ => false,
+        }
     }
 
     /// The entries of a map: none is dropped, and null is the zero of the type.

@@ -4,7 +4,14 @@
 //! begin with `kind`, `apiVersion` and `metadata.resourceVersion` in this order, so that a list
 //! can leave out the first two and a revision can be replaced without parsing.
 
-use std::{fmt, io::Write as _, sync::OnceLock};
+use std::{
+    fmt,
+    io::Write as _,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -19,6 +26,8 @@ pub struct Object {
     revision: u64,
     json: Bytes,
     metadata: OnceLock<Box<Metadata>>,
+    /// See [`Self::unseen`].
+    unseen: AtomicU64,
 }
 
 /// An owner reference, as far as garbage collection looks at it.
@@ -71,7 +80,19 @@ impl Object {
             revision,
             json,
             metadata: OnceLock::new(),
+            unseen: AtomicU64::new(0),
         }
+    }
+
+    /// Stands for what was written with the object and is not shown; zero if nothing was. It is
+    /// forgotten when the server stops.
+    pub fn unseen(&self) -> u64 {
+        self.unseen.load(Ordering::Relaxed)
+    }
+
+    /// Remembers what was written and is not shown.
+    pub fn hold_unseen(&self, mark: u64) {
+        self.unseen.store(mark, Ordering::Relaxed);
     }
 
     /// The object as it would be stored, in the answer to a dry run of a create.

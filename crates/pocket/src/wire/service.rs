@@ -29,8 +29,8 @@ use super::{
 use crate::{
     environment::{BoxFuture, Seldom},
     rest::{
-        Machine, Reply, ReplyBody, Request, Served, Target, User, Verb, is_yes, registry::missing,
-        reply,
+        Machine, Presentation, Reply, ReplyBody, Request, Served, Target, User, Verb, is_yes,
+        registry::missing, reply,
     },
     status::{ApiError, Result},
 };
@@ -290,7 +290,13 @@ impl Service {
             .is_some_and(|(_, value)| is_yes(value));
         let verb = verb(request.method(), &target, watching)
             .map_err(|error| form::misplaced(served, request.method(), error))?;
-        let presentation = negotiate::presentation(request.headers(), verb, served.is_custom())?;
+        let there = is_there(served, &target);
+        let presentation =
+            match negotiate::presentation(request.headers(), verb, served.is_custom()) {
+                // What an object does not have is not there in any form.
+                Err(_) if !there => Presentation::default(),
+                asked => asked?,
+            };
         let (parts, incoming) = request.into_parts();
         let content_type = media_type(&parts.headers);
         let incoming = match verb {
@@ -312,11 +318,6 @@ impl Service {
             user,
         };
         // What is asked for is read before what comes with it.
-        let there = request
-            .target
-            .subresource
-            .as_deref()
-            .is_none_or(|name| served.subresource(name).is_some());
         if there && form::is_readable(verb, &request.content_type, served.is_custom()) {
             request.check_options()?;
         }
@@ -369,6 +370,17 @@ where
         let service = self.clone();
         Box::pin(async move { Ok(service.answer(request).await) })
     }
+}
+
+/// Whether there is what is asked for below an object. What comes after the subresource of a custom
+/// object is not looked at.
+fn is_there(served: &Served, target: &Target) -> bool {
+    let name = target.subresource.as_deref();
+    let name = name.map(|name| match name.split_once('/') {
+        Some((first, _)) if served.is_custom() => first,
+        _ => name,
+    });
+    name.is_none_or(|name| served.subresource(name).is_some())
 }
 
 /// 404 without a word.

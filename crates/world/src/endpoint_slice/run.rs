@@ -13,7 +13,7 @@ use neap_kit::{
     key::Key,
     manager::Service,
     site::Site,
-    watch::{Cache, Ended, Index},
+    watch::{Cache, Change, Ended, Index},
 };
 
 use super::decide::{Decision, Facts, SERVICE, US, WRITER, decide};
@@ -45,6 +45,15 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     services.follow(move |change| trigger.changed(change.key()));
     let trigger = controller.trigger();
     pods.follow(move |change| selection.tell(change, &trigger));
+    let (trigger, by_node) = (controller.trigger(), Index::new(&pods, node_of));
+    let selection = work.selection.clone();
+    nodes.follow(move |change| {
+        if moves(change) {
+            for pod in by_node.get(&change.object().name_any()) {
+                selection.tell_of(&pod, &trigger);
+            }
+        }
+    });
     let trigger = controller.trigger();
     slices.follow(move |change| {
         let slice = change.object();
@@ -62,6 +71,20 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
         let reconcile = move |key| work.clone().reconcile(key);
         controller.run_once_known(known, reconcile, stop).await;
     }))
+}
+
+fn node_of(pod: &Pod) -> Vec<String> {
+    let spec = pod.spec.iter();
+    spec.filter_map(|spec| spec.node_name.clone()).collect()
+}
+
+/// Whether the node is in another zone than before. Heartbeats move nothing.
+fn moves(change: &Change<Node>) -> bool {
+    match change {
+        Change::Added(node) => node.labels().contains_key(ZONE),
+        Change::Modified { old, new } => old.labels().get(ZONE) != new.labels().get(ZONE),
+        Change::Deleted(_) => false,
+    }
 }
 
 /// The Service that one of our slices is of.

@@ -7,7 +7,10 @@ use k8s_openapi::api::{
     core::v1::{Node, Pod, Service},
     discovery::v1::EndpointSlice,
 };
-use kube::ResourceExt;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use super::decide::{Decision, Facts, decide};
@@ -156,6 +159,24 @@ async fn headless_services_name_their_pods_and_may_tell_of_all() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pods_are_where_their_node_is() {
+    let stage = stage().await;
+    stage.create::<Service>(service("web", json!({}))).await;
+    up(&stage, "a", 8080, "10.1.0.1", true).await;
+    stage.pass(SOON).await;
+    let nodes: Api<Node> = Api::all(stage.client.clone());
+    let west = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "west"}}});
+    let patched = nodes
+        .patch("one", &PatchParams::default(), &Patch::Merge(west))
+        .await;
+    patched.unwrap();
+    stage.pass(SOON).await;
+    let slices: Vec<EndpointSlice> = stage.list().await;
+    let zone = slices[0].endpoints.as_ref().unwrap()[0].zone.as_deref();
+    assert_eq!(zone, Some("west"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_without_selector_is_left_alone() {
     let stage = stage().await;
     let own = service("own", json!({"selector": null}));
@@ -164,6 +185,23 @@ async fn a_service_without_selector_is_left_alone() {
     stage.create::<Service>(service("far", external)).await;
     stage.pass(SOON).await;
     assert_eq!(stage.list::<EndpointSlice>().await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_controllers_at_once_write_the_slices_of_one() {
+    let services = |site: &_| Ok(vec![super::service(site)?, super::service(site)?]);
+    let stage = Stage::open(services).await;
+    stage.create::<Service>(service("web", json!({}))).await;
+    for number in 1..=120 {
+        let ip = format!("10.1.0.{number}");
+        up(&stage, &format!("p{number}"), 8080, &ip, true).await;
+    }
+    stage.pass(SOON).await;
+    let slices: Vec<EndpointSlice> = stage.list().await;
+    assert_eq!(told(&slices).len(), 120);
+    let mut sizes = sizes(&slices);
+    sizes.sort_unstable();
+    assert_eq!(sizes, [20, 100]);
 }
 
 fn many(count: usize) -> Vec<Pod> {

@@ -151,6 +151,10 @@ fn end<'a>(
     let why = (verdict.reason.as_str(), verdict.message.as_str());
     say(status, (decided, true), why, now);
     decision.delete.clone_from(&count.active);
+    if verdict.well {
+        // Whoever is no longer needed has not failed, and is not to be counted.
+        decision.free.extend(&count.active);
+    }
     let named = status.uncounted_terminated_pods.clone().unwrap_or_default();
     let all_counted = named.succeeded.is_none() && named.failed.is_none();
     let quiet = count.active.is_empty() && count.terminating.is_empty();

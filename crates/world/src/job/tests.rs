@@ -167,6 +167,39 @@ async fn an_index_may_fail_for_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_enough_is_said_by_the_job_and_the_rest_has_not_failed() {
+    let stage = stage().await;
+    let policy = json!({"rules": [{"succeededIndexes": "1-2", "succeededCount": 1}]});
+    let spec = json!({"completions": 4, "parallelism": 4, "completionMode": "Indexed", "successPolicy": policy});
+    stage.create::<Job>(job("map", "long", spec)).await;
+    stage.pass(SECOND).await;
+    let pods: Vec<Pod> = stage.list().await;
+    let of = |index: &str| {
+        let has = |pod: &&Pod| pod.labels()["batch.kubernetes.io/job-completion-index"] == index;
+        pods.iter().find(has).unwrap().name_any()
+    };
+    let succeeded = json!({"phase": "Succeeded"});
+    stage.patch_status::<Pod>(&of("0"), succeeded.clone()).await;
+    stage.pass(MINUTE).await;
+    assert_eq!(
+        status(&stage, "map").await.active,
+        Some(3),
+        "not yet enough"
+    );
+    stage.patch_status::<Pod>(&of("2"), succeeded).await;
+    stage.pass(MINUTE).await;
+    let done = status(&stage, "map").await;
+    let expected = [
+        "SuccessCriteriaMet=True SuccessPolicy",
+        "Complete=True SuccessPolicy",
+    ];
+    assert_eq!(conditions(&done), expected);
+    assert_eq!(done.completed_indexes.as_deref(), Some("0,2"));
+    assert_eq!((done.succeeded, done.failed), (Some(2), None));
+    assert_eq!(stage.list::<Pod>().await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deadline_ends_a_job_and_its_pods() {
     let stage = stage().await;
     let spec = json!({"activeDeadlineSeconds": 300});
@@ -255,4 +288,17 @@ async fn pods_of_a_job_that_is_gone_are_not_kept() {
         .unwrap();
     stage.pass(MINUTE).await;
     assert_eq!(stage.list::<Pod>().await.len(), pods.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_controllers_at_once_do_the_work_of_one() {
+    let services = |site: &_| Ok(vec![super::service(site)?, super::service(site)?]);
+    let kubelet = Kubelet::default().fate("good", Fate::Ends(0, 5 * SECOND));
+    let stage = Stage::open(services).await.with(kubelet);
+    let spec = json!({"completions": 20, "parallelism": 7});
+    stage.create::<Job>(job("sum", "good", spec)).await;
+    stage.pass(10 * MINUTE).await;
+    let done = status(&stage, "sum").await;
+    assert_eq!((done.succeeded, done.failed), (Some(20), None));
+    assert_eq!(stage.list::<Pod>().await.len(), 20);
 }

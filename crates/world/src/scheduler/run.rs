@@ -1,9 +1,6 @@
 //! Reads the facts, and carries the decision out.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use k8s_openapi::{
     api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition},
@@ -21,6 +18,7 @@ use neap_kit::{
     site::Site,
     watch::{Cache, Change, Ended, Index},
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::decide::{Decision, Place, decide, is_pending};
@@ -144,7 +142,7 @@ impl Work {
 
     /// What was placed and is not yet seen to be.
     fn placed(&self) -> HashMap<String, (Arc<Pod>, String)> {
-        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut placed = self.placed.lock();
         placed.retain(|uid, (pod, _)| {
             let now = self.pods.get(&Key::of(&**pod));
             now.is_some_and(|now| now.uid().as_ref() == Some(uid) && is_pending(&now))
@@ -191,6 +189,10 @@ impl Work {
             .post::<Pod, _, Value>(&key, "binding", &binding)
             .await;
         if let Err(error) = bound {
+            if let Error::Replaced(_) = error {
+                // It is gone, or somebody was faster.
+                return Err(error);
+            }
             let note = Note::warning(
                 "FailedScheduling",
                 format!("binding rejected: {}", reason(&error)),
@@ -200,7 +202,7 @@ impl Work {
         }
         let message = format!("Successfully assigned {key} to {node}");
         if let Some(uid) = pod.uid() {
-            let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut placed = self.placed.lock();
             placed.insert(uid, (pod.clone(), node));
         }
         let note = Note::normal("Scheduled", message);

@@ -81,3 +81,65 @@ fn rules_wait_for_an_object_they_can_read() {
         ]
     );
 }
+
+#[test]
+fn what_a_scale_shows_is_of_its_types() {
+    let definition = Definition::read(&json!({"spec": {"versions": [{"name": "v1",
+        "subresources": {"scale": {"specReplicasPath": ".spec.pool.size",
+            "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}},
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}));
+    let map = "expected map[string]interface{}";
+    for (object, expected) in [
+        (json!({}), vec![]),
+        (json!({"spec": null, "status": null}), vec![]),
+        (
+            json!({"spec": {"pool": {"size": null}}}),
+            vec![
+                ".spec.pool.size: Invalid value: 0: .spec.pool.size accessor error: <nil> is of the type <nil>, expected int64".to_owned(),
+            ],
+        ),
+        (
+            json!({"spec": "x"}),
+            vec![format!(
+                ".spec.pool.size: Invalid value: 0: .spec.pool accessor error: x is of the type string, {map}"
+            )],
+        ),
+        (
+            json!({"status": []}),
+            vec![
+                format!(
+                    ".status.replicas: Invalid value: 0: .status.replicas accessor error: [] is of the type []interface {{}}, {map}"
+                ),
+                format!(
+                    ".status.selector: Invalid value: \"\": .status.selector accessor error: [] is of the type []interface {{}}, {map}"
+                ),
+            ],
+        ),
+        (
+            json!({"status": {"replicas": -1, "selector": 7}}),
+            vec![
+                ".status.replicas: Invalid value: -1: should be a non-negative integer".to_owned(),
+                ".status.selector: Invalid value: \"\": .status.selector accessor error: 7 is of the type int64, expected string".to_owned(),
+            ],
+        ),
+    ] {
+        let mut problems = Problems::new();
+        definition.versions[0].validate(&object, None, &mut problems);
+        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(told, expected, "{object}");
+    }
+}
+
+#[test]
+fn a_whole_object_inside_has_metadata_even_if_it_is_said_to_have_none() {
+    let definition = Definition::read(&json!({"spec": {"versions": [{"name": "v1",
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"t": {"type": "object",
+            "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"n": {"type": "string"}}}}}}}]}}));
+    let mut object = json!({"t": {"metadata": null, "n": null}});
+    assert_eq!(definition.versions[0].take_in(&mut object), Ok(Vec::new()));
+    assert_eq!(object, json!({"t": {"metadata": {}}}));
+    let refused = definition.versions[0].take_in(&mut json!({"t": {"kind": null}}));
+    let why = "t.kind: Invalid value: null: must be a string";
+    assert_eq!(refused, Err(why.to_owned()));
+}

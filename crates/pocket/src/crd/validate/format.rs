@@ -12,7 +12,7 @@ use base64::Engine as _;
 use jiff::SignedDuration;
 use regex::Regex;
 
-use super::{FieldErrorKind, Findings, Place};
+use super::{FieldErrorKind, Findings, Place, uri};
 
 pub(super) fn check(format: &str, text: &str, at: &Place<'_>, findings: &mut Findings) {
     if is_valid(format, text) == Some(false) {
@@ -33,14 +33,14 @@ fn without_zeros(text: &str) -> String {
 /// Whether `text` has the format; `None` for formats that are not checked.
 pub(crate) fn is_valid(format: &str, text: &str) -> Option<bool> {
     Some(match format {
-        "date-time" | "datetime" => date_time(text).is_some(),
-        "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
-        "duration" => go_duration(text).is_some(),
+        "date-time" | "datetime" => is_date_time(text),
+        "date" => is_date(text),
+        "duration" => go_duration(text).is_some() || is_loose_duration(text),
         "ipv4" => without_zeros(text).parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "mac" => is_mac(text),
-        "uri" => is_uri(text),
+        "uri" => uri::is_target(text),
         "hostname" => text.len() <= 253 && HOSTNAME.as_ref().is_some_and(|r| r.is_match(text)),
         "email" => EMAIL.as_ref().is_some_and(|r| r.is_match(text)),
         "uuid" | "uuid3" | "uuid4" | "uuid5" => is_uuid(format, text),
@@ -67,6 +67,43 @@ static EMAIL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"^[^@\s<>"]+@[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$"#).ok());
 static LABEL: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$").ok());
+
+static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$")
+        .ok()
+});
+static AMOUNT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[0-9]+\s*([A-Za-zµ]+)").ok());
+
+fn is_date(text: &str) -> bool {
+    let digits = |(at, byte): (usize, u8)| matches!(at, 4 | 7) == (byte == b'-');
+    text.len() == 10
+        && text.bytes().enumerate().all(digits)
+        && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+/// A date and, after a `T`, a time of day with a zone. What comes after another `T` is not looked
+/// at, and the zone may be any number.
+fn is_date_time(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut parts = text.split('t');
+    let date = parts.next().is_some_and(is_date);
+    let clock = |text| CLOCK.as_ref().is_some_and(|r| r.is_match(text));
+    date && parts.next().is_some_and(clock)
+}
+
+/// Whether somewhere in `text` is a number of units of time, as people write them.
+fn is_loose_duration(text: &str) -> bool {
+    const BEGINNINGS: [&str; 8] = [
+        "nano", "micro", "milli", "sec", "min", "hour", "day", "week",
+    ];
+    const UNITS: [&str; 11] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"];
+    let mut amounts = AMOUNT.iter().flat_map(|amount| amount.captures_iter(text));
+    amounts.any(|amount| {
+        let unit = amount[1].to_lowercase();
+        UNITS.contains(&unit.as_str()) || BEGINNINGS.iter().any(|word| unit.starts_with(word))
+    })
+}
 
 /// RFC 3339 with a `T` and a zone.
 pub(crate) fn date_time(text: &str) -> Option<jiff::Timestamp> {
@@ -140,22 +177,6 @@ fn is_mac(text: &str) -> bool {
             .all(|part| part.len() == 2 && u8::from_str_radix(part, 16).is_ok())
 }
 
-/// Absolute, as a request's target is: a scheme, or a path from the root.
-fn is_uri(text: &str) -> bool {
-    let clean = !text.chars().any(|c| c.is_whitespace() || c.is_control());
-    clean && (text.starts_with('/') || has_scheme(text))
-}
-
-fn has_scheme(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(':') else {
-        return false;
-    };
-    let mut chars = scheme.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic())
-        && chars.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-        && !rest.is_empty()
-}
-
 fn is_uuid(format: &str, text: &str) -> bool {
     let Ok(uuid) = text.parse::<uuid::Uuid>() else {
         return false;
@@ -186,7 +207,16 @@ mod tests {
                 "2024-05-01T10:00:00.5+02:00",
                 "2024-05-01 10:00:00Z",
             ),
+            ("date-time", "2024-05-01t10:00:00z", "2024-05-01T10:00:60Z"),
+            (
+                "date-time",
+                "2024-05-01T10:00:00+99:00",
+                "2024-05-01T24:00:00Z",
+            ),
             ("date", "2024-02-29", "2023-02-29"),
+            ("date", "0000-01-01", "+20240229"),
+            ("duration", "2 days", "days"),
+            ("uri", "*", "**"),
             ("duration", "1h30m", "1 fortnight"),
             ("duration", "-1.5h", "h"),
             ("duration", "0", ""),

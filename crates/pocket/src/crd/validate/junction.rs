@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Findings, Place, Whole, walk};
 use crate::{
-    schema::{Limits, NodeId, Schema},
+    schema::{Limits, NodeId, Schema, Type},
     status::FieldErrorKind,
 };
 
@@ -63,19 +63,26 @@ fn try_branch(schema: Schema<'_>, id: NodeId, value: &Value, at: &Place<'_>) -> 
     findings
 }
 
-/// How many branches hold, and what the branch that came nearest to holding lacks.
+/// How many branches hold, and what the branch that came nearest to holding lacks: one that is
+/// about such values before one that is not, and then the one that lacks least.
 fn try_all(schema: Schema<'_>, ids: &[NodeId], value: &Value, at: &Place<'_>) -> (usize, Findings) {
     let mut valid = 0;
-    let mut best: Option<Findings> = None;
+    let mut best: Option<((bool, usize), Findings)> = None;
     for &id in ids {
         let branch = try_branch(schema, id, value, at);
+        let distance = (!is_about(schema.sibling(id), value), branch.0.len());
         if branch.0.is_empty() {
             valid += 1;
-        } else if best.as_ref().is_none_or(|b| branch.0.len() < b.0.len()) {
-            best = Some(branch);
+        } else if best.as_ref().is_none_or(|(least, _)| distance < *least) {
+            best = Some((distance, branch));
         }
     }
-    (valid, best.unwrap_or_default())
+    (valid, best.map(|(_, best)| best).unwrap_or_default())
+}
+
+/// Whether a branch has something to say of a number, although it may be of another kind.
+fn is_about(schema: Schema<'_>, value: &Value) -> bool {
+    value.is_number() && matches!(schema.node().ty, Type::Integer | Type::Number)
 }
 
 fn no_field(findings: &mut Findings, at: &Place<'_>, words: &str) {

@@ -1,14 +1,11 @@
-//! Lists: their length, their entries, and the uniqueness that sets and map lists promise.
+//! Lists: their length and their entries.
 
-use std::{collections::HashMap, hash::Hash};
+use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Findings, Place, Whole, walk};
-use crate::{
-    schema::{Limits, ListType, Schema},
-    status::FieldErrorKind,
-};
+use crate::schema::{Limits, ListType, Schema};
 
 pub(super) fn check(
     schema: Schema<'_>,
@@ -20,11 +17,6 @@ pub(super) fn check(
     let node = schema.node();
     if let Some(limits) = &node.limits {
         length(limits, items, at, findings);
-    }
-    match &node.list_type {
-        ListType::Set => set(items, at, findings),
-        ListType::Map(keys) => map(schema, keys, items, at, findings),
-        ListType::Atomic => {}
     }
     let Some(schema_of_items) = schema.items() else {
         return;
@@ -50,60 +42,6 @@ fn length(limits: &Limits, items: &[Value], at: &Place<'_>, findings: &mut Findi
     if let Some(least) = limits.min_items.filter(|&least| count < least) {
         let words = format!("should have at least {least} items");
         findings.in_body(at, &Value::from(count), words);
-    }
-}
-
-/// Whether an item is met for the second time. However often it comes, it is told once.
-fn comes_again<K: Eq + Hash>(seen: &mut HashMap<K, usize>, item: K) -> bool {
-    let times = seen.entry(item).or_default();
-    *times += 1;
-    *times == 2
-}
-
-fn set(items: &[Value], at: &Place<'_>, findings: &mut Findings) {
-    let mut seen = HashMap::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        if comes_again(&mut seen, item) {
-            let place = at.index(index);
-            findings.add(
-                FieldErrorKind::Duplicate,
-                &place,
-                Some(item.clone()),
-                String::new(),
-            );
-        }
-    }
-}
-
-fn map(
-    schema: Schema<'_>,
-    keys: &[Box<str>],
-    items: &[Value],
-    at: &Place<'_>,
-    findings: &mut Findings,
-) {
-    let mut seen = HashMap::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        if !item.is_object() && !item.is_null() {
-            let detail = "must be an object for an array of list-type map".to_owned();
-            let place = at.index(index);
-            findings.add(FieldErrorKind::Invalid, &place, Some(item.clone()), detail);
-            continue;
-        }
-        let key: Vec<_> = keys.iter().map(|key| key_of(schema, key, item)).collect();
-        if comes_again(&mut seen, key) {
-            let shown = keys
-                .iter()
-                .filter_map(|key| Some((key.to_string(), item.get(&**key)?.clone())))
-                .collect::<Map<_, _>>();
-            let place = at.index(index);
-            findings.add(
-                FieldErrorKind::Duplicate,
-                &place,
-                Some(shown.into()),
-                String::new(),
-            );
-        }
     }
 }
 

@@ -243,22 +243,65 @@ fn any_all_and_not_hold_together() {
 }
 
 #[test]
-fn map_lists_are_unique_by_key_with_defaults_counted() {
-    let schema = spec(
-        &json!({"ports": {"type": "array", "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["port", "protocol"],
-        "items": {"type": "object", "properties": {"port": {"type": "integer"},
-            "protocol": {"type": "string", "default": "TCP"}}}}}),
-    );
-    // However often a key comes, it is told once.
-    let twice =
-        json!({"spec": {"ports": [{"port": 1}, {"port": 1, "protocol": "TCP"}, {"port": 1}]}});
-    assert_eq!(
-        problems(&schema, &twice, None),
-        [r#"spec.ports[1]: Duplicate value: {"port":1,"protocol":"TCP"}"#]
-    );
-    let apart = json!({"spec": {"ports": [{"port": 1}, {"port": 1, "protocol": "UDP"}]}});
-    assert!(problems(&schema, &apart, None).is_empty());
+fn of_several_branches_the_one_about_numbers_speaks_of_a_number() {
+    let either = json!([{"type": "string"}, {"type": "integer"}]);
+    let schema = spec(&json!({"n": {"x-kubernetes-int-or-string": true, "anyOf": either}}));
+    for (n, expected) in [
+        (json!(1.5), "must be of type integer: \"number\""),
+        (json!(true), "must be of type string: \"boolean\""),
+    ] {
+        let told = problems(&schema, &json!({"spec": {"n": n}}), None).join(", ");
+        assert!(told.contains(expected), "{n}: {told}");
+    }
+}
+
+#[test]
+fn sets_and_map_lists_are_unique_unless_they_were_not() {
+    let port = json!({"type": "object", "properties": {"port": {"type": "integer"},
+        "protocol": {"type": "string", "default": "TCP"}}});
+    let schema = spec(&json!({
+        "ports": {"type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["port", "protocol"], "items": port},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+    }));
+    let ports = |ports: Value| json!({"spec": {"ports": ports}});
+    let twice = ports(json!([{"port": 1}, {"port": 1}]));
+    let told = "spec.ports[1]: Duplicate value: {\"port\":1}";
+    let set = json!({"spec": {"set": ["a", "a"]}});
+    for (new, old, expected) in [
+        (&twice, None, vec![told]),
+        // What was broken in one place is forgiven in all.
+        (&twice, Some(&set), vec![]),
+        (
+            &twice,
+            Some(&ports(json!([{"port": 1}, {"port": 2}]))),
+            vec![told],
+        ),
+        // However often a key comes, it is told once.
+        (
+            &ports(json!([{"port": 1}, {"port": 1}, {"port": 1}])),
+            None,
+            vec![told],
+        ),
+        (
+            &ports(json!([{"port": 1, "protocol": "TCP"}, {"port": 1, "protocol": "TCP"}])),
+            None,
+            vec!["spec.ports[1]: Duplicate value: {\"port\":1,\"protocol\":\"TCP\"}"],
+        ),
+        // Defaults were filled in before, or nothing is known of them.
+        (
+            &ports(json!([{"port": 1}, {"port": 1, "protocol": "TCP"}])),
+            None,
+            vec![],
+        ),
+        (
+            &set,
+            Some(&ports(json!([]))),
+            vec!["spec.set[1]: Duplicate value: \"a\""],
+        ),
+    ] {
+        assert_eq!(problems(&schema, new, old), expected, "{new} {old:?}");
+    }
 }
 
 #[test]

@@ -183,3 +183,36 @@ fn no_finalizer_is_added_while_deleting() {
     new["finalizers"] = json!([]);
     assert_eq!(told_of_change(&new, &old), [""; 0]);
 }
+
+#[test]
+fn a_whole_object_inside_of_another_is_judged_as_any_other() {
+    for (object, expected) in [
+        (json!({"apiVersion": "v1", "kind": "ConfigMap"}), vec![]),
+        (
+            json!({"apiVersion": "a/v1", "kind": "A", "metadata": {}}),
+            vec![],
+        ),
+        (json!({"metadata": null}), vec![]),
+        (
+            json!({"apiVersion": "a/b/c", "kind": "a b"}),
+            vec!["t.apiVersion", "t.kind"],
+        ),
+        (
+            json!({"metadata": {"name": "UPPER", "namespace": "x"}}),
+            vec![],
+        ),
+        (json!({"metadata": {"name": ".."}}), vec!["t.metadata.name"]),
+        (
+            json!({"metadata": {"namespace": "-x", "labels": {"a": "a b"}}}),
+            vec!["t.metadata.namespace", "t.metadata.labels"],
+        ),
+    ] {
+        let mut problems = Problems::new();
+        validate_embedded(&object, "t", &mut problems);
+        let told: Vec<_> = problems
+            .iter()
+            .map(|problem| problem.path.as_str())
+            .collect();
+        assert_eq!(told, expected, "{object}");
+    }
+}

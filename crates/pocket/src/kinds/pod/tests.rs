@@ -1,5 +1,5 @@
 use super::*;
-use crate::kinds::testing::{Others, created, defaulted, told_of_update};
+use crate::kinds::testing::{Others, created, defaulted, told, told_of_update};
 
 #[expect(
     clippy::needless_pass_by_value,
@@ -122,6 +122,25 @@ fn a_volume_by_the_name_of_ours_is_mounted_in_its_place() {
     let mount = &stored["spec"]["containers"][0]["volumeMounts"][0];
     assert_eq!(mount["name"], "kube-api-access-own");
     assert_eq!(mount["readOnly"], true);
+}
+
+#[test]
+fn a_pod_without_an_account_has_no_tokens() {
+    let sources = json!([{"secret": {"name": "s"}}, {"serviceAccountToken": {"path": "t"}}]);
+    let volumes =
+        json!([{"name": "e", "emptyDir": {}}, {"name": "v", "projected": {"sources": sources}}]);
+    for (account, expected) in [
+        ("robot", &[][..]),
+        (
+            "",
+            &[
+                "spec.volumes[1].projected.sources[1].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set",
+            ],
+        ),
+    ] {
+        let pod = pod(json!({"serviceAccountName": account, "volumes": volumes}));
+        assert_eq!(told(&RULES, &pod), expected, "{account:?}");
+    }
 }
 
 #[test]
@@ -330,6 +349,21 @@ fn what_may_change_in_a_pod() {
             "{pointer}: {told:?}"
         );
     }
+}
+
+#[test]
+fn images_are_judged_once_more_until_other_containers_are_met() {
+    let old = pod(json!({"initContainers": [{"name": "i", "image": "i"}]}));
+    let mut new = old.clone();
+    new["spec"]["containers"][0]["image"] = json!("");
+    new["spec"]["initContainers"] = json!([]);
+    assert_eq!(
+        told_of_update(&RULES, &new, &old),
+        [
+            "spec.containers[0].image: Required value",
+            "spec.initContainers: Forbidden: pod updates may not add or remove containers",
+        ]
+    );
 }
 
 #[test]

@@ -2,7 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::fields::{append, each_mut, list, text};
+use crate::{
+    kinds::{
+        fields::{append, each_mut, is_set, list, text},
+        path::Path,
+    },
+    status::Problems,
+};
 
 const PREFIX: &str = "kube-api-access-";
 const PLACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -27,6 +33,22 @@ pub(super) fn add(spec: &mut Value, seed: u64) {
     }
     if mounted && missing {
         append(spec, "volumes", [volume(&name)]);
+    }
+}
+
+/// Refuses tokens in the volumes of a pod that has no account to have them of.
+pub(super) fn refuse(spec: &Value, problems: &mut Problems) {
+    let all = Path::At("spec.volumes");
+    for (index, volume) in list(spec, "volumes").iter().enumerate() {
+        let path = all.index(index);
+        let path = path.field("projected");
+        let path = path.field("sources");
+        for (index, source) in list(&volume["projected"], "sources").iter().enumerate() {
+            if is_set(source, "serviceAccountToken") {
+                let detail = "must not be specified when serviceAccountName is not set";
+                problems.forbidden(path.index(index).field("serviceAccountToken"), detail);
+            }
+        }
     }
 }
 

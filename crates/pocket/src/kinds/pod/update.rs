@@ -1,14 +1,15 @@
 //! What may change in a pod that exists: images, added tolerations, a nearer deadline, fewer
 //! scheduling gates, and nothing else.
 
+mod gated;
+
 use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use super::each_container;
 use crate::{
     kinds::{
-        fields::{each_mut, entries, is_set, list, number, set, take, text},
+        fields::{each_mut, is_set, list, number, set, take, text},
         path::Path,
         pod_spec::{validate_image_name, validate_tolerations},
     },
@@ -23,18 +24,18 @@ pub(super) fn validate(new: &Value, old: &Value, problems: &mut Problems) {
         return;
     }
     for field in ["containers", "initContainers"] {
-        if list(new, field).len() != list(old, field).len() {
-            let path = format!("spec.{field}");
-            problems.forbidden(path, "pod updates may not add or remove containers");
+        if check_containers(field, new, old, problems).is_break() {
             return;
         }
     }
-    check_images(new, problems);
     if check_deadline(new, old, problems).is_break() {
         return;
     }
     check_tolerations(new, old, problems);
     check_gates(new, old, problems);
+    if is_gated(old) {
+        gated::check(new, old, problems);
+    }
     if without_changeable(new, old) != *old {
         problems.forbidden("spec", FIXED);
     }
@@ -54,13 +55,19 @@ fn without_changeable(new: &Value, old: &Value) -> Value {
     if was_negative && number(new, "terminationGracePeriodSeconds") == 1 {
         fields.push("terminationGracePeriodSeconds");
     }
-    if !list(old, "schedulingGates").is_empty() && keeps_selector(new, old) {
+    if is_gated(old) {
         fields.push("nodeSelector");
+        gated::restore_affinity(&mut spec, old);
     }
     for field in fields {
         restore(&mut spec, old, field);
     }
     spec
+}
+
+/// Whether the pod has not been placed yet, and is not to be.
+fn is_gated(spec: &Value) -> bool {
+    !list(spec, "schedulingGates").is_empty()
 }
 
 fn restore(new: &mut Value, old: &Value, field: &str) {
@@ -72,20 +79,27 @@ fn restore(new: &mut Value, old: &Value, field: &str) {
     }
 }
 
-/// A gated pod has not been placed yet, so its selector may become stricter.
-fn keeps_selector(new: &Value, old: &Value) -> bool {
-    let now = &new["nodeSelector"];
-    entries(old, "nodeSelector").all(|(key, value)| now.get(key) == Some(value))
-}
-
-/// What may change is judged once more.
-fn check_images(new: &Value, problems: &mut Problems) {
-    each_container(new, |container, path| {
+/// What may change is judged once more. Other containers than before end the matter.
+fn check_containers(
+    field: &str,
+    new: &Value,
+    old: &Value,
+    problems: &mut Problems,
+) -> ControlFlow<()> {
+    let (spec, containers) = (Path::At("spec"), list(new, field));
+    let path = spec.field(field);
+    if containers.len() != list(old, field).len() {
+        problems.forbidden(path, "pod updates may not add or remove containers");
+        return ControlFlow::Break(());
+    }
+    for (index, container) in containers.iter().enumerate() {
+        let path = path.index(index);
         if text(container, "image").is_empty() {
             problems.required(path.field("image"), "");
         }
-        validate_image_name(container, path, problems);
-    });
+        validate_image_name(container, &path, problems);
+    }
+    ControlFlow::Continue(())
 }
 
 /// A deadline that is out of the question ends the matter: no more is said.

@@ -13,7 +13,7 @@ use crate::{
         path::Path,
         resources::check_requirements,
     },
-    status::Problems,
+    status::{FieldError, FieldErrorKind, Problems},
 };
 
 /// Rules on all containers of a pod spec.
@@ -25,15 +25,19 @@ pub(super) fn check(spec: &Value, volumes: &Sound<'_>, path: &Path<'_>, problems
             let path = path.index(index);
             check_one(container, (spec, volumes), &path, problems);
             let name = text(container, "name");
+            let ephemeral = field == "ephemeralContainers";
+            if ephemeral {
+                check_image_name(container, &path, problems);
+            }
             if !names.insert(name) {
                 problems.duplicate(path.field("name"), name);
             }
-            if field == "ephemeralContainers" {
-                check_image_name(container, &path, problems);
+            if ephemeral {
+                check_target(container, spec, &path, problems);
                 check_ephemeral(container, &path, problems);
                 continue;
             }
-            restarts::check(container, spec, &path, problems);
+            restarts::check(container, &path, problems);
             if field == "initContainers" && text(container, "restartPolicy") != "Always" {
                 check_init(container, &path, problems);
             } else {
@@ -70,7 +74,24 @@ fn check_one(
     let resources = path.field("resources");
     check_requirements(&container["resources"], &resources, problems);
     claims::check_uses(&container["resources"], spec, &resources, problems);
+    restarts::check_resize(container, spec, &path.field("resizePolicy"), problems);
     security::check_container(container, spec, path, problems);
+}
+
+/// A container that looks into another one finds it in the pod, and it is there to stay.
+fn check_target(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let target = text(container, "targetContainerName");
+    let mut lasting = ["containers", "initContainers"]
+        .into_iter()
+        .flat_map(|field| list(spec, field));
+    if !target.is_empty() && !lasting.any(|other| text(other, "name") == target) {
+        problems.push(FieldError {
+            kind: FieldErrorKind::NotFound,
+            path: path.field("targetContainerName").to_string(),
+            value: Some(target.into()),
+            detail: String::new(),
+        });
+    }
 }
 
 /// A container that looks into a pod has no part in how the pod fares.
@@ -123,14 +144,22 @@ pub(in crate::kinds) fn check_image_name(
 /// one that restarts always is a sidecar and may.
 fn check_init(container: &Value, path: &Path<'_>, problems: &mut Problems) {
     for field in [
+        "lifecycle",
         "livenessProbe",
         "readinessProbe",
         "startupProbe",
-        "lifecycle",
     ] {
         if is_set(container, field) {
             let detail = "may not be set for init containers without restartPolicy=Always";
             problems.forbidden(path.field(field), detail);
+        }
+    }
+    let all = path.field("resizePolicy");
+    for (index, entry) in list(container, "resizePolicy").iter().enumerate() {
+        let policy = text(entry, "restartPolicy");
+        if policy == "RestartContainer" {
+            let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            problems.invalid(all.index(index).field("restartPolicy"), policy, detail);
         }
     }
 }

@@ -21,11 +21,13 @@ pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems)
         let path = path.index(index);
         let name = text(port, "name");
         if !name.is_empty() {
-            for complaint in names::port_name(name) {
-                problems.invalid(path.field("name"), name, complaint);
-            }
-            if !seen.insert(name) {
+            let complaints = names::port_name(name);
+            // A name that is none is not told to be another's, too.
+            if complaints.is_empty() && !seen.insert(name) {
                 problems.duplicate(path.field("name"), name);
+            }
+            for complaint in complaints {
+                problems.invalid(path.field("name"), name, complaint);
             }
         }
         let number = number(port, "containerPort");
@@ -65,9 +67,10 @@ pub(super) fn check_host_ports(spec: &Value, path: &Path<'_>, problems: &mut Pro
             problems,
         );
     }
-    // Init containers come and go before the others, each with its ports.
-    for (index, container) in list(spec, "initContainers").iter().enumerate() {
-        let path = inits.index(index);
+    // Init containers come and go before the others, each with its ports, and each is told of as
+    // if it were the first.
+    for container in list(spec, "initContainers") {
+        let path = inits.index(0);
         check_taken(container, false, &mut HashSet::new(), &path, problems);
     }
 }

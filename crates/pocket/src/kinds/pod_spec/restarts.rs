@@ -16,8 +16,7 @@ use crate::{
 const MOST_RULES: usize = 20;
 const MOST_CODES: usize = 255;
 
-pub(super) fn check(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
-    check_resize(container, spec, &path.field("resizePolicy"), problems);
+pub(super) fn check(container: &Value, path: &Path<'_>, problems: &mut Problems) {
     let policies = ["Always", "Never", "OnFailure"];
     one_of_set(&policies, container, path, "restartPolicy", problems);
     let rules = list(container, "restartPolicyRules");
@@ -66,7 +65,12 @@ fn check_rule(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
 }
 
 /// What is wrong with one of the entries is said of all of them, but for a second one.
-fn check_resize(container: &Value, spec: &Value, path: &Path<'_>, problems: &mut Problems) {
+pub(super) fn check_resize(
+    container: &Value,
+    spec: &Value,
+    path: &Path<'_>,
+    problems: &mut Problems,
+) {
     let mut seen = HashSet::new();
     for (index, entry) in list(container, "resizePolicy").iter().enumerate() {
         let (name, policy) = (text(entry, "resourceName"), text(entry, "restartPolicy"));

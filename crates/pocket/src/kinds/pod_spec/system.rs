@@ -116,9 +116,6 @@ fn check_windows(spec: &Value, path: &Path<'_>, problems: &mut Problems) {
     if is_set(spec, "shareProcessNamespace") {
         problems.forbidden(path.field("shareProcessNamespace"), detail);
     }
-    if is_set(spec, "resources") {
-        problems.forbidden(path.field("resources"), "may not be set for a windows pod");
-    }
     each_container(spec, path, |container, path| {
         let context = &container["securityContext"];
         let at = path.field("securityContext");

@@ -1,3 +1,5 @@
+mod ephemeral;
+
 use serde_json::json;
 
 use super::*;
@@ -331,6 +333,11 @@ fn volumes_have_one_source_each() {
             "/volumes",
             volume(json!({"hostPath": {"path": "/a/../b"}})),
             "spec.volumes[0].hostPath.path: Invalid value: \"/a/../b\": must not contain '..'",
+        ),
+        (
+            "/volumes",
+            volume(json!({"hostPath": {"type": "Odd"}})),
+            "spec.volumes[0].hostPath.path: Required value",
         ),
         (
             "/volumes",

@@ -279,6 +279,16 @@ fn a_second_family_is_refused() {
 }
 
 #[test]
+fn a_health_port_that_cannot_be_had_is_a_failure_with_its_cause() {
+    let spec = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 80});
+    let error = admitted(&web(spec), &among(vec![])).unwrap_err();
+    let why = "failed to allocate requested HealthCheck NodePort 80: provided port is not in the valid range. The range of valid ports is 30000-30002";
+    let status = error.to_value();
+    assert_eq!(status["message"], format!("Internal error occurred: {why}"));
+    assert_eq!(status["details"], json!({"causes": [{"message": why}]}));
+}
+
+#[test]
 fn families_are_settled_before_anything_else_is_judged() {
     const FEW: &str = "spec.ipFamilyPolicy: Invalid value: \"SingleStack\": must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified";
     for (more, expected) in [
@@ -298,6 +308,10 @@ fn families_are_settled_before_anything_else_is_judged() {
         (
             json!({"clusterIP": "fd00::1"}),
             "spec.clusterIPs[0]: Invalid value: [\"fd00::1\"]: IPv6 is not configured on this cluster",
+        ),
+        (
+            json!({"clusterIP": "None", "clusterIPs": ["::1"], "ipFamilies": ["IPv4"]}),
+            "[spec.clusterIPs: Invalid value: [\"::1\"]: first value must match `clusterIP`, spec.clusterIPs[0]: Invalid value: \"::1\": expected an IPv4 value as indicated by `ipFamilies[0]`]",
         ),
         (
             json!({"clusterIPs": ["10.0.0.9"]}),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::{HINTS, MODE, has_address, is_headless};
+use super::{HINTS, MODE, has_address};
 use crate::kinds::{
     address,
     fields::{list, text},
@@ -54,6 +54,10 @@ pub(super) fn warnings(service: &Value) -> Vec<String> {
         tell("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"");
     }
     told
+}
+
+fn is_headless(spec: &Value) -> bool {
+    text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == "None"
 }
 
 fn tell_headless(spec: &Value, tell: &mut impl FnMut(&str)) {

@@ -76,6 +76,7 @@ fn merge_keyed(
     if !elements.deleted.is_empty() {
         live.retain(|item| !item.get(key).is_some_and(|k| elements.deleted.contains(k)));
     }
+    let keyed = check_keys(&live, key);
     let mut wanted = order::Positions::by(key);
     let mut index = first_by_key(&live, key);
     for (id, patch) in elements.merged {
@@ -87,7 +88,17 @@ fn merge_keyed(
             live.push(Value::Object(plain_map(patch)));
         }
     }
+    keyed?;
     Ok(order::arrange(live, &before, &wanted))
+}
+
+/// Elements that are there have their keys, or the list cannot be put in order.
+pub(super) fn check_keys(live: &[Value], key: &str) -> Result<()> {
+    let mut maps = live.iter().filter_map(Value::as_object);
+    match maps.find(|map| !map.contains_key(key)) {
+        Some(map) => Err(no_merge_key(map, key)),
+        None => Ok(()),
+    }
 }
 
 fn plain_element((_, map): (Value, Fields)) -> Value {

@@ -49,10 +49,8 @@ impl<'k> Positions<'k> {
             of: HashMap::with_capacity(list.len()),
         };
         for (i, item) in list.iter().enumerate() {
-            if let Some(id) = positions.id(item) {
-                let id = id.clone();
-                positions.of.entry(id).or_insert(i);
-            }
+            let id = positions.id(item).clone();
+            positions.of.entry(id).or_insert(i);
         }
         positions
     }
@@ -63,15 +61,14 @@ impl<'k> Positions<'k> {
         self.of.entry(id).or_insert(next);
     }
 
-    fn id<'v>(&self, item: &'v Value) -> Option<&'v Value> {
-        match self.key {
-            Some(key) => item.get(key),
-            None => Some(item),
-        }
+    /// What an element is known by. One whose key the client wrote as null has lost it since.
+    fn id<'v>(&self, item: &'v Value) -> &'v Value {
+        static NULL: Value = Value::Null;
+        self.key.map_or(item, |key| item.get(key).unwrap_or(&NULL))
     }
 
     fn get(&self, item: &Value) -> Option<usize> {
-        self.id(item).and_then(|id| self.of.get(id).copied())
+        self.of.get(self.id(item)).copied()
     }
 }
 
@@ -136,7 +133,10 @@ pub(super) fn merge_ordered(
     let before = Positions::of(had.as_deref().unwrap_or_default(), key);
     let merged = match (had, patch) {
         (None, None) => return Ok(()),
-        (Some(live), None) => live,
+        (Some(live), None) => {
+            key.map_or(Ok(()), |key| list::check_keys(&live, key))?;
+            live
+        }
         (live, Some(patch)) => list::merge(schema, live.unwrap_or_default(), patch)?,
     };
     live.insert(

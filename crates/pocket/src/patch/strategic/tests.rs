@@ -81,6 +81,29 @@ fn new_elements_come_before_those_of_the_server() {
 }
 
 #[test]
+fn a_new_element_without_its_key_comes_first_as_well() {
+    let live = pod(&json!([{"name": "b"}]));
+    let patch = pod(&json!([{"name": null, "image": "i"}]));
+    let expected = pod(&json!([{"image": "i"}, {"name": "b"}]));
+    assert_eq!(patched("core.v1.Pod", live, patch), expected);
+}
+
+#[test]
+fn a_list_with_an_element_that_has_no_key_is_not_merged() {
+    let secrets = |items: Value| json!({"spec": {"imagePullSecrets": items}});
+    let live = secrets(json!([{"name": "a"}, {}]));
+    let ordered = json!({"spec": {"$setElementOrder/imagePullSecrets": [{"name": "a"}]}});
+    for patch in [secrets(json!([{"name": "b"}])), ordered] {
+        let told = refusal("core.v1.Pod", live.clone(), patch);
+        let why = "map: map[] does not contain declared merge key: name";
+        assert_eq!(told, (500, why.to_owned()));
+    }
+    let replaced = secrets(json!([{"name": "b"}, {"$patch": "replace"}]));
+    let expected = secrets(json!([{"name": "b"}]));
+    assert_eq!(patched("core.v1.Pod", live, replaced), expected);
+}
+
+#[test]
 fn numeric_keys_identify_elements() {
     let live = json!({"spec": {"ports": [{"port": 80, "name": "http"}, {"port": 443}]}});
     let patch = json!({"spec": {"ports": [{"port": 443, "targetPort": 8443}]}});

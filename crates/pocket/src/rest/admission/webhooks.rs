@@ -10,11 +10,11 @@ use super::{
     matter::{Face, Matter, place},
 };
 use crate::{
-    admission::{Ask, Hook, Operation, Phase, Place, answer},
+    admission::{Ask, Hook, Operation, Phase, Place},
     kinds::{NAMESPACES, scale},
     patch,
     rest::{Machine, Served},
-    status::Result,
+    status::{ApiError, Result},
 };
 
 /// The versions of a resource and the labels of its home: what does not change while webhooks are
@@ -182,12 +182,12 @@ fn change(
     }
     if matter.operation == Operation::Delete {
         let name = &hook.name;
-        return Err(answer::internal(format!(
+        return Err(ApiError::internal(format!(
             "admission webhook \"{name}\" attempted to modify the object, which is not supported for this operation"
         )));
     }
     let shown = matter.shown(version, object);
-    let internal = |error: crate::status::ApiError| answer::internal(error.message);
+    let internal = |error: ApiError| ApiError::internal(error.message);
     let mut new = patch::json::apply(shown.clone(), patch).map_err(internal)?;
     if new == shown {
         return Ok(false);
@@ -200,7 +200,7 @@ fn change(
         Face::Stored => {
             for field in ["kind", "apiVersion"] {
                 if new[field] != shown[field] {
-                    return Err(answer::internal(format!(
+                    return Err(ApiError::internal(format!(
                         "no kind {} is registered for version {}",
                         new["kind"], new["apiVersion"]
                     )));

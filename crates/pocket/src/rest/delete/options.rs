@@ -1,5 +1,7 @@
 //! `DeleteOptions`, from the body or from the query.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::{FOREGROUND, ORPHAN, precondition};
@@ -157,6 +159,9 @@ impl DeleteOptions {
         if unchanged {
             return;
         }
+        if served.is_namespace() {
+            keep_once(&mut finalizers);
+        }
         if finalizers.is_empty() {
             metadata::of(value).remove("finalizers");
         } else {
@@ -215,5 +220,23 @@ fn propagation(request: &Request, body: &Value) -> Result<Option<Propagation>> {
                 Propagation::Background
             }
         })),
+    }
+}
+
+/// Finalizers of a namespace are a set while they are changed.
+fn keep_once(finalizers: &mut Vec<String>) {
+    let mut seen = HashSet::new();
+    finalizers.retain(|name| seen.insert(name.clone()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finalizer_that_comes_twice_is_kept_once() {
+        let mut finalizers = ["a", "b", "a"].map(str::to_owned).to_vec();
+        keep_once(&mut finalizers);
+        assert_eq!(finalizers, ["a", "b"]);
     }
 }

@@ -1,3 +1,5 @@
+mod empty;
+
 use proptest::prelude::*;
 use serde_json::json;
 

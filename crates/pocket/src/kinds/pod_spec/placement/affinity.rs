@@ -1,11 +1,13 @@
 //! Rules on which nodes and which other pods a pod wants to be with.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::{
     kinds::{
         field_rules::obeys,
-        fields::{is_set, list, number, text},
+        fields::{entries, is_set, list, number, text},
         label_selector, names,
         path::Path,
     },
@@ -15,6 +17,10 @@ use crate::{
 /// What must be, and what is liked, when a node is chosen.
 pub(in crate::kinds) const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 pub(in crate::kinds) const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// Keys of labels that pods share with this one, and that they do not.
+const MATCHED: &str = "matchLabelKeys";
+const MISMATCHED: &str = "mismatchLabelKeys";
 
 const NO_OPERATOR: &str = "not a valid selector operator";
 
@@ -159,26 +165,45 @@ fn check_pod_term(term: &Value, path: &Path<'_>, problems: &mut Problems) {
     obeys(names::qualified, key, &path.field("topologyKey"), problems);
 }
 
-fn check_label_keys(term: &Value, path: &Path<'_>, problems: &mut Problems) {
-    let mismatched = list(term, "mismatchLabelKeys");
-    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
+/// Rules on the keys of labels by which pods are told alike, in a rule that has a selector.
+pub(super) fn check_label_keys(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
+    for field in [MATCHED, MISMATCHED] {
         let place = path.field(field);
-        let keys = list(term, field);
-        if keys.is_empty() {
-            continue;
-        }
-        if !is_set(term, "labelSelector") {
+        let keys = list(rule, field);
+        if !keys.is_empty() && !is_set(rule, "labelSelector") {
             let detail = "must not be specified when labelSelector is not set";
             problems.forbidden(place, detail);
             continue;
         }
         for (index, key) in keys.iter().enumerate() {
-            let shown = key.as_str().unwrap_or_default();
-            obeys(names::qualified, shown, &place.index(index), problems);
-            if field == "matchLabelKeys" && mismatched.contains(key) {
-                let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
-                problems.invalid(place.index(index), shown, detail);
-            }
+            let key = key.as_str().unwrap_or_default();
+            obeys(names::qualified, key, &place.index(index), problems);
         }
+    }
+    check_selected_keys(rule, path, problems);
+    let (all, place) = (list(rule, MATCHED), path.field(MATCHED));
+    for (index, key) in all.iter().enumerate() {
+        if list(rule, MISMATCHED).contains(key) {
+            let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
+            problems.invalid(place.index(index), key.clone(), detail);
+        }
+    }
+}
+
+/// A key that pods are told alike by has an expression of its own, which a new pod is given. One
+/// more is the author's, and is told at the place of the key in the rule.
+fn check_selected_keys(rule: &Value, path: &Path<'_>, problems: &mut Problems) {
+    let (keys, selector) = (list(rule, MATCHED), &rule["labelSelector"]);
+    let mut seen: HashSet<&str> = entries(selector, "matchLabels")
+        .map(|(key, _)| key.as_str())
+        .collect();
+    for expression in list(selector, "matchExpressions") {
+        let key = text(expression, "key");
+        let place = keys.iter().rposition(|named| named == key);
+        if let Some(index) = place.filter(|_| seen.contains(key)) {
+            let detail = "exists in both matchLabelKeys and labelSelector";
+            problems.invalid(path.index(index), key, detail);
+        }
+        seen.insert(key);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::affinity::check_label_keys;
 use crate::{
     kinds::{
         field_rules::{obeys, one_of_set},
@@ -70,16 +71,7 @@ fn check_rule(rule: &Value, later: &[Value], path: &Path<'_>, problems: &mut Pro
     for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
         one_of_set(&["Honor", "Ignore"], rule, path, policy, problems);
     }
-    let keys = path.field("matchLabelKeys");
-    if !list(rule, "matchLabelKeys").is_empty() && !is_set(rule, "labelSelector") {
-        let detail = "must not be specified when labelSelector is not set";
-        problems.forbidden(keys, detail);
-    } else {
-        for (index, key) in list(rule, "matchLabelKeys").iter().enumerate() {
-            let key = key.as_str().unwrap_or_default();
-            obeys(names::qualified, key, &keys.index(index), problems);
-        }
-    }
+    check_label_keys(rule, path, problems);
     let selector = path.field("labelSelector");
     label_selector::validate(&rule["labelSelector"], &selector, problems);
 }

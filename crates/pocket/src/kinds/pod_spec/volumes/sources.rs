@@ -119,6 +119,10 @@ fn check_empty(source: &Value, path: &Path<'_>, problems: &mut Problems) {
 }
 
 fn check_host_path(source: &Value, path: &Path<'_>, problems: &mut Problems) {
+    // What is at no path is of no type; that the path is missing is told already.
+    if text(source, "path").is_empty() {
+        return;
+    }
     check_no_backsteps(text(source, "path"), &path.field("path"), problems);
     let types = [
         "",

@@ -61,8 +61,10 @@ impl Served {
         else {
             return Ok(Vec::new());
         };
+        let version = &definition.versions[*version];
         let mut dropped = conform_metadata(value)?;
-        dropped.extend(definition.versions[*version].prune(value));
+        dropped.extend(version.prune(value));
+        version.read_embedded(value);
         Ok(dropped)
     }
 
@@ -104,26 +106,34 @@ impl Served {
     }
 
     /// Reads what is applied to a custom object as the reference does, which has no type for it: a
-    /// time that is none is null, and numbers are what they count.
-    pub fn read_applied(&self, config: &mut Value) {
+    /// time that is none is null, and numbers are what they count. Returns why the object cannot be
+    /// converted to the stored version, which is found when everything else was.
+    pub fn read_applied(&self, config: &mut Value) -> Option<String> {
         if !self.is_custom() {
-            return;
+            return None;
         }
         whole_numbers(config, EXACT);
-        let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) else {
-            return;
-        };
+        let metadata = config.get_mut("metadata").and_then(Value::as_object_mut)?;
+        let mut unstorable = None;
         for field in ["creationTimestamp", "deletionTimestamp"] {
             let text = metadata.get(field).and_then(Value::as_str);
             if text.is_some_and(|text| crate::crd::validate::date_time(text).is_none()) {
-                metadata.insert(field.into(), Value::Null);
+                let time = metadata.insert(field.into(), Value::Null);
+                // The time of creation is the server's own.
+                if field == "deletionTimestamp" && !self.is_storage() {
+                    let mut metadata = serde_json::json!({field: time});
+                    unstorable = conform::conform_object_meta(&mut metadata).err();
+                }
             }
         }
+        unstorable
     }
 
-    /// Fills what was left out. A custom object keeps the schema of the version it is sent in.
+    /// Fills what was left out. A custom object keeps the schema of the version it is sent in, and
+    /// nothing is known of one that calls itself another kind.
     pub fn default(&self, value: &mut Value) {
         match &self.shape {
+            Shape::Custom { .. } if self.is_foreign(value) => {}
             Shape::BuiltIn { .. } => (self.rules.default)(value),
             Shape::Custom {
                 definition,
@@ -203,7 +213,13 @@ impl Served {
                 if self.is_foreign(new) {
                     let shown = new["kind"].as_str().unwrap_or_default();
                     problems.invalid("kind", shown, format!("must be {}", self.resource.kind));
-                    return definition.versions[*version].validate_foreign(new, old, problems);
+                }
+                let version = &definition.versions[*version];
+                for (at, inside) in version.embedded(new) {
+                    metadata::validate_embedded(inside, &at, problems);
+                }
+                if self.is_foreign(new) {
+                    return version.validate_foreign(new, old, problems);
                 }
                 match old {
                     None => {
@@ -211,7 +227,7 @@ impl Served {
                     }
                     Some(old) => self.validate_changed_metadata(new, old, problems),
                 }
-                definition.versions[*version].validate(new, old, problems);
+                version.validate(new, old, problems);
             }
         }
     }
@@ -244,11 +260,7 @@ impl Served {
                 metadata::validate_finalizer_domains(new, problems);
                 (self.rules.validate_status)(new, old, problems);
             }
-            Shape::Custom {
-                definition,
-                version,
-                ..
-            } => {
+            Shape::Custom { .. } => {
                 let mut found = Problems::new();
                 self.validate(new, Some(old), &mut found);
                 for error in &found {
@@ -260,7 +272,6 @@ impl Served {
                     }
                     problems.push(error);
                 }
-                definition.versions[*version].check_counted(new, problems);
             }
         }
     }

@@ -1,0 +1,270 @@
+//! What a container's process finds around it, and that nothing of it is left behind.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use neap_world::node::launch::{Launch, Mount, Rooms};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use tempfile::TempDir;
+
+/// A folder for a container, and what is to run in it.
+struct Container {
+    folder: TempDir,
+    launch: Launch,
+    /// Started by a user without privileges.
+    unprivileged: bool,
+}
+
+impl Container {
+    fn new(script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let rooms = Rooms {
+            root: folder.path().join("root"),
+            mounts: Vec::new(),
+            user: 0,
+            group: 0,
+            host_name: "web-0".into(),
+        };
+        let path = ("PATH".to_owned(), "/usr/bin:/bin".to_owned());
+        let launch = Launch {
+            command: ["/bin/sh", "-c", script].map(str::to_owned).into(),
+            environment: BTreeMap::from([path]),
+            folder: None,
+            parent: std::process::id(),
+            rooms: Some(rooms),
+            joins: None,
+        };
+        Self {
+            folder,
+            launch,
+            unprivileged: false,
+        }
+    }
+
+    fn rooms(&mut self) -> &mut Rooms {
+        self.launch.rooms.as_mut().unwrap()
+    }
+
+    /// A folder `volume` on the machine with a file in it.
+    fn file(self, volume: &str, name: &str, content: &str) -> (Self, PathBuf) {
+        let path = self.folder.path().join(volume);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join(name), content).unwrap();
+        (self, path)
+    }
+
+    fn mounted(mut self, from: &Path, to: &str, read_only: bool) -> Self {
+        let (from, to) = (from.to_owned(), to.into());
+        self.rooms().mounts.push(Mount {
+            from,
+            to,
+            read_only,
+        });
+        self
+    }
+
+    fn command(&self) -> Command {
+        let description = self.folder.path().join("launch.json");
+        fs::write(&description, serde_json::to_string(&self.launch).unwrap()).unwrap();
+        let neap = env!("CARGO_BIN_EXE_neap");
+        let mut command = if self.unprivileged {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", neap]);
+            command
+        } else {
+            Command::new(neap)
+        };
+        command.arg("launch").arg(description);
+        command.env("SECRET_OF_THE_LAUNCHER", "1");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn start(&self) -> Child {
+        self.command().spawn().unwrap()
+    }
+
+    fn output(&self) -> Output {
+        self.command().output().unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn printed(output: &Output) -> Vec<String> {
+    let complaint = text(&output.stderr);
+    assert!(output.status.success(), "{}: {complaint}", output.status);
+    text(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn volumes_are_at_their_places() {
+    let script = "cat /config/a /etc/app/deep/b; test -f /etc/passwd && echo passwd; \
+        echo no > /config/a 2>/dev/null || echo read-only; echo yes > /data/c; ls -A /tmp; hostname";
+    let (container, config) = Container::new(script).file("config", "a", "of the config\n");
+    let (container, deep) = container.file("deep", "b", "in a place of others\n");
+    let (container, data) = container.file("data", "c", "");
+    let container = container
+        .mounted(&config, "/config", true)
+        .mounted(&deep, "/etc/app/deep", true)
+        .mounted(&data, "/data", false);
+    let lines = printed(&container.output());
+    let expected = [
+        "of the config",
+        "in a place of others",
+        "passwd",
+        "read-only",
+        "web-0",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(fs::read_to_string(data.join("c")).unwrap(), "yes\n");
+    assert!(!Path::new("/config").exists(), "seen by nobody else");
+}
+
+#[test]
+fn a_command_sees_its_own_environment_and_its_own_processes() {
+    let mut container = Container::new(
+        "env | sort | grep -v -e ^_= -e ^PWD= -e ^SHLVL=; id -u; kill -0 $$ && echo $PPID",
+    );
+    container
+        .launch
+        .environment
+        .insert("COLOUR".into(), "blue".into());
+    container.rooms().user = 70;
+    let lines = printed(&container.output());
+    assert_eq!(lines, ["COLOUR=blue", "PATH=/usr/bin:/bin", "70", "1"]);
+}
+
+#[test]
+fn a_container_ends_as_its_command_does() {
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)] {
+        let output = Container::new(script).output();
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{script}: {}",
+            text(&output.stderr)
+        );
+    }
+    let mut absent = Container::new("");
+    absent.launch.command = vec!["/no/such/program".into()];
+    let output = absent.output();
+    assert_eq!(output.status.code(), Some(127));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.contains("/no/such/program could not be started: No such file"),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn a_signal_reaches_the_command() {
+    let script = "trap 'echo asked to end; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
+    let container = Container::new(script);
+    let mut child = container.start();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    kill_process(pid(&child), Signal::TERM).unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "asked to end");
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
+fn nothing_is_left_of_a_container_whose_launcher_is_killed() {
+    let marker = format!("86400.{}", std::process::id());
+    let script = format!("sleep {marker} & (sleep {marker} &) ; echo ready; wait");
+    let container = Container::new(&script);
+    let mut child = container.start();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    until("both run", || running(&marker) >= 2);
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    until("all are gone", || running(&marker) == 0);
+}
+
+#[test]
+fn another_command_may_join_a_container() {
+    let (container, config) =
+        Container::new("sleep 60 & echo ready; wait").file("config", "a", "text\n");
+    let container = container.mounted(&config, "/config", true);
+    let mut child = container.start();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let mut guest =
+        Container::new("cat /config/a; hostname; kill -0 1 && echo sees its first process");
+    guest.launch.rooms = None;
+    guest.launch.joins = Some(child.id());
+    let lines = printed(&guest.output());
+    assert_eq!(lines, ["text", "web-0", "sees its first process"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn no_privileges_are_needed() {
+    if !geteuid().is_root() {
+        // Every other test here shows it.
+        return;
+    }
+    let (container, config) = Container::new("id -u; cat /config/a").file("config", "a", "text\n");
+    let mut container = container.mounted(&config, "/config", false);
+    container.unprivileged = true;
+    open_to_all(container.folder.path());
+    container.rooms().user = 26;
+    let lines = printed(&container.output());
+    assert_eq!(lines, ["26", "text"]);
+}
+
+/// Looks again and again until it is so.
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    panic!("still not so: {what}");
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed()).unwrap()
+}
+
+/// How many processes of the machine have `marker` as an argument.
+fn running(marker: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let commands = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    commands
+        .filter(|command| {
+            command
+                .split(|&byte| byte == 0)
+                .any(|argument| argument == marker.as_bytes())
+        })
+        .count()
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+}

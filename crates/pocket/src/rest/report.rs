@@ -1,0 +1,53 @@
+//! What stays of a status when somebody reports another.
+
+use serde_json::Value;
+
+use super::update::keep;
+
+/// Keeps those of `fields` that `new` leaves out. A condition keeps the generation that it was
+/// about if that is among them.
+pub(super) fn keep_left_out(new: &mut Value, old: &Value, fields: &[&str]) {
+    for field in fields {
+        if new.get(field).is_none_or(is_absent) {
+            keep(new, old, field);
+        }
+    }
+    if !fields.contains(&GENERATION) {
+        return;
+    }
+    let former = old["conditions"].as_array();
+    for condition in new["conditions"].as_array_mut().into_iter().flatten() {
+        let same = |one: &&Value| one["type"] == condition["type"];
+        let before = former.and_then(|former| former.iter().find(same));
+        if let Some(before) = before
+            && condition.get(GENERATION).is_none_or(is_absent)
+        {
+            keep(condition, before, GENERATION);
+        }
+    }
+}
+
+const GENERATION: &str = "observedGeneration";
+
+fn is_absent(value: &Value) -> bool {
+    value.is_null() || value == "" || value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_keeps_the_generation_it_was_about() {
+        let old = json!({"qosClass": "BestEffort", "conditions": [{"type": "Ready", "observedGeneration": 2}]});
+        let mut new = json!({"conditions": [{"type": "Ready"}, {"type": "Other"}]});
+        keep_left_out(&mut new, &old, &["qosClass", GENERATION]);
+        let expected = json!({
+            "qosClass": "BestEffort",
+            "conditions": [{"type": "Ready", "observedGeneration": 2}, {"type": "Other"}],
+        });
+        assert_eq!(new, expected);
+    }
+}

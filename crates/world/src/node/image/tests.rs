@@ -1,0 +1,93 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn table(text: &str) -> Images {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let usual = Images::usual(Path::new("/bin/neap"));
+    usual.with_file(file.path()).unwrap()
+}
+
+const TABLE: &str = r#"
+[[image]]
+name = "web:2"
+command = ["/two"]
+
+[[image]]
+name = "web"
+command = ["/one", "--listen"]
+args = ["$(POD_IP):80"]
+
+[[image]]
+name = "registry.example:5000/team/app"
+command = ["/app"]
+"#;
+
+#[test]
+fn an_image_is_found_by_as_much_as_is_said_of_it() {
+    let images = table(TABLE);
+    for (reference, program) in [
+        ("web:2", Some("/two")),
+        ("web:3", Some("/one")),
+        ("web", Some("/one")),
+        ("docker.io/library/web:9@sha256:abc", Some("/one")),
+        ("registry.example:5000/team/app:v1", Some("/app")),
+        ("registry.example:5000/team/app", Some("/app")),
+        ("busybox:1.36", Some("/bin/sh")),
+        ("neaptide/neap:1", Some("/bin/neap")),
+        ("other.example/web", None),
+    ] {
+        let found = images
+            .find(reference)
+            .map(|image| image.command[0].as_str());
+        assert_eq!(found, program, "{reference}");
+    }
+}
+
+#[test]
+fn a_container_may_say_what_runs() {
+    let images = table(TABLE);
+    let values = BTreeMap::from([("POD_IP".to_owned(), "127.1.1.2".to_owned())]);
+    let run = |container: Value| {
+        let mut container = container;
+        container["name"] = "main".into();
+        images.command(&serde_json::from_value(container).unwrap(), &values)
+    };
+    for (container, expected) in [
+        (
+            json!({"image": "web"}),
+            vec!["/one", "--listen", "127.1.1.2:80"],
+        ),
+        (
+            json!({"image": "web", "args": ["x"]}),
+            vec!["/one", "--listen", "x"],
+        ),
+        (json!({"image": "web", "command": ["/c"]}), vec!["/c"]),
+        (
+            json!({"image": "web", "command": ["/c"], "args": ["$(POD_IP)"]}),
+            vec!["/c", "127.1.1.2"],
+        ),
+    ] {
+        assert_eq!(run(container.clone()).unwrap(), expected, "{container}");
+    }
+    let unknown = run(json!({"image": "registry.example/shop:1"})).unwrap_err();
+    assert_eq!(unknown.reason, "ErrImageNeverPull");
+    assert!(
+        unknown.message.contains("name = \"registry.example/shop\""),
+        "{}",
+        unknown.message
+    );
+}
+
+#[test]
+fn a_bad_table_is_refused_with_its_place() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "[[image]]\nname = \"a\"\ncomand = []\n").unwrap();
+    let error = Images::default().with_file(file.path()).unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(
+        cause.contains("line 3") && cause.contains("comand"),
+        "{cause}"
+    );
+}

@@ -1,0 +1,177 @@
+//! Starts a process of a container in rooms of its own.
+//!
+//! The binary runs itself again to do this. What runs then is no server: it enters user, mount,
+//! pid, ipc and host name namespaces, which Linux allows without root, builds a root folder of bind
+//! mounts in which a container's volumes are at their places, and starts the command under a small
+//! init that passes signals on and collects the dead.
+//!
+//! Invariants:
+//! - nothing that was started outlives whoever asked for it, not even if that is killed: each
+//!   process here dies with its parent, and the last of them takes the pid namespace along;
+//! - the command finds the environment it was given and nothing of ours.
+
+mod init;
+mod namespaces;
+mod root;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// What the exit code says if the command could not be started at all.
+const NOT_STARTED: u8 = 127;
+/// How the outer process tells the inner one what to run; the command does not see it.
+const INSIDE: &str = "NEAP_LAUNCH";
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// All of its environment.
+    pub environment: BTreeMap<String, String>,
+    /// Where it starts; the root folder if nothing is said.
+    pub folder: Option<PathBuf>,
+    /// Who asked for it: if that process is no longer there, nothing is started.
+    pub parent: u32,
+    /// Its rooms; without them it runs as a plain process of the machine.
+    pub rooms: Option<Rooms>,
+    /// The launcher of a container whose rooms it shares, in place of ones of its own.
+    pub joins: Option<u32>,
+}
+
+/// Namespaces of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rooms {
+    /// An empty folder over which the root is built; nobody else sees what is there.
+    pub root: PathBuf,
+    /// What is at which place.
+    pub mounts: Vec<Mount>,
+    /// Who it is inside; outside it is whoever started it.
+    pub user: u32,
+    /// Its group inside.
+    pub group: u32,
+    /// What the machine is called inside.
+    pub host_name: String,
+}
+
+/// A file or folder of the machine at another place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Where it is on the machine.
+    pub from: PathBuf,
+    /// Where it is to be inside.
+    pub to: PathBuf,
+    /// Whether it can only be read there.
+    pub read_only: bool,
+}
+
+/// Why the command was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The description cannot be used.
+    #[error("what to launch cannot be read from {path}")]
+    Description {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// There is nobody to run it for.
+    #[error("the process that asked for this, {0}, is gone")]
+    Orphaned(u32),
+    /// The machine does not allow namespaces, or not these.
+    #[error("namespaces of its own are refused: {action}")]
+    Namespaces {
+        /// What was tried.
+        action: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The root could not be built.
+    #[error("{path} could not be put in its place")]
+    Root {
+        /// What it is about.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The command is not there, or cannot be run.
+    #[error("{program} could not be started")]
+    Command {
+        /// Which program.
+        program: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Runs what the file at `description` says, and ends as that ends.
+pub fn run(description: &Path) -> Result<ExitCode, Error> {
+    match std::env::var(INSIDE) {
+        Ok(launch) => inside(&launch),
+        Err(_) => outside(description),
+    }
+}
+
+/// The exit code of a launch that came to nothing.
+pub fn not_started() -> ExitCode {
+    NOT_STARTED.into()
+}
+
+fn outside(description: &Path) -> Result<ExitCode, Error> {
+    let unreadable = |source| Error::Description {
+        path: description.to_owned(),
+        source,
+    };
+    let text = std::fs::read_to_string(description).map_err(unreadable)?;
+    let launch: Launch =
+        serde_json::from_str(&text).map_err(|error| unreadable(io::Error::other(error)))?;
+    init::die_with(launch.parent)?;
+    match (&launch.rooms, launch.joins) {
+        (Some(rooms), _) => {
+            namespaces::enter(rooms)?;
+            root::build(&rooms.root, &rooms.mounts)?;
+        }
+        (None, Some(launcher)) => namespaces::join(launcher)?,
+        (None, None) => return start(&launch),
+    }
+    let mut again = Command::new("/proc/self/exe");
+    again.arg0("neap").args(["launch", "inside"]);
+    again.env_clear().env(INSIDE, text);
+    init::mind(again)
+}
+
+/// The first process of its pid namespace.
+fn inside(launch: &str) -> Result<ExitCode, Error> {
+    init::die_with_parent();
+    let launch: Launch = serde_json::from_str(launch).map_err(|error| Error::Description {
+        path: INSIDE.into(),
+        source: io::Error::other(error),
+    })?;
+    start(&launch)
+}
+
+fn start(launch: &Launch) -> Result<ExitCode, Error> {
+    let (program, arguments) = launch
+        .command
+        .split_first()
+        .map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(&launch.environment);
+    command.current_dir(launch.folder.as_deref().unwrap_or(Path::new("/")));
+    init::mind(command)
+}

@@ -1,0 +1,122 @@
+//! Asks a container once.
+
+use std::{net::IpAddr, pin::pin};
+
+use futures::{FutureExt, future::FusedFuture};
+use http_body_util::Empty;
+use hyper::{Request, body::Bytes, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use k8s_openapi::{
+    api::core::v1::{Container, HTTPGetAction, Probe},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+use tokio::net::TcpStream;
+
+use super::grpc;
+
+/// What has to be asked.
+#[derive(Debug)]
+pub(in crate::node) enum Asked<'a> {
+    /// Over the network; the answer is here.
+    Answered(Result<(), String>),
+    /// By a command in the container, which is for the node to run.
+    Command(&'a [String]),
+}
+
+/// Asks the container at `address` what `probe` says. In a sentence, if it is not well.
+pub(in crate::node) async fn check<'a>(
+    probe: &'a Probe,
+    container: &Container,
+    address: IpAddr,
+) -> Asked<'a> {
+    if let Some(exec) = &probe.exec {
+        return Asked::Command(exec.command.as_deref().unwrap_or_default());
+    }
+    let port = |port: &IntOrString| named(port, container);
+    let answer = if let Some(get) = &probe.http_get {
+        match port(&get.port) {
+            Some(port) => http(get, address, port).await,
+            None => Err(no_port(&get.port)),
+        }
+    } else if let Some(socket) = &probe.tcp_socket {
+        let host = socket.host.clone().unwrap_or_else(|| address.to_string());
+        match port(&socket.port) {
+            Some(port) => connect(&host, port).await.map(drop),
+            None => Err(no_port(&socket.port)),
+        }
+    } else if let Some(health) = &probe.grpc {
+        let port = u16::try_from(health.port).unwrap_or(0);
+        let service = health.service.as_deref().unwrap_or_default();
+        grpc::check(&address.to_string(), port, service).await
+    } else {
+        Ok(())
+    };
+    Asked::Answered(answer)
+}
+
+fn named(port: &IntOrString, container: &Container) -> Option<u16> {
+    match port {
+        IntOrString::Int(number) => u16::try_from(*number).ok(),
+        IntOrString::String(name) => {
+            let mut ports = container.ports.iter().flatten();
+            let found = ports.find(|port| port.name.as_ref() == Some(name))?;
+            found.container_port.try_into().ok()
+        }
+    }
+}
+
+fn no_port(port: &IntOrString) -> String {
+    let name = match port {
+        IntOrString::Int(number) => number.to_string(),
+        IntOrString::String(name) => format!("\"{name}\""),
+    };
+    format!("the container has no port {name}")
+}
+
+pub(super) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
+    let connected = TcpStream::connect((host, port)).await;
+    connected.map_err(|error| format!("dial tcp {host}:{port}: {error}"))
+}
+
+/// Any answer from 200 to 399 is a good one.
+async fn http(get: &HTTPGetAction, address: IpAddr, port: u16) -> Result<(), String> {
+    if get.scheme.as_deref() == Some("HTTPS") {
+        return Err("this node does not probe over HTTPS yet".to_owned());
+    }
+    let host = get.host.clone().unwrap_or_else(|| address.to_string());
+    let stream = connect(&host, port).await?;
+    let path = get
+        .path
+        .as_deref()
+        .filter(|path| !path.is_empty())
+        .unwrap_or("/");
+    let mut request = Request::get(path).header("host", format!("{host}:{port}"));
+    request = request
+        .header("user-agent", "kube-probe/neap")
+        .header("accept", "*/*");
+    for header in get.http_headers.iter().flatten() {
+        request = request.header(&header.name, &header.value);
+    }
+    let words =
+        |error: &dyn std::error::Error| format!("Get \"http://{host}:{port}{path}\": {error}");
+    let request = request
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| words(&error))?;
+    let handshake = http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| words(&error))?;
+    let mut connection = pin!(connection.fuse());
+    let mut sent = pin!(sender.send_request(request));
+    // The end of the connection may come with the answer, which then counts.
+    let answer = loop {
+        tokio::select! {
+            biased;
+            answer = &mut sent => break answer.map_err(|error| words(&error))?,
+            _ = &mut connection, if !connection.is_terminated() => {}
+        }
+    };
+    let code = answer.status().as_u16();
+    if (200..400).contains(&code) {
+        return Ok(());
+    }
+    Err(format!("HTTP probe failed with statuscode: {code}"))
+}

@@ -1,0 +1,258 @@
+//! What the node knows of its pods and the server does not.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::Ipv4Addr,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
+use kube::ResourceExt;
+use neap_kit::key::Key;
+use nix::sys::signal::Signal;
+use parking_lot::Mutex;
+
+use crate::node::{
+    pod::{Ended, Obstacle, Process, Seen},
+    process::Running,
+};
+
+/// One pod.
+#[derive(Debug, Clone)]
+pub(super) struct Local {
+    pub(super) uid: String,
+    pub(super) address: Ipv4Addr,
+    pub(super) accepted: Timestamp,
+    pub(super) ending_since: Option<Timestamp>,
+    pub(super) containers: BTreeMap<String, Seen>,
+    running: BTreeMap<String, (u64, Running)>,
+    /// Counts what was started.
+    turns: u64,
+}
+
+/// All pods of the node.
+#[derive(Debug, Default)]
+pub(super) struct Locals(Mutex<HashMap<Key, Local>>);
+
+impl Locals {
+    fn with<T>(&self, key: &Key, change: impl FnOnce(&mut Local) -> T) -> Option<T> {
+        self.0.lock().get_mut(key).map(change)
+    }
+
+    /// Whether another pod of that name is known.
+    pub(super) fn is_of_another(&self, key: &Key, pod: &Pod) -> bool {
+        let uid = pod.uid().unwrap_or_default();
+        self.0.lock().get(key).is_some_and(|local| local.uid != uid)
+    }
+
+    /// Takes a pod in, with an address that `choose` finds beside those that are taken, and says
+    /// which it has.
+    pub(super) fn accept(
+        &self,
+        key: &Key,
+        pod: &Pod,
+        now: Timestamp,
+        choose: impl FnOnce(&[Ipv4Addr]) -> Option<Ipv4Addr>,
+    ) -> Option<Ipv4Addr> {
+        let mut all = self.0.lock();
+        if let Some(local) = all.get(key) {
+            return Some(local.address);
+        }
+        let taken: Vec<_> = all.values().map(|local| local.address).collect();
+        let address = choose(&taken)?;
+        let started = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.start_time.as_ref());
+        let local = Local {
+            uid: pod.uid().unwrap_or_default(),
+            address,
+            accepted: started.map_or(now, |time| time.0),
+            ending_since: None,
+            containers: remembered(pod, now),
+            running: BTreeMap::new(),
+            turns: 0,
+        };
+        all.insert(key.clone(), local);
+        Some(address)
+    }
+
+    /// What is known of a pod that was taken in. The time it has to end begins when that is seen
+    /// first: the server's clock is another.
+    pub(super) fn get(&self, key: &Key, pod: &Pod, now: Timestamp) -> Local {
+        let mut all = self.0.lock();
+        let local = all.entry(key.clone()).or_insert_with(|| Local {
+            uid: pod.uid().unwrap_or_default(),
+            address: Ipv4Addr::LOCALHOST,
+            accepted: now,
+            ending_since: None,
+            containers: BTreeMap::new(),
+            running: BTreeMap::new(),
+            turns: 0,
+        });
+        if pod.metadata.deletion_timestamp.is_some() {
+            local.ending_since.get_or_insert(now);
+        }
+        local.clone()
+    }
+
+    /// What stood in the way may be gone.
+    pub(super) fn try_again(&self, key: &Key) {
+        self.with(key, |local| {
+            local
+                .containers
+                .values_mut()
+                .for_each(|seen| seen.obstacle = None);
+        });
+    }
+
+    pub(super) fn is_obstructed(&self, key: &Key) -> bool {
+        let found = self.with(key, |local| {
+            local
+                .containers
+                .values()
+                .any(|seen| seen.obstacle.is_some())
+        });
+        found == Some(true)
+    }
+
+    pub(super) fn obstruct(&self, key: &Key, container: &str, obstacle: Obstacle) {
+        self.with(key, |local| {
+            let seen = local.containers.entry(container.to_owned()).or_default();
+            seen.obstacle = Some(obstacle);
+        });
+    }
+
+    /// Notes a process, and returns its turn, by which its end is told from that of another.
+    pub(super) fn begin(
+        &self,
+        key: &Key,
+        container: &Container,
+        running: Running,
+        now: Timestamp,
+    ) -> u64 {
+        let turn = self.with(key, |local| {
+            local.turns += 1;
+            let seen = local.containers.entry(container.name.clone()).or_default();
+            let id = format!("{}-{}-{}", local.uid, container.name, local.turns);
+            seen.begin(id, now, container.startup_probe.is_some());
+            seen.ready = container.readiness_probe.is_none();
+            local
+                .running
+                .insert(container.name.clone(), (local.turns, running));
+            local.turns
+        });
+        turn.unwrap_or(0)
+    }
+
+    pub(super) fn end(&self, key: &Key, container: &str, turn: u64, code: i32, now: Timestamp) {
+        self.with(key, |local| {
+            if local
+                .running
+                .get(container)
+                .is_some_and(|(at, _)| *at == turn)
+            {
+                local.running.remove(container);
+                if let Some(seen) = local.containers.get_mut(container) {
+                    seen.note_end(code, now);
+                }
+            }
+        });
+    }
+
+    /// Notes how a container is while a process of that turn runs; whether that is new.
+    pub(super) fn note(
+        &self,
+        key: &Key,
+        container: &str,
+        turn: u64,
+        change: impl FnOnce(&mut Seen),
+    ) -> bool {
+        let changed = self.with(key, |local| {
+            let is_on = local
+                .running
+                .get(container)
+                .is_some_and(|(at, _)| *at == turn);
+            let seen = local.containers.get_mut(container).filter(|_| is_on)?;
+            let before = seen.clone();
+            change(seen);
+            Some(*seen != before)
+        });
+        changed.flatten() == Some(true)
+    }
+
+    pub(super) fn stop(&self, key: &Key, container: &str, signal: Signal, now: Timestamp) {
+        self.with(key, |local| {
+            if let Some((_, running)) = local.running.get(container) {
+                running.signal(signal);
+            }
+            if let Some(seen) = local.containers.get_mut(container) {
+                seen.asked_to_end.get_or_insert(now);
+            }
+        });
+    }
+
+    /// Forgets a pod, and kills what is left of it.
+    pub(super) fn remove(&self, key: &Key) -> Option<Local> {
+        let local = self.0.lock().remove(key)?;
+        for (_, running) in local.running.values() {
+            running.signal(Signal::SIGKILL);
+        }
+        Some(local)
+    }
+}
+
+/// What the status says of a pod that ran under a node before this one. Its processes went with
+/// that node.
+fn remembered(pod: &Pod, now: Timestamp) -> BTreeMap<String, Seen> {
+    let statuses = pod.status.iter().flat_map(|status| {
+        let init = status.init_container_statuses.iter().flatten();
+        init.chain(status.container_statuses.iter().flatten())
+    });
+    let seen = statuses.map(|status| (status.name.clone(), of_status(status, now)));
+    seen.collect()
+}
+
+fn of_status(status: &ContainerStatus, now: Timestamp) -> Seen {
+    let state = status.state.clone().unwrap_or_default();
+    let id = status.container_id.as_deref().unwrap_or_default();
+    let id = id.trim_start_matches("process://").to_owned();
+    let last = status.last_state.clone().and_then(|state| state.terminated);
+    let ended = match (state.running, state.terminated) {
+        (Some(running), _) => Some((
+            running.started_at,
+            Some(now),
+            137,
+            Some("the node was stopped".to_owned()),
+        )),
+        (None, Some(end)) => Some((
+            end.started_at,
+            end.finished_at.map(|time| time.0),
+            end.exit_code,
+            end.message,
+        )),
+        (None, None) => last.map(|end| {
+            (
+                end.started_at,
+                end.finished_at.map(|time| time.0),
+                end.exit_code,
+                end.message,
+            )
+        }),
+    };
+    let process = ended.map_or(Process::Never, |(began, ended, code, message)| {
+        let ended = ended.unwrap_or(now);
+        Process::Ended(Ended {
+            id,
+            began: began.map_or(ended, |time| time.0),
+            ended,
+            code,
+            message,
+        })
+    });
+    Seen {
+        process,
+        restarts: status.restart_count,
+        ..Seen::default()
+    }
+}

@@ -1,0 +1,149 @@
+//! Asks containers how they are, for as long as they run.
+
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::Weak,
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::{Container, Pod, Probe};
+use neap_kit::{clock::Clock, event::Note, key::Key};
+
+use super::Node;
+use crate::node::{
+    launch::Launch,
+    pod::Seen,
+    probe::{Asked, Finding, Tally, check, delay, limit, period},
+    process::Running,
+};
+
+/// One container while one of its processes runs.
+pub(super) struct Probing {
+    pub(super) node: Weak<Node>,
+    pub(super) key: Key,
+    pub(super) pod: Pod,
+    pub(super) container: Container,
+    pub(super) turn: u64,
+    pub(super) address: IpAddr,
+    pub(super) running: Running,
+    pub(super) folder: PathBuf,
+    pub(super) clock: Clock,
+}
+
+impl Probing {
+    /// Asks for ever; to be dropped when the process ends.
+    pub(super) async fn run(self) {
+        if let Some(probe) = &self.container.startup_probe {
+            self.ask("Startup", probe, |seen, finding| match finding {
+                Finding::Well => seen.started = true,
+                Finding::Ill => seen.sick = Some("failed startup probe".to_owned()),
+                Finding::Open => {}
+            })
+            .await;
+        }
+        tokio::join!(self.live(), self.serve());
+        // Nothing more to ask; the process goes on.
+        std::future::pending::<()>().await;
+    }
+
+    async fn live(&self) {
+        if let Some(probe) = &self.container.liveness_probe {
+            self.ask("Liveness", probe, |seen, finding| {
+                if finding == Finding::Ill {
+                    seen.sick = Some("failed liveness probe".to_owned());
+                }
+            })
+            .await;
+        }
+    }
+
+    async fn serve(&self) {
+        if let Some(probe) = &self.container.readiness_probe {
+            self.ask("Readiness", probe, |seen, finding| match finding {
+                Finding::Well => seen.ready = true,
+                Finding::Ill => seen.ready = false,
+                Finding::Open => {}
+            })
+            .await;
+        }
+    }
+
+    /// Asks again and again, and has `take` note what that comes to. A startup probe has done its
+    /// work when it succeeds.
+    async fn ask(&self, which: &str, probe: &Probe, take: impl Fn(&mut Seen, Finding)) {
+        let mut tally = Tally::new(probe);
+        self.clock.sleep(delay(probe)).await;
+        loop {
+            let answer = self.answer(probe).await;
+            if let Err(words) = &answer {
+                self.complain(which, words).await;
+            }
+            let finding = tally.note(answer.is_ok());
+            self.note(|seen| take(seen, finding));
+            if which == "Startup" && finding == Finding::Well {
+                return;
+            }
+            self.clock.sleep(period(probe)).await;
+        }
+    }
+
+    async fn answer(&self, probe: &Probe) -> Result<(), String> {
+        let limit = limit(probe);
+        let asked = async {
+            match check(probe, &self.container, self.address).await {
+                Asked::Answered(answer) => answer,
+                Asked::Command(command) => self.command(command, limit).await,
+            }
+        };
+        let late = || Err(format!("no answer within {} s", limit.as_secs()));
+        self.clock.within(limit, asked).await.unwrap_or_else(late)
+    }
+
+    /// Runs a command beside the container's own; a good one ends with 0.
+    async fn command(&self, command: &[String], limit: Duration) -> Result<(), String> {
+        let Some(node) = self.node.upgrade() else {
+            return Ok(());
+        };
+        let launch = self.launch(command);
+        let log: &Path = &self.folder.join("probe.log");
+        let started = node.starter.start(&launch, &self.folder.join("probe"), log);
+        let started = started.map_err(|error| error.to_string())?;
+        let both = async { tokio::join!(started.lines.keep(), started.ended).1 };
+        let code = self.clock.within(limit, both).await;
+        started.running.signal(nix::sys::signal::Signal::SIGKILL);
+        match code {
+            Some(Ok(0)) => Ok(()),
+            Some(Ok(code)) => Err(format!("command ended with exit code {code}")),
+            Some(Err(_)) | None => Err("command did not end in time".to_owned()),
+        }
+    }
+
+    fn launch(&self, command: &[String]) -> Launch {
+        Launch {
+            command: command.to_vec(),
+            environment: self.running.environment().clone(),
+            folder: None,
+            parent: std::process::id(),
+            rooms: None,
+            joins: self.running.id().filter(|_| self.running.has_rooms()),
+        }
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Seen)) {
+        if let Some(node) = self.node.upgrade()
+            && node
+                .locals
+                .note(&self.key, &self.container.name, self.turn, change)
+        {
+            node.trigger.changed(self.key.clone());
+        }
+    }
+
+    async fn complain(&self, which: &str, words: &str) {
+        if let Some(node) = self.node.upgrade() {
+            let note = Note::warning("Unhealthy", format!("{which} probe failed: {words}"));
+            node.recorder.tell(&self.pod, &note).await;
+        }
+    }
+}

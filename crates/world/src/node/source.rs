@@ -1,0 +1,69 @@
+//! What the files and the environment of a pod are made of.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+
+use super::pod::Obstacle;
+
+/// Objects of the pod's namespace that it names, as they are now. What is not here does not exist.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// The pod, with the addresses that it was given in its status.
+    pub pod: Pod,
+    /// ConfigMaps by name.
+    pub config_maps: BTreeMap<String, ConfigMap>,
+    /// Secrets by name.
+    pub secrets: BTreeMap<String, Secret>,
+    /// The folders of claims that are bound, by the name of the claim.
+    pub claims: BTreeMap<String, PathBuf>,
+    /// Tokens by audience; the empty one is the API server's.
+    pub tokens: BTreeMap<String, String>,
+}
+
+impl Sources {
+    /// The values of a ConfigMap; none if it is not there and need not be.
+    pub(super) fn config_map(
+        &self,
+        name: &str,
+        optional: Option<bool>,
+    ) -> Result<BTreeMap<String, Vec<u8>>, Obstacle> {
+        let Some(map) = self.config_maps.get(name) else {
+            return missing("configmap", name, optional);
+        };
+        let text = map.data.iter().flatten();
+        let text = text.map(|(key, value)| (key.clone(), value.clone().into_bytes()));
+        let binary = map.binary_data.iter().flatten();
+        let binary = binary.map(|(key, value)| (key.clone(), value.0.clone()));
+        Ok(text.chain(binary).collect())
+    }
+
+    /// The values of a Secret; none if it is not there and need not be.
+    pub(super) fn secret(
+        &self,
+        name: &str,
+        optional: Option<bool>,
+    ) -> Result<BTreeMap<String, Vec<u8>>, Obstacle> {
+        let Some(secret) = self.secrets.get(name) else {
+            return missing("secret", name, optional);
+        };
+        let data = secret.data.iter().flatten();
+        Ok(data
+            .map(|(key, value)| (key.clone(), value.0.clone()))
+            .collect())
+    }
+}
+
+fn missing(
+    kind: &str,
+    name: &str,
+    optional: Option<bool>,
+) -> Result<BTreeMap<String, Vec<u8>>, Obstacle> {
+    if optional == Some(true) {
+        return Ok(BTreeMap::new());
+    }
+    Err(Obstacle {
+        reason: "CreateContainerConfigError",
+        message: format!("{kind} \"{name}\" not found"),
+    })
+}

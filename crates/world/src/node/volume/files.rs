@@ -1,0 +1,95 @@
+//! Writes the files of a volume so that they change all at once.
+
+use std::{
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+};
+
+use super::Files;
+
+/// The link to the folder that counts.
+const NOW: &str = "..data";
+/// The link that takes its place.
+const NEXT: &str = "..data_next";
+
+/// Makes the files of `folder` these, and says whether that changed anything.
+///
+/// A crash at any point leaves the old files or the new ones in view; what it leaves lying about is
+/// cleared by the next call.
+pub fn write(folder: &Path, files: &Files) -> io::Result<bool> {
+    fs::create_dir_all(folder)?;
+    let state = OsString::from(state(files));
+    let now = folder.join(NOW);
+    let before = fs::read_link(&now).ok().map(PathBuf::into_os_string);
+    let changes = before.as_ref() != Some(&state);
+    if changes {
+        fill(&folder.join(&state), files)?;
+        let next = folder.join(NEXT);
+        let _ = fs::remove_file(&next);
+        symlink(&state, &next)?;
+        fs::rename(&next, &now)?;
+    }
+    let wanted = show(folder, files)?;
+    clear(folder, &state, &wanted)?;
+    Ok(changes)
+}
+
+/// A name for these files with this content.
+fn state(files: &Files) -> String {
+    let mut hasher = DefaultHasher::new();
+    for (path, text) in files {
+        (path, &text.bytes, text.mode).hash(&mut hasher);
+    }
+    format!("..{:016x}", hasher.finish())
+}
+
+fn fill(folder: &Path, files: &Files) -> io::Result<()> {
+    // What is there may be half of it.
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => fs::create_dir_all(folder)?,
+    }
+    for (path, text) in files {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&path, &text.bytes)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(text.mode))?;
+    }
+    Ok(())
+}
+
+/// A link for each name at the top, through the one that turns.
+fn show(folder: &Path, files: &Files) -> io::Result<BTreeSet<OsString>> {
+    let first = |path: &Path| path.iter().next().map(OsStr::to_owned);
+    let names: BTreeSet<_> = files.keys().filter_map(|path| first(path)).collect();
+    for name in &names {
+        let (link, target) = (folder.join(name), Path::new(NOW).join(name));
+        if fs::read_link(&link).ok().as_ref() != Some(&target) {
+            symlink(target, link)?;
+        }
+    }
+    Ok(names)
+}
+
+/// Removes what belongs to no file and to no state that counts.
+fn clear(folder: &Path, state: &OsStr, names: &BTreeSet<OsString>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let (name, path) = entry.map(|entry| (entry.file_name(), entry.path()))?;
+        if name == NOW || name == state || names.contains(&name) {
+            continue;
+        }
+        if fs::symlink_metadata(&path)?.is_dir() {
+            fs::remove_dir_all(path)?;
+        } else {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
