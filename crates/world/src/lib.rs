@@ -13,6 +13,8 @@
 //! - what is deleted is named by its uid.
 
 pub mod cron_job;
+pub mod daemon_set;
+pub mod deployment;
 pub mod disruption_budget;
 pub mod endpoint_slice;
 pub mod endpoints;
@@ -22,6 +24,7 @@ pub mod proxy;
 pub mod replica_set;
 pub mod scheduler;
 mod service_pods;
+pub mod stateful_set;
 mod workload;
 
 #[cfg(test)]
@@ -35,11 +38,14 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
     Ok(vec![
         cron_job::service(site)?,
+        daemon_set::service(site)?,
+        deployment::service(site)?,
         disruption_budget::service(site)?,
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
         job::service(site)?,
         replica_set::service(site)?,
         scheduler::service(site)?,
+        stateful_set::service(site)?,
     ])
 }

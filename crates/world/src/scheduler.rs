@@ -5,7 +5,6 @@
 //! after the other, so that two are not given the same room. A pod that fits nowhere is tried again
 //! when a node changes or a pod goes. Nobody is driven away to make room.
 
-mod affinity;
 mod decide;
 mod fit;
 mod quantity;

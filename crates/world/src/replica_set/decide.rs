@@ -10,7 +10,8 @@ use k8s_openapi::api::{
 use kube::ResourceExt;
 
 use crate::workload::{
-    claim, from_template, is_active, is_available, is_ready, owned_by, ready_since, suffix,
+    claim, count, from_template, has_ended, is_active, is_available, is_ready, owned_by, phase,
+    ready_since, some, suffix,
 };
 
 /// The cost of losing a pod, as people write it on one.
@@ -24,8 +25,6 @@ pub(super) struct Facts<'a> {
     pub(super) set: &'a ReplicaSet,
     /// The pods of its namespace that are its own or nobody's.
     pub(super) pods: Vec<&'a Pod>,
-    /// Pods that run on the same node for the same owner count against each other: how many run
-    /// there for sets of this one's owner.
     pub(super) now: Timestamp,
 }
 
@@ -52,7 +51,9 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
     let mut own = claims.owned;
     own.extend(&claims.adopt);
     let active: Vec<&Pod> = own.iter().copied().filter(|pod| is_active(pod)).collect();
-    let (status, again) = status(set, spec, &active, facts.now);
+    let leaving_pods = own.iter().filter(|pod| is_leaving(pod)).count();
+    let (mut status, again) = status(set, spec, &active, facts.now);
+    status.terminating_replicas = Some(count(leaving_pods));
     let mut decision = Decision {
         adopt: claims.adopt,
         release: claims.release,
@@ -102,7 +103,7 @@ fn least_missed(mut pods: Vec<&Pod>) -> Vec<&Pod> {
         *on_node.entry(node(pod)).or_default() += 1;
     }
     pods.sort_by_cached_key(|pod| {
-        let phase = match crate::workload::phase(pod) {
+        let progress = match phase(pod) {
             "Pending" => 0,
             "Unknown" => 1,
             _ => 2,
@@ -112,7 +113,7 @@ fn least_missed(mut pods: Vec<&Pod>) -> Vec<&Pod> {
         };
         (
             !node(pod).is_empty(),
-            phase,
+            progress,
             is_ready(pod),
             deletion_cost(pod),
             std::cmp::Reverse(on_node[node(pod)]),
@@ -123,6 +124,11 @@ fn least_missed(mut pods: Vec<&Pod>) -> Vec<&Pod> {
         )
     });
     pods
+}
+
+/// Whether it was told to go, and has not ended yet.
+fn is_leaving(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some() && !has_ended(pod)
 }
 
 fn node(pod: &Pod) -> &str {
@@ -165,7 +171,6 @@ fn status(
             .iter()
             .all(|(key, value)| pod.labels().get(key) == Some(value))
     };
-    let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     let (mut available, mut again) = (0, None::<Duration>);
     for pod in active {
         match is_available(pod, spec.min_ready_seconds.unwrap_or(0), now) {
@@ -174,14 +179,13 @@ fn status(
             Err(None) => {}
         }
     }
-    let some = |count: i32| Some(count).filter(|&count| count > 0);
     let former = set.status.as_ref();
     let status = ReplicaSetStatus {
         replicas: count(active.len()),
         fully_labeled_replicas: some(count(active.iter().filter(has_all).count())),
         ready_replicas: some(count(active.iter().filter(|pod| is_ready(pod)).count())),
         available_replicas: some(available),
-        terminating_replicas: former.and_then(|status| status.terminating_replicas),
+        terminating_replicas: None,
         observed_generation: set.metadata.generation,
         conditions: former.and_then(|status| status.conditions.clone()),
     };

@@ -1,6 +1,6 @@
 //! Reads the facts, and carries the decision out.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 use kube::ResourceExt;
@@ -16,12 +16,11 @@ use neap_kit::{
 };
 
 use super::decide::{Decision, Facts, decide};
-use crate::workload::{Claiming, ORPHANS, owned_by, owner_or_orphan, reason, report};
+use crate::workload::{
+    Claiming, ORPHANS, adopt_and_release, echoed, owner_or_orphan, reason, report,
+};
 
 const NAME: &str = "replicaset-controller";
-/// So long a write may take to come back by the watch. Late is no harm: names and victims are
-/// chosen the same again.
-const ECHO: Duration = Duration::from_secs(5);
 
 /// The controller of ReplicaSets.
 pub fn service(site: &Site) -> Result<Service, Ended> {
@@ -80,7 +79,8 @@ impl Work {
     }
 
     async fn carry_out(&self, set: &ReplicaSet, decision: Decision<'_>) -> Result<(), Error> {
-        self.claim(set, &decision).await?;
+        let (adopt, release) = (&decision.adopt, &decision.release);
+        adopt_and_release(&self.hand, set, adopt, release).await?;
         self.report(set, &decision).await?;
         let mut newest = None;
         for pod in &decision.create {
@@ -92,26 +92,8 @@ impl Work {
             let note = Note::normal("SuccessfulDelete", message);
             self.recorder.tell(set, &note).await;
         }
-        if let Some(version) = newest {
-            // The next look must not miss these pods.
-            let _ = self.pods.shows(&version, ECHO).await;
-        }
-        Ok(())
-    }
-
-    async fn claim(&self, set: &ReplicaSet, decision: &Decision<'_>) -> Result<(), Error> {
-        for pod in &decision.adopt {
-            let mut pod = (*pod).clone();
-            let owner = owned_by(set);
-            pod.owner_references_mut().extend(owner);
-            self.hand.replace(&pod).await?;
-        }
-        for pod in &decision.release {
-            let mut pod = (*pod).clone();
-            let uid = set.uid().unwrap_or_default();
-            pod.owner_references_mut().retain(|owner| owner.uid != uid);
-            self.hand.replace(&pod).await?;
-        }
+        // The next look must not miss these pods.
+        echoed(&self.pods, newest).await;
         Ok(())
     }
 

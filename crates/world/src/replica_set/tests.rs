@@ -54,6 +54,7 @@ async fn as_many_pods_as_are_asked_for() {
         ready_replicas: Some(3),
         available_replicas: Some(3),
         observed_generation: Some(1),
+        terminating_replicas: Some(0),
         ..ReplicaSetStatus::default()
     };
     assert_eq!(owner.status, Some(status));

@@ -5,11 +5,8 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 
-use super::{
-    affinity::{preference, reluctance},
-    fit::obstacles,
-};
-use crate::workload::phase;
+use super::fit::obstacles;
+use crate::workload::{has_ended, preference, reluctance};
 
 /// A node, and the pods that are on it or on their way there.
 #[derive(Debug)]
@@ -39,11 +36,6 @@ pub(super) fn is_pending(pod: &Pod) -> bool {
         && matches!(scheduler, "" | "default-scheduler")
         && pod.metadata.deletion_timestamp.is_none()
         && !has_ended(pod)
-}
-
-/// Whether it needs its place no more.
-pub(super) fn has_ended(pod: &Pod) -> bool {
-    matches!(phase(pod), "Succeeded" | "Failed")
 }
 
 pub(super) fn decide(pod: &Pod, places: &[Place<'_>]) -> Decision {

@@ -21,8 +21,8 @@ use neap_kit::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::decide::{Decision, Place, decide, has_ended, is_pending};
-use crate::workload::{reason, report};
+use super::decide::{Decision, Place, decide, is_pending};
+use crate::workload::{has_ended, reason, report};
 
 const NAME: &str = "default-scheduler";
 /// Where pods without a node are in the index; no node has such a name.

@@ -1,44 +1,46 @@
-//! Whose a pod is.
+//! Whose an object is.
 
-use k8s_openapi::{
-    api::core::v1::Pod,
-    apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference},
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference};
 use kube::{
     Resource, ResourceExt,
     core::{Selector, SelectorExt},
 };
 
-/// What a controller makes of the pods of its namespace.
-#[derive(Debug, Default)]
-pub(crate) struct Claims<'a> {
+/// What an owner makes of the objects of its namespace.
+#[derive(Debug)]
+pub(crate) struct Claims<'a, K> {
     /// Its own that still fit.
-    pub(crate) owned: Vec<&'a Pod>,
+    pub(crate) owned: Vec<&'a K>,
     /// Those that are nobody's and fit.
-    pub(crate) adopt: Vec<&'a Pod>,
+    pub(crate) adopt: Vec<&'a K>,
     /// Its own that no longer fit.
-    pub(crate) release: Vec<&'a Pod>,
+    pub(crate) release: Vec<&'a K>,
 }
 
-/// Sorts `pods` for an owner with this uid and selector. One that is on its way out takes in nobody.
-pub(crate) fn claim<'a>(
-    pods: &[&'a Pod],
+/// Sorts `objects` for an owner with this uid and selector. One that is on its way out takes in
+/// nobody.
+pub(crate) fn claim<'a, K: Resource>(
+    objects: &[&'a K],
     uid: &str,
     selector: &LabelSelector,
     owner_is_leaving: bool,
-) -> Claims<'a> {
-    let mut claims = Claims::default();
+) -> Claims<'a, K> {
+    let mut claims = Claims {
+        owned: Vec::new(),
+        adopt: Vec::new(),
+        release: Vec::new(),
+    };
     let Ok(selector) = Selector::try_from(selector.clone()) else {
         return claims;
     };
-    for &pod in pods {
-        let fits = selector.matches(pod.labels());
-        match owner_of(pod) {
+    for &object in objects {
+        let fits = selector.matches(object.labels());
+        match owner_of(object) {
             Some(owner) if owner.uid != uid => {}
-            Some(_) if fits => claims.owned.push(pod),
-            Some(_) if !owner_is_leaving => claims.release.push(pod),
-            None if fits && !owner_is_leaving && pod.metadata.deletion_timestamp.is_none() => {
-                claims.adopt.push(pod);
+            Some(_) if fits => claims.owned.push(object),
+            Some(_) if !owner_is_leaving => claims.release.push(object),
+            None if fits && !owner_is_leaving && object.meta().deletion_timestamp.is_none() => {
+                claims.adopt.push(object);
             }
             Some(_) | None => {}
         }

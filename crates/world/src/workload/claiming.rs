@@ -1,6 +1,6 @@
-//! Who has to look when a pod changes.
+//! Who has to look when something changes that is or could be his.
 
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::LabelSelector};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{
     Resource, ResourceExt,
     core::{Selector, SelectorExt},
@@ -13,7 +13,7 @@ use neap_kit::{
 
 use super::owner_of;
 
-/// Tells owners of one kind about pods that are theirs, were theirs, or could be.
+/// Tells owners of one kind about objects that are theirs, were theirs, or could be.
 pub(crate) struct Claiming<K, F> {
     owners: Cache<K>,
     trigger: Trigger<Key>,
@@ -33,18 +33,18 @@ where
         }
     }
 
-    pub(crate) fn tell(&self, change: &Change<Pod>) {
-        self.tell_of(change.object());
+    pub(crate) fn tell<O: Resource>(&self, change: &Change<O>) {
+        self.tell_of(&**change.object());
         if let Change::Modified { old, new } = change
             && owner_of(&**old) != owner_of(&**new)
         {
-            self.tell_of(old);
+            self.tell_of(&**old);
         }
     }
 
-    fn tell_of(&self, pod: &Pod) {
-        let namespace = pod.namespace().unwrap_or_default();
-        if let Some(owner) = owner_of(pod) {
+    fn tell_of<O: Resource>(&self, object: &O) {
+        let namespace = object.namespace().unwrap_or_default();
+        if let Some(owner) = owner_of(object) {
             if owner.kind == K::kind(&()) && owner.api_version == K::api_version(&()) {
                 self.trigger.changed(Key::new(&namespace, &owner.name));
             }
@@ -53,7 +53,7 @@ where
         // Orphans are rare, so looking at every owner of the namespace is cheap enough.
         for owner in self.owners.list(&namespace) {
             let selector = (self.selector)(&owner).cloned().map(Selector::try_from);
-            if selector.is_some_and(|s| s.is_ok_and(|s| s.matches(pod.labels()))) {
+            if selector.is_some_and(|s| s.is_ok_and(|s| s.matches(object.labels()))) {
                 self.trigger.changed(Key::of(&*owner));
             }
         }

@@ -33,7 +33,17 @@ pub(crate) fn from_template(
 
 /// Whether it runs or will.
 pub(crate) fn is_active(pod: &Pod) -> bool {
-    !matches!(phase(pod), "Succeeded" | "Failed") && pod.metadata.deletion_timestamp.is_none()
+    !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// Whether it has run to its end.
+pub(crate) fn has_ended(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Whether it runs and may be given work.
+pub(crate) fn is_running(pod: &Pod) -> bool {
+    phase(pod) == "Running" && is_ready(pod)
 }
 
 /// How far it has come, in the API's word.

@@ -18,3 +18,13 @@ pub(crate) async fn report<K: Object>(hand: &Hand, object: &K) -> Result<(), Err
         Err(error) => Err(error),
     }
 }
+
+/// A write to what has changed since it was read is no failure: the change itself asks for another
+/// look.
+pub(crate) fn unless_replaced<T>(written: Result<T, Error>) -> Result<Option<T>, Error> {
+    match written {
+        Ok(written) => Ok(Some(written)),
+        Err(Error::Replaced(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

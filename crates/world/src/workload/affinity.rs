@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 use kube::ResourceExt;
 
 /// Whether the pod may go to the node by its selector and its required affinity.
-pub(super) fn is_wanted(pod: &Pod, node: &Node) -> bool {
+pub(crate) fn is_wanted(pod: &Pod, node: &Node) -> bool {
     let spec = pod.spec.as_ref();
     let mut selector = spec
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn is_wanted(pod: &Pod, node: &Node) -> bool {
 }
 
 /// How much the pod prefers the node.
-pub(super) fn preference(pod: &Pod, node: &Node) -> i32 {
+pub(crate) fn preference(pod: &Pod, node: &Node) -> i32 {
     let preferred = affinity(pod).and_then(|affinity| {
         affinity
             .preferred_during_scheduling_ignored_during_execution
@@ -81,13 +81,13 @@ fn requirement_fits(asked: &NodeSelectorRequirement, of: &BTreeMap<String, Strin
 }
 
 /// The first of the node's taints with one of these effects that the pod does not tolerate.
-pub(super) fn untolerated<'a>(pod: &Pod, node: &'a Node, effects: &[&str]) -> Option<&'a Taint> {
+pub(crate) fn untolerated<'a>(pod: &Pod, node: &'a Node, effects: &[&str]) -> Option<&'a Taint> {
     let mut taints = taints(node).filter(|taint| effects.contains(&taint.effect.as_str()));
     taints.find(|taint| !tolerates(pod, taint))
 }
 
 /// How many taints would rather not have the pod.
-pub(super) fn reluctance(pod: &Pod, node: &Node) -> usize {
+pub(crate) fn reluctance(pod: &Pod, node: &Node) -> usize {
     let soft = taints(node).filter(|taint| taint.effect == "PreferNoSchedule");
     soft.filter(|taint| !tolerates(pod, taint)).count()
 }
@@ -98,7 +98,7 @@ fn taints(node: &Node) -> impl Iterator<Item = &Taint> {
 }
 
 /// Whether the pod puts up with `taint`.
-pub(super) fn tolerates(pod: &Pod, taint: &Taint) -> bool {
+pub(crate) fn tolerates(pod: &Pod, taint: &Taint) -> bool {
     let spec = pod.spec.iter();
     let mut tolerations = spec.flat_map(|spec| spec.tolerations.iter().flatten());
     tolerations.any(|toleration| is_tolerated(toleration, taint))

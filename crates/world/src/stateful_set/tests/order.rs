@@ -1,0 +1,153 @@
+//! Who comes and goes when.
+
+use super::*;
+use crate::workload::owned_by;
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_has_a_number_and_what_belongs_to_it() {
+    let stage = stage().await;
+    stage.create::<StatefulSet>(set(2)).await;
+    stage.pass(MINUTE).await;
+    let db = stage.get::<StatefulSet>("db").await;
+    let pods = pods(&stage).await;
+    assert_eq!(names(&pods), ["db-0", "db-1"]);
+    let revision = revisions(&stage).await.remove(0);
+    let pod = &pods[1];
+    assert_eq!(pod.owner_references(), [owned_by(&db).unwrap()]);
+    assert_eq!(pod.metadata.generate_name.as_deref(), Some("db-"));
+    let expected = json!({
+        "app": "db",
+        "apps.kubernetes.io/pod-index": "1",
+        "controller-revision-hash": revision.name_any(),
+        "statefulset.kubernetes.io/pod-name": "db-1",
+    });
+    assert_eq!(serde_json::to_value(pod.labels()).unwrap(), expected);
+    let spec = pod.spec.clone().unwrap();
+    assert_eq!(spec.hostname.as_deref(), Some("db-1"));
+    assert_eq!(spec.subdomain.as_deref(), Some("dbs"));
+    let claim = spec.volumes.unwrap()[0].persistent_volume_claim.clone();
+    assert_eq!(claim.unwrap().claim_name, "data-db-1");
+    let expected = StatefulSetStatus {
+        observed_generation: Some(1),
+        replicas: 2,
+        ready_replicas: Some(2),
+        available_replicas: Some(2),
+        current_replicas: Some(2),
+        updated_replicas: Some(2),
+        current_revision: Some(revision.name_any()),
+        update_revision: Some(revision.name_any()),
+        collision_count: Some(0),
+        conditions: None,
+    };
+    assert_eq!(db.status, Some(expected));
+    let expected = [
+        "Create Claim data-db-0 Pod db-0 in StatefulSet db success",
+        "Create Claim data-db-1 Pod db-1 in StatefulSet db success",
+        "Create Pod db-0 in StatefulSet db successful",
+        "Create Pod db-1 in StatefulSet db successful",
+    ];
+    assert_eq!(messages(&stage).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_waits_for_the_one_before_it() {
+    let stage = stage().await;
+    let mut slow = set(3);
+    slow["spec"]["template"]["metadata"]["labels"]["fate"] = "slow".into();
+    stage.create::<StatefulSet>(slow).await;
+    let half = Duration::from_secs(30);
+    for count in 1..=3 {
+        stage.pass(half).await;
+        assert_eq!(pods(&stage).await.len(), count);
+        stage.pass(half).await;
+    }
+    let fewer = json!({"spec": {"replicas": 0}});
+    stage.patch::<StatefulSet>("db", fewer).await;
+    stage.pass(MINUTE).await;
+    assert!(pods(&stage).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn availability_counts_and_not_readiness() {
+    let stage = stage().await;
+    let mut careful = set(2);
+    careful["spec"]["minReadySeconds"] = 300.into();
+    stage.create::<StatefulSet>(careful).await;
+    stage.pass(4 * MINUTE).await;
+    assert_eq!(pods(&stage).await.len(), 1);
+    assert_eq!(status(&stage).await.ready_replicas, Some(1));
+    assert_eq!(status(&stage).await.available_replicas, Some(0));
+    stage.pass(2 * MINUTE).await;
+    assert_eq!(pods(&stage).await.len(), 2);
+    stage.pass(6 * MINUTE).await;
+    assert_eq!(status(&stage).await.available_replicas, Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_parallel_nobody_waits() {
+    let stage = stage().await;
+    let mut parallel = set(4);
+    parallel["spec"]["podManagementPolicy"] = "Parallel".into();
+    parallel["spec"]["template"]["metadata"]["labels"]["fate"] = "bad".into();
+    parallel["spec"]["ordinals"] = json!({"start": 5});
+    stage.create::<StatefulSet>(parallel).await;
+    stage.pass(Duration::from_secs(1)).await;
+    assert_eq!(names(&pods(&stage).await), ["db-5", "db-6", "db-7", "db-8"]);
+    let fewer = json!({"spec": {"replicas": 1}});
+    stage.patch::<StatefulSet>("db", fewer).await;
+    stage.pass(Duration::from_secs(1)).await;
+    assert_eq!(names(&pods(&stage).await), ["db-5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_failed_is_made_anew() {
+    let stage = stage().await;
+    let mut short = set(1);
+    short["spec"]["template"]["metadata"]["labels"]["fate"] = "short".into();
+    stage.create::<StatefulSet>(short).await;
+    stage.pass(MINUTE).await;
+    let before = pods(&stage).await.remove(0);
+    stage.pass(6 * MINUTE).await;
+    let after = pods(&stage).await.remove(0);
+    assert_eq!(before.name_any(), after.name_any());
+    assert_ne!(before.uid(), after.uid());
+    assert!(is_ready(&after));
+    let told = messages(&stage).await;
+    let expected = "StatefulSet default/db is recreating failed Pod db-0";
+    assert!(told.iter().any(|it| it == expected), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_with_its_names_are_adopted() {
+    let stage = stage().await;
+    for name in ["db-0", "db-x"] {
+        let stray = json!({
+            "metadata": {"name": name, "labels": {"app": "db"}},
+            "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+        });
+        stage.create::<Pod>(stray).await;
+    }
+    stage.create::<StatefulSet>(set(1)).await;
+    stage.pass(MINUTE).await;
+    let adopted = stage.get::<Pod>("db-0").await;
+    assert_eq!(adopted.owner_references().len(), 1);
+    assert_eq!(
+        adopted.labels()["statefulset.kubernetes.io/pod-name"],
+        "db-0"
+    );
+    let other = stage.get::<Pod>("db-x").await;
+    assert!(other.owner_references().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_when_nothing_happens() {
+    let stage = stage().await;
+    stage.create::<StatefulSet>(set(2)).await;
+    stage.pass(MINUTE).await;
+    let before = stage.get::<StatefulSet>("db").await.resource_version();
+    stage.pass(120 * MINUTE).await;
+    assert_eq!(
+        stage.get::<StatefulSet>("db").await.resource_version(),
+        before
+    );
+}
