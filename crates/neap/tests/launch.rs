@@ -1,5 +1,11 @@
 //! What a container's process finds around it, and that nothing of it is left behind.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
 use std::{
     collections::BTreeMap,
     fs,

@@ -1,5 +1,11 @@
 //! Pods as processes: a node at work on an API server in this process.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -89,7 +95,7 @@ impl Machine {
         let found = tokio::time::timeout(LIMIT, waited).await;
         match found {
             Ok(pod) => pod.unwrap().unwrap(),
-            Err(_) => panic!("not so: {:#?}", self.pods.get(name).await.unwrap().status),
+            Err(_late) => panic!("not so: {:#?}", self.pods.get(name).await.unwrap().status),
         }
     }
 

@@ -12,10 +12,20 @@
 //!   was stopped anywhere makes it once;
 //! - what is deleted is named by its uid.
 
+pub mod cron_job;
+pub mod disruption_budget;
+pub mod endpoint_slice;
+pub mod endpoints;
+pub mod job;
 pub mod node;
+pub mod proxy;
 pub mod replica_set;
+pub mod scheduler;
+mod service_pods;
 mod workload;
 
+#[cfg(test)]
+mod quiet;
 #[cfg(test)]
 mod stage;
 
@@ -23,5 +33,13 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 
 /// Everything that a cluster's controllers do.
 pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
-    Ok(vec![replica_set::service(site)?])
+    Ok(vec![
+        cron_job::service(site)?,
+        disruption_budget::service(site)?,
+        endpoint_slice::service(site)?,
+        endpoints::service(site)?,
+        job::service(site)?,
+        replica_set::service(site)?,
+        scheduler::service(site)?,
+    ])
 }

@@ -17,6 +17,7 @@ pub mod pod;
 mod probe;
 pub mod process;
 mod recipe;
+pub mod register;
 mod run;
 pub mod source;
 pub mod volume;

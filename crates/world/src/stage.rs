@@ -6,10 +6,10 @@ mod kubelet;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{
     Api, Client, Resource,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use neap_kit::{
     apply::Object,
@@ -24,10 +24,18 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use kubelet::Kubelet;
+pub(crate) use kubelet::{Fate, Kubelet};
 
 /// When the play begins.
 pub(crate) const START: &str = "2026-01-01T00:00:00Z";
+
+/// The fields of an object that is written as JSON.
+pub(crate) fn fields(object: Value) -> serde_json::Map<String, Value> {
+    match object {
+        Value::Object(fields) => fields,
+        _ => serde_json::Map::new(),
+    }
+}
 
 pub(crate) struct Stage {
     pub(crate) client: Client,
@@ -83,50 +91,74 @@ impl Stage {
         self.clock.sleep(time).await;
     }
 
-    pub(crate) fn api<K: Object>(&self) -> Api<K>
+    pub(crate) fn api<K>(&self) -> Api<K>
     where
-        K: Resource<Scope = NamespaceResourceScope>,
+        K: Object + Resource<Scope = NamespaceResourceScope>,
     {
         Api::default_namespaced(self.client.clone())
     }
 
-    pub(crate) async fn create<K: Object>(&self, object: Value) -> K
+    pub(crate) async fn create<K>(&self, object: Value) -> K
     where
-        K: Resource<Scope = NamespaceResourceScope>,
+        K: Object + Resource<Scope = NamespaceResourceScope>,
     {
         let object = serde_json::from_value(object).unwrap();
         let made = self.api().create(&PostParams::default(), &object).await;
         made.unwrap()
     }
 
-    pub(crate) async fn get<K: Object>(&self, name: &str) -> K
+    pub(crate) async fn get<K>(&self, name: &str) -> K
     where
-        K: Resource<Scope = NamespaceResourceScope>,
+        K: Object + Resource<Scope = NamespaceResourceScope>,
     {
         self.api().get(name).await.unwrap()
     }
 
     /// All objects of a kind in the namespace of the play.
-    pub(crate) async fn list<K: Object>(&self) -> Vec<K>
+    pub(crate) async fn list<K>(&self) -> Vec<K>
     where
-        K: Resource<Scope = NamespaceResourceScope>,
+        K: Object + Resource<Scope = NamespaceResourceScope>,
     {
         self.api().list(&ListParams::default()).await.unwrap().items
     }
 
-    pub(crate) async fn patch<K: Object>(&self, name: &str, patch: Value) -> K
+    pub(crate) async fn patch<K>(&self, name: &str, patch: Value) -> K
     where
-        K: Resource<Scope = NamespaceResourceScope>,
+        K: Object + Resource<Scope = NamespaceResourceScope>,
     {
         let (api, parameters, patch) = (self.api(), PatchParams::default(), Patch::Merge(patch));
         api.patch(name, &parameters, &patch).await.unwrap()
     }
 
-    pub(crate) async fn delete<K: Object>(&self, name: &str)
+    pub(crate) async fn patch_status<K>(&self, name: &str, status: Value) -> K
     where
-        K: Resource<Scope = NamespaceResourceScope>,
+        K: Object + Resource<Scope = NamespaceResourceScope>,
     {
-        let deleted = self.api::<K>().delete(name, &Default::default()).await;
+        let patch = Patch::Merge(serde_json::json!({"status": status}));
+        let api = self.api();
+        let patched = api
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await;
+        patched.unwrap()
+    }
+
+    /// Creates an object that is in no namespace.
+    pub(crate) async fn create_for_all<K>(&self, object: Value) -> K
+    where
+        K: Object + Resource<Scope = ClusterResourceScope>,
+    {
+        let object = serde_json::from_value(object).unwrap();
+        let made = Api::all(self.client.clone())
+            .create(&PostParams::default(), &object)
+            .await;
+        made.unwrap()
+    }
+
+    pub(crate) async fn delete<K>(&self, name: &str)
+    where
+        K: Object + Resource<Scope = NamespaceResourceScope>,
+    {
+        let deleted = self.api::<K>().delete(name, &DeleteParams::default()).await;
         deleted.unwrap();
     }
 }

@@ -21,10 +21,22 @@ const ACCEPTED: [&str; 11] = [
 ];
 
 /// Crates that are there in more than one version, and why we put up with it.
-const DUPLICATES: [(&str, &str); 5] = [
+const DUPLICATES: [(&str, &str); 8] = [
     (
         "base64",
         "kube-client and pem have moved to 0.23; cel and k8s-openapi have not",
+    ),
+    (
+        "darling",
+        "kube-derive has moved to 0.24; derive_builder, below croner, has not",
+    ),
+    (
+        "darling_core",
+        "kube-derive has moved to 0.24; derive_builder, below croner, has not",
+    ),
+    (
+        "darling_macro",
+        "kube-derive has moved to 0.24; derive_builder, below croner, has not",
     ),
     (
         "getrandom",

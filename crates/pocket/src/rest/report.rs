@@ -16,7 +16,8 @@ pub(super) fn keep_left_out(new: &mut Value, old: &Value, fields: &[&str]) {
         return;
     }
     let former = old["conditions"].as_array();
-    for condition in new["conditions"].as_array_mut().into_iter().flatten() {
+    let conditions = new.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
         let same = |one: &&Value| one["type"] == condition["type"];
         let before = former.and_then(|former| former.iter().find(same));
         if let Some(before) = before
@@ -49,5 +50,8 @@ mod tests {
             "conditions": [{"type": "Ready", "observedGeneration": 2}, {"type": "Other"}],
         });
         assert_eq!(new, expected);
+        let mut none = json!({"phase": "Running"});
+        keep_left_out(&mut none, &json!({}), &[GENERATION]);
+        assert_eq!(none, json!({"phase": "Running"}));
     }
 }

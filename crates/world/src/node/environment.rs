@@ -117,22 +117,19 @@ pub(super) fn expand(text: &str, values: &BTreeMap<String, String>) -> String {
             rest = left;
             continue;
         }
-        let name = after
+        let named = after
             .strip_prefix('(')
             .and_then(|inner| inner.split_once(')'));
-        match name {
-            Some((name, left)) => {
-                match values.get(name) {
-                    Some(value) => expanded.push_str(value),
-                    None => expanded.extend(["$(", name, ")"]),
-                }
-                rest = left;
-            }
-            None => {
-                expanded.push('$');
-                rest = after;
-            }
+        let Some((name, left)) = named else {
+            expanded.push('$');
+            rest = after;
+            continue;
+        };
+        match values.get(name) {
+            Some(value) => expanded.push_str(value),
+            None => expanded.extend(["$(", name, ")"]),
         }
+        rest = left;
     }
     expanded.push_str(rest);
     expanded

@@ -1,6 +1,10 @@
 //! Reads what a pod is made of.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -26,6 +30,9 @@ pub(super) fn reference(kind: &str, namespace: &str, name: &str) -> String {
     format!("{kind} {namespace}/{name}")
 }
 
+/// Finds the folder of a claim that is bound.
+pub(super) type FolderOf = Box<dyn Fn(&PersistentVolumeClaim) -> Option<PathBuf> + Send + Sync>;
+
 /// Where a pod's parts are read.
 pub(super) struct Gatherer {
     pub(super) config_maps: Cache<ConfigMap>,
@@ -36,8 +43,7 @@ pub(super) struct Gatherer {
     /// Tokens that were asked for, by pod and audience, with the time to ask again.
     pub(super) tokens: Mutex<BTreeMap<(String, String), (String, Timestamp)>>,
     /// The folder of a claim's volume.
-    pub(super) folder_of:
-        Box<dyn Fn(&PersistentVolumeClaim) -> Option<std::path::PathBuf> + Send + Sync>,
+    pub(super) folder_of: FolderOf,
 }
 
 impl Gatherer {
@@ -48,10 +54,7 @@ impl Gatherer {
             pod: pod.clone(),
             ..Sources::default()
         };
-        for name in named(pod)
-            .into_iter()
-            .collect::<std::collections::BTreeSet<_>>()
-        {
+        for name in named(pod).into_iter().collect::<BTreeSet<_>>() {
             match name {
                 Named::ConfigMap(name) => {
                     let found = self.config_maps.get(&Key::new(&namespace, &name));

@@ -101,6 +101,11 @@ impl Images {
         Ok(table)
     }
 
+    /// The names of all.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.images.iter().map(|image| image.name.as_str())
+    }
+
     /// The image that `reference` names: the first that says exactly this, or else the first that
     /// says it without tag, or without registry too.
     pub fn find(&self, reference: &str) -> Option<&Image> {

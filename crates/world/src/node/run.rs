@@ -37,7 +37,7 @@ use self::{
 };
 use super::{
     address::Block,
-    gather::{Gatherer, reference, references},
+    gather::{FolderOf, Gatherer, reference, references},
     hosts::hosts,
     image::Images,
     pod::{Decision, Facts, Obstacle, Stop, decide},
@@ -85,14 +85,8 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
     follow(&claims, "claim", &by_part, &trigger);
     let every = trigger.clone();
     pods.follow(move |change| every.changed(change.key()));
-    let (everybody, all) = (trigger.clone(), pods.clone());
-    services.follow(move |_| {
-        all.list("")
-            .iter()
-            .for_each(|pod| everybody.resync(Key::of(&**pod)))
-    });
+    follow_names(&services, &pods, &trigger);
     let (lives, begun) = mpsc::channel(ENDS);
-    let volumes = options.folder.join("volumes");
     let gatherer = Gatherer {
         config_maps: config_maps.clone(),
         secrets: secrets.clone(),
@@ -100,10 +94,7 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
         hand: site.hand(NAME),
         clock: site.clock,
         tokens: Mutex::default(),
-        folder_of: Box::new(move |claim| {
-            let volume = claim.spec.as_ref()?.volume_name.as_ref()?;
-            Some(volumes.join(volume))
-        }),
+        folder_of: folders(&options),
     };
     let starter = Starter {
         launcher: options.launcher.clone(),
@@ -138,6 +129,25 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
             () = accompany(begun) => {}
         }
     }))
+}
+
+/// The folder of a claim is called like its volume.
+fn folders(options: &Options) -> FolderOf {
+    let volumes = options.folder.join("volumes");
+    Box::new(move |claim| {
+        let volume = claim.spec.as_ref()?.volume_name.as_ref()?;
+        Some(volumes.join(volume))
+    })
+}
+
+/// Every pod knows the names of all services.
+fn follow_names(services: &Cache<Svc>, pods: &Cache<Pod>, trigger: &Trigger<Key>) {
+    let (pods, trigger) = (pods.clone(), trigger.clone());
+    services.follow(move |_| {
+        for pod in pods.list("") {
+            trigger.resync(Key::of(&*pod));
+        }
+    });
 }
 
 /// Pods are looked at when something that they are made of changes.

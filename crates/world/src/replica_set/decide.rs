@@ -7,10 +7,10 @@ use k8s_openapi::api::{
     apps::v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus},
     core::v1::Pod,
 };
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
 use crate::workload::{
-    claim, from_template, is_active, is_available, is_ready, ready_since, suffix,
+    claim, from_template, is_active, is_available, is_ready, owned_by, ready_since, suffix,
 };
 
 /// The cost of losing a pod, as people write it on one.
@@ -77,7 +77,7 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
 
 /// New pods under the first names that are free.
 fn replicas(set: &ReplicaSet, spec: &ReplicaSetSpec, pods: &[&Pod], count: usize) -> Vec<Pod> {
-    let (Some(template), Some(owner)) = (&spec.template, set.controller_owner_ref(&())) else {
+    let (Some(template), Some(owner)) = (&spec.template, owned_by(set)) else {
         return Vec::new();
     };
     let namespace = set.namespace().unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
@@ -16,7 +16,7 @@ use neap_kit::{
 };
 
 use super::decide::{Decision, Facts, decide};
-use crate::workload::{Claiming, ORPHANS, owner_or_orphan};
+use crate::workload::{Claiming, ORPHANS, owned_by, owner_or_orphan, reason, report};
 
 const NAME: &str = "replicaset-controller";
 /// So long a write may take to come back by the watch. Late is no harm: names and victims are
@@ -102,7 +102,7 @@ impl Work {
     async fn claim(&self, set: &ReplicaSet, decision: &Decision<'_>) -> Result<(), Error> {
         for pod in &decision.adopt {
             let mut pod = (*pod).clone();
-            let owner = set.controller_owner_ref(&());
+            let owner = owned_by(set);
             pod.owner_references_mut().extend(owner);
             self.hand.replace(&pod).await?;
         }
@@ -145,18 +145,6 @@ impl Work {
         }
         let mut set = set.clone();
         set.status = Some(decision.status.clone());
-        match self.hand.replace_status(&set).await {
-            // It has changed since, and is looked at again because of that.
-            Ok(_) | Err(Error::Replaced(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// The error with what is behind it, for people.
-fn reason(error: &Error) -> String {
-    match error {
-        Error::Refused { source, .. } => source.to_string(),
-        error => error.to_string(),
+        report(&self.hand, &set).await
     }
 }

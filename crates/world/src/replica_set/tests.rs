@@ -4,12 +4,12 @@ use k8s_openapi::api::{
     apps::v1::{ReplicaSet, ReplicaSetStatus},
     core::v1::Pod,
 };
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::stage::{Kubelet, Stage};
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 fn set(name: &str, replicas: i32) -> Value {
     json!({
@@ -45,7 +45,7 @@ async fn as_many_pods_as_are_asked_for() {
         assert_eq!(pod.metadata.generate_name.as_deref(), Some("web-"));
         assert_eq!(
             pod.owner_references(),
-            [owner.controller_owner_ref(&()).unwrap()]
+            [crate::workload::owned_by(&owner).unwrap()]
         );
     }
     let status = ReplicaSetStatus {

@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 /// How long a container waits that ended soon after it was started again.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 /// And at most.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// One that ran for so long starts counting anew.
-const LONG_ENOUGH: Duration = Duration::from_secs(600);
+const LONG_ENOUGH: Duration = Duration::from_mins(10);
 
 /// Everything that is known of a pod.
 #[derive(Debug, Clone)]

@@ -19,7 +19,7 @@ struct Play {
 }
 
 impl Play {
-    fn new(spec: Value) -> Self {
+    fn new(spec: &Value) -> Self {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let pod: Pod =
             serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
@@ -119,7 +119,7 @@ fn init_containers_come_first_and_one_after_another() {
         "initContainers": [{"name": "a"}, {"name": "side", "restartPolicy": "Always"}, {"name": "b"}],
         "containers": [{"name": "main"}, {"name": "other"}],
     });
-    let mut play = Play::new(spec).lives("a", 3, 0).lives("b", 2, 0);
+    let mut play = Play::new(&spec).lives("a", 3, 0).lives("b", 2, 0);
     let early = play.pass(1);
     assert_eq!(phase(&early), "Pending");
     assert_eq!(
@@ -142,7 +142,7 @@ fn init_containers_come_first_and_one_after_another() {
 #[test]
 fn a_container_that_keeps_ending_waits_longer_each_time() {
     let spec = json!({"containers": [{"name": "main"}]});
-    let mut play = Play::new(spec).lives("main", 1, 1);
+    let mut play = Play::new(&spec).lives("main", 1, 1);
     let decision = play.pass(120);
     let starts = ["0", "1", "12", "33", "74"].map(|second| format!("{second}: start main"));
     assert_eq!(play.log, starts);
@@ -172,7 +172,7 @@ fn restart_policies_say_what_ends_a_pod() {
         ("Never", 1, 1, "Failed"),
     ] {
         let spec = json!({"restartPolicy": policy, "containers": [{"name": "main"}]});
-        let mut play = Play::new(spec).lives("main", 5, code);
+        let mut play = Play::new(&spec).lives("main", 5, code);
         let decision = play.pass(6);
         assert_eq!(
             (play.log.len(), phase(&decision)),
@@ -185,7 +185,7 @@ fn restart_policies_say_what_ends_a_pod() {
 #[test]
 fn a_failed_init_container_fails_a_pod_that_is_not_tried_again() {
     let spec = json!({"restartPolicy": "Never", "initContainers": [{"name": "a"}], "containers": [{"name": "main"}]});
-    let mut play = Play::new(spec).lives("a", 1, 4);
+    let mut play = Play::new(&spec).lives("a", 1, 4);
     let decision = play.pass(3);
     assert_eq!(phase(&decision), "Failed");
     assert_eq!(play.log, ["0: start a"]);
@@ -198,7 +198,7 @@ fn a_pod_that_goes_is_asked_and_then_killed_with_its_sidecars_last() {
         "initContainers": [{"name": "one", "restartPolicy": "Always"}, {"name": "two", "restartPolicy": "Always"}],
         "containers": [{"name": "main"}, {"name": "other"}],
     });
-    let mut play = Play::new(spec);
+    let mut play = Play::new(&spec);
     play.stubborn = vec!["main".into()];
     play.pass(1);
     play.log.clear();
@@ -225,7 +225,7 @@ fn sidecars_end_after_the_work_is_done() {
         "initContainers": [{"name": "side", "restartPolicy": "Always"}],
         "containers": [{"name": "main"}],
     });
-    let mut play = Play::new(spec).lives("main", 3, 0);
+    let mut play = Play::new(&spec).lives("main", 3, 0);
     let decision = play.pass(5);
     assert_eq!(phase(&decision), "Succeeded");
     assert_eq!(play.log, ["0: start side", "0: start main", "3: ask side"]);
@@ -237,7 +237,7 @@ fn sidecars_end_after_the_work_is_done() {
 
 #[test]
 fn a_sick_container_is_stopped_and_started_again() {
-    let mut play = Play::new(json!({"containers": [{"name": "main"}]}));
+    let mut play = Play::new(&json!({"containers": [{"name": "main"}]}));
     play.pass(2);
     let seen = play.facts.containers.get_mut("main").unwrap();
     seen.sick = Some("Container main failed liveness probe, will be restarted".into());
@@ -250,7 +250,7 @@ fn a_sick_container_is_stopped_and_started_again() {
 #[test]
 fn a_pod_has_only_so_much_time() {
     let spec = json!({"activeDeadlineSeconds": 10, "terminationGracePeriodSeconds": 1, "containers": [{"name": "main"}]});
-    let mut play = Play::new(spec);
+    let mut play = Play::new(&spec);
     let early = play.pass(4);
     assert_eq!(early.again, Some(Duration::from_secs(6)));
     let late = play.pass(8);
@@ -261,7 +261,7 @@ fn a_pod_has_only_so_much_time() {
 
 #[test]
 fn nothing_starts_before_the_volumes_are_in_place() {
-    let mut play = Play::new(json!({"containers": [{"name": "main"}]}));
+    let mut play = Play::new(&json!({"containers": [{"name": "main"}]}));
     play.facts.volumes = Err(Obstacle {
         reason: "FailedMount",
         message: "configmap \"c\" not found".into(),
@@ -279,7 +279,7 @@ fn nothing_starts_before_the_volumes_are_in_place() {
 
 #[test]
 fn a_condition_keeps_its_time_while_it_stays_as_it_is() {
-    let mut play = Play::new(json!({"containers": [{"name": "main"}]}));
+    let mut play = Play::new(&json!({"containers": [{"name": "main"}]}));
     let first = play.pass(1);
     let later = play.pass(60);
     assert_eq!(first.status.conditions, later.status.conditions);

@@ -10,6 +10,10 @@ use super::check::connect;
 /// An answer has two bytes; whoever sends many more does not speak the protocol.
 const LONGEST: usize = 4096;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the body that is collected is limited"
+)]
 pub(super) async fn check(host: &str, port: u16, service: &str) -> Result<(), String> {
     let stream = connect(host, port).await?;
     let words = |error: &dyn std::error::Error| format!("grpc {host}:{port}: {error}");

@@ -7,7 +7,10 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::*;
+use super::{
+    Finding::{Ill, Open, Well},
+    *,
+};
 
 #[test]
 fn results_mean_something_when_there_are_enough_in_a_row() {
@@ -16,7 +19,6 @@ fn results_mean_something_when_there_are_enough_in_a_row() {
     let mut tally = Tally::new(&probe);
     let results = [true, true, false, false, true, false, false, false, true];
     let found = results.map(|result| tally.note(result));
-    use Finding::{Ill, Open, Well};
     assert_eq!(found, [Open, Well, Open, Open, Open, Open, Open, Ill, Open]);
 }
 

@@ -7,7 +7,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::unix::fs::{PermissionsExt, symlink},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use super::Files;
@@ -25,7 +25,7 @@ pub fn write(folder: &Path, files: &Files) -> io::Result<bool> {
     fs::create_dir_all(folder)?;
     let state = OsString::from(state(files));
     let now = folder.join(NOW);
-    let before = fs::read_link(&now).ok().map(|path| path.into_os_string());
+    let before = fs::read_link(&now).ok().map(PathBuf::into_os_string);
     let changes = before.as_ref() != Some(&state);
     if changes {
         fill(&folder.join(&state), files)?;

@@ -1,0 +1,116 @@
+//! Reads the facts, and carries the decision out.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use kube::{
+    ResourceExt,
+    core::{Selector, SelectorExt},
+};
+use neap_kit::{
+    apply::{Error, Hand},
+    clock::Clock,
+    controller::{Controller, Options, Outcome, Trigger},
+    event::Recorder,
+    key::Key,
+    manager::Service,
+    site::Site,
+    watch::{Cache, Change, Ended},
+};
+
+use super::{
+    decide::{Facts, decide},
+    owners::Owners,
+};
+use crate::workload::{Labelled, owner_of, report};
+
+const NAME: &str = "disruption-controller";
+
+/// The controller of PodDisruptionBudgets.
+pub fn service(site: &Site) -> Result<Service, Ended> {
+    let budgets = site.all::<PodDisruptionBudget>()?;
+    let pods = site.all::<Pod>()?;
+    let owners = Owners::new(site)?;
+    let controller = Controller::new(Options::new(NAME), site.clock);
+    let work = Arc::new(Work {
+        labelled: Labelled::new(&pods),
+        owners: owners.clone(),
+        hand: site.hand(NAME),
+        recorder: site.recorder(NAME),
+        clock: site.clock,
+        budgets: budgets.clone(),
+    });
+    let trigger = controller.trigger();
+    budgets.follow(move |change| trigger.changed(change.key()));
+    let (trigger, known) = (controller.trigger(), budgets.clone());
+    pods.follow(move |change| {
+        tell(&known, change.object(), &trigger);
+        if let Change::Modified { old, new } = change
+            && old.labels() != new.labels()
+        {
+            tell(&known, old, &trigger);
+        }
+    });
+    owners.tell(&budgets, &controller.trigger());
+    Ok(Service::new(NAME, move |stop| async move {
+        let known = async {
+            budgets.synced().await;
+            pods.synced().await;
+            owners.synced().await;
+        };
+        let reconcile = move |key| work.clone().reconcile(key);
+        controller.run_once_known(known, reconcile, stop).await;
+    }))
+}
+
+/// Has the budgets looked at that select `pod`; there are few in a namespace.
+fn tell(budgets: &Cache<PodDisruptionBudget>, pod: &Pod, trigger: &Trigger<Key>) {
+    for budget in budgets.list(&pod.namespace().unwrap_or_default()) {
+        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
+        let selector = selector.and_then(|selector| Selector::try_from(selector).ok());
+        if selector.is_some_and(|selector| selector.matches(pod.labels())) {
+            trigger.changed(Key::of(&*budget));
+        }
+    }
+}
+
+struct Work {
+    budgets: Cache<PodDisruptionBudget>,
+    labelled: Labelled,
+    owners: Owners,
+    hand: Hand,
+    recorder: Recorder,
+    clock: Clock,
+}
+
+impl Work {
+    async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let Some(budget) = self.budgets.get(&key) else {
+            return Ok(Outcome::Gone);
+        };
+        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        let found = |selector| self.labelled.selected(key.namespace(), selector);
+        let pods = selector.map_or_else(Vec::new, found);
+        let owners = pods.iter().filter_map(|pod| owner_of(&**pod));
+        let scales = owners.filter_map(|owner| {
+            let scale = self.owners.scale(key.namespace(), owner)?;
+            Some((owner.uid.clone(), scale))
+        });
+        let facts = Facts {
+            budget: &budget,
+            scales: scales.collect::<BTreeMap<_, _>>(),
+            pods: pods.iter().map(|pod| &**pod).collect(),
+            now: self.clock.now(),
+        };
+        let decision = decide(&facts);
+        if budget.status.as_ref() != Some(&decision.status) {
+            for note in &decision.notes {
+                self.recorder.tell(&*budget, note).await;
+            }
+            let mut budget = (*budget).clone();
+            budget.status = Some(decision.status);
+            report(&self.hand, &budget).await?;
+        }
+        Ok(decision.again.map_or(Outcome::Settled, Outcome::Again))
+    }
+}

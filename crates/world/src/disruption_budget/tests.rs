@@ -1,0 +1,200 @@
+use std::time::Duration;
+
+use k8s_openapi::api::{
+    apps::v1::ReplicaSet,
+    core::v1::{Event, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use serde_json::{Value, json};
+
+use super::decide::{Facts, Scale, decide};
+use crate::stage::{Kubelet, Stage};
+
+const SOON: Duration = Duration::from_secs(10);
+
+async fn stage() -> Stage {
+    let services = |site: &_| {
+        let pods = crate::replica_set::service(site)?;
+        Ok(vec![super::service(site)?, pods])
+    };
+    Stage::open(services).await.with(Kubelet::default())
+}
+
+fn set(replicas: i32) -> Value {
+    json!({
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "main", "image": "app"}]},
+            },
+        },
+    })
+}
+
+fn budget(field: &str, number: Value) -> Value {
+    let mut budget = json!({
+        "metadata": {"name": "calm"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    });
+    budget["spec"][field] = number;
+    budget
+}
+
+/// Expected, desired, healthy and allowed, with the condition.
+fn told(budget: &PodDisruptionBudget) -> String {
+    let status = budget.status.clone().unwrap();
+    assert_eq!(status.observed_generation, budget.metadata.generation);
+    let numbers = [
+        status.expected_pods,
+        status.desired_healthy,
+        status.current_healthy,
+        status.disruptions_allowed,
+    ]
+    .map(Option::unwrap);
+    let condition = &status.conditions.unwrap()[0];
+    assert_eq!(condition.type_, "DisruptionAllowed");
+    format!("{numbers:?} {} {}", condition.status, condition.reason)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_follows_its_pods_and_those_who_want_them() {
+    let stage = stage().await;
+    stage
+        .create::<PodDisruptionBudget>(budget("minAvailable", json!("50%")))
+        .await;
+    stage.pass(SOON).await;
+    let calm = async || told(&stage.get::<PodDisruptionBudget>("calm").await);
+    assert_eq!(calm().await, "[0, 0, 0, 0] False InsufficientPods");
+    let events: Vec<Event> = stage.list().await;
+    let reasons: Vec<_> = events
+        .iter()
+        .filter_map(|event| event.reason.clone())
+        .collect();
+    assert_eq!(reasons, ["NoPods"]);
+
+    stage.create::<ReplicaSet>(set(5)).await;
+    stage.pass(SOON).await;
+    assert_eq!(calm().await, "[5, 3, 5, 2] True SufficientPods");
+    stage
+        .patch::<ReplicaSet>("web", json!({"spec": {"replicas": 1}}))
+        .await;
+    stage.pass(SOON).await;
+    assert_eq!(calm().await, "[1, 1, 1, 0] False InsufficientPods");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_is_looked_at_when_it_changes() {
+    let stage = stage().await;
+    stage.create::<ReplicaSet>(set(3)).await;
+    stage
+        .create::<PodDisruptionBudget>(budget("maxUnavailable", json!(1)))
+        .await;
+    stage.pass(SOON).await;
+    let calm = async || told(&stage.get::<PodDisruptionBudget>("calm").await);
+    assert_eq!(calm().await, "[3, 2, 3, 1] True SufficientPods");
+    let none = json!({"spec": {"maxUnavailable": 0}});
+    stage.patch::<PodDisruptionBudget>("calm", none).await;
+    stage.pass(SOON).await;
+    assert_eq!(calm().await, "[3, 3, 3, 0] False InsufficientPods");
+}
+
+fn pod(name: &str, owner: Option<(&str, &str)>, ready: bool) -> Pod {
+    let owners: Vec<_> = owner
+        .into_iter()
+        .map(|(kind, uid)| {
+            json!({"apiVersion": "apps/v1", "kind": kind, "name": "x", "uid": uid, "controller": true})
+        })
+        .collect();
+    let pod = json!({
+        "metadata": {"name": name, "ownerReferences": owners},
+        "status": {"conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}]},
+    });
+    serde_json::from_value(pod).unwrap()
+}
+
+/// What is said of these pods, of which the set `s` wants four; and the reasons of Events.
+fn decided(field: &str, number: Value, pods: &[Pod], taken: &Value) -> (String, Vec<&'static str>) {
+    let mut budget = budget(field, number);
+    budget["status"] = json!({"disruptedPods": taken});
+    let mut budget: PodDisruptionBudget = serde_json::from_value(budget).unwrap();
+    let scale = Scale {
+        uid: "s".to_owned(),
+        replicas: 4,
+    };
+    let decision = decide(&Facts {
+        budget: &budget,
+        pods: pods.iter().collect(),
+        scales: [("s".to_owned(), scale)].into(),
+        now: "2026-01-01T00:10:00Z".parse().unwrap(),
+    });
+    let notes = decision.notes.iter().map(|note| note.reason).collect();
+    budget.status = Some(decision.status);
+    (told(&budget), notes)
+}
+
+#[test]
+fn numbers_are_those_of_kubernetes() {
+    let owned = Some(("ReplicaSet", "s"));
+    let pods = ["a", "b", "c", "d"].map(|name| pod(name, owned, name != "d"));
+    let none = json!({});
+    let all_well = |field: &str, number: Value| decided(field, number, &pods, &none).0;
+    let cases = [
+        ("minAvailable", json!(2), "[4, 2, 3, 1] True SufficientPods"),
+        (
+            "minAvailable",
+            json!("51%"),
+            "[4, 3, 3, 0] False InsufficientPods",
+        ),
+        (
+            "maxUnavailable",
+            json!("30%"),
+            "[4, 2, 3, 1] True SufficientPods",
+        ),
+        (
+            "maxUnavailable",
+            json!(9),
+            "[4, 0, 3, 3] True SufficientPods",
+        ),
+    ];
+    for (field, number, expected) in cases {
+        assert_eq!(
+            all_well(field, number.clone()),
+            expected,
+            "{field} {number}"
+        );
+    }
+}
+
+#[test]
+fn whom_nobody_wants_is_told_of() {
+    let alone = [pod("a", None, true)];
+    let (told, notes) = decided("maxUnavailable", json!(1), &alone, &json!({}));
+    assert_eq!(
+        (told.as_str(), &notes[..]),
+        (
+            "[0, 0, 1, 0] False InsufficientPods",
+            &["UnmanagedPods"][..]
+        )
+    );
+    let (told, notes) = decided("minAvailable", json!(0), &alone, &json!({}));
+    assert_eq!(
+        (told.as_str(), notes.len()),
+        ("[1, 0, 1, 1] True SufficientPods", 0)
+    );
+    let strange = [pod("a", Some(("Job", "j")), true)];
+    let (told, notes) = decided("maxUnavailable", json!(1), &strange, &json!({}));
+    assert_eq!(told, "[0, 0, 0, 0] False SyncFailed");
+    assert_eq!(notes, ["CalculateExpectedPodCountFailed"]);
+}
+
+#[test]
+fn a_pod_that_was_taken_counts_again_if_it_stays() {
+    let owned = Some(("ReplicaSet", "s"));
+    let pods = ["a", "b", "c", "d"].map(|name| pod(name, owned, true));
+    let taken = json!({"a": "2026-01-01T00:09:00Z", "b": "2026-01-01T00:07:59Z", "gone": "2026-01-01T00:09:59Z"});
+    let (told, _) = decided("minAvailable", json!(2), &pods, &taken);
+    assert_eq!(told, "[4, 2, 3, 1] True SufficientPods");
+}

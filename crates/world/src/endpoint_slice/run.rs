@@ -1,0 +1,165 @@
+//! Reads the facts, and carries the decision out.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use k8s_openapi::api::{
+    core::v1::{Node, Pod, Service as KubeService},
+    discovery::v1::EndpointSlice,
+};
+use kube::ResourceExt;
+use neap_kit::{
+    apply::{Error, Hand},
+    controller::{Controller, Options, Outcome},
+    key::Key,
+    manager::Service,
+    site::Site,
+    watch::{Cache, Change, Ended, Index},
+};
+
+use super::decide::{Decision, Facts, SERVICE, US, WRITER, decide};
+use crate::service_pods::{Selection, selector};
+
+const NAME: &str = "endpointslice-controller";
+const ZONE: &str = "topology.kubernetes.io/zone";
+/// So long a write may take to come back by the watch. Late is no harm: names are chosen the same
+/// again.
+const ECHO: Duration = Duration::from_secs(5);
+
+/// The controller of EndpointSlices.
+pub fn service(site: &Site) -> Result<Service, Ended> {
+    let services = site.all::<KubeService>()?;
+    let pods = site.all::<Pod>()?;
+    let nodes = site.all::<Node>()?;
+    let slices = site.all::<EndpointSlice>()?;
+    let controller = Controller::new(Options::new(NAME), site.clock);
+    let selection = Selection::new(&pods, &services);
+    let work = Arc::new(Work {
+        selection: selection.clone(),
+        by_service: Index::new(&slices, |slice| of(slice).into_iter().collect()),
+        hand: site.hand(NAME),
+        services: services.clone(),
+        slices: slices.clone(),
+        nodes: nodes.clone(),
+    });
+    let trigger = controller.trigger();
+    services.follow(move |change| trigger.changed(change.key()));
+    let trigger = controller.trigger();
+    pods.follow(move |change| selection.tell(change, &trigger));
+    let (trigger, by_node) = (controller.trigger(), Index::new(&pods, node_of));
+    let selection = work.selection.clone();
+    nodes.follow(move |change| {
+        if moves(change) {
+            for pod in by_node.get(&change.object().name_any()) {
+                selection.tell_of(&pod, &trigger);
+            }
+        }
+    });
+    let trigger = controller.trigger();
+    slices.follow(move |change| {
+        let slice = change.object();
+        if let Some(name) = of(slice).and(slice.labels().get(SERVICE)) {
+            trigger.changed(Key::new(&slice.namespace().unwrap_or_default(), name));
+        }
+    });
+    Ok(Service::new(NAME, move |stop| async move {
+        let known = async {
+            services.synced().await;
+            pods.synced().await;
+            nodes.synced().await;
+            slices.synced().await;
+        };
+        let reconcile = move |key| work.clone().reconcile(key);
+        controller.run_once_known(known, reconcile, stop).await;
+    }))
+}
+
+fn node_of(pod: &Pod) -> Vec<String> {
+    let spec = pod.spec.iter();
+    spec.filter_map(|spec| spec.node_name.clone()).collect()
+}
+
+/// Whether the node is in another zone than before. Heartbeats move nothing.
+fn moves(change: &Change<Node>) -> bool {
+    match change {
+        Change::Added(node) => node.labels().contains_key(ZONE),
+        Change::Modified { old, new } => old.labels().get(ZONE) != new.labels().get(ZONE),
+        Change::Deleted(_) => false,
+    }
+}
+
+/// The Service that one of our slices is of.
+fn of(slice: &EndpointSlice) -> Option<String> {
+    let labels = slice.labels();
+    let ours = labels.get(WRITER).is_some_and(|writer| writer == US);
+    let service = labels.get(SERVICE).filter(|_| ours)?;
+    let namespace = slice.namespace().unwrap_or_default();
+    Some(Key::new(&namespace, service).to_string())
+}
+
+struct Work {
+    services: Cache<KubeService>,
+    slices: Cache<EndpointSlice>,
+    nodes: Cache<Node>,
+    selection: Selection,
+    by_service: Index<EndpointSlice>,
+    hand: Hand,
+}
+
+impl Work {
+    async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let Some(service) = self.services.get(&key) else {
+            // Its slices are its own, and go with it.
+            return Ok(Outcome::Gone);
+        };
+        let leaving = service.metadata.deletion_timestamp.is_some();
+        if leaving || selector(&service).is_none() {
+            return Ok(Outcome::Settled);
+        }
+        let pods = self.selection.pods(&service);
+        let slices = self.by_service.get(&key.to_string());
+        let leaves = |slice: &&EndpointSlice| slice.metadata.deletion_timestamp.is_some();
+        let facts = Facts {
+            service: &service,
+            zones: self.zones(&pods),
+            pods: pods.iter().map(|pod| &**pod).collect(),
+            slices: slices
+                .iter()
+                .map(|slice| &**slice)
+                .filter(|slice| !leaves(slice))
+                .collect(),
+        };
+        self.carry_out(decide(&facts)).await?;
+        Ok(Outcome::Settled)
+    }
+
+    fn zones(&self, pods: &[Arc<Pod>]) -> BTreeMap<String, String> {
+        let names = pods
+            .iter()
+            .filter_map(|pod| pod.spec.as_ref()?.node_name.as_ref());
+        let zones = names.filter_map(|name| {
+            let node = self.nodes.get(&Key::new("", name))?;
+            Some((name.clone(), node.labels().get(ZONE)?.clone()))
+        });
+        zones.collect()
+    }
+
+    /// What is new comes first, so that no pod is missing between two writes.
+    async fn carry_out(&self, decision: Decision) -> Result<(), Error> {
+        let mut newest = None;
+        for slice in &decision.create {
+            let made = self.hand.create(slice).await?;
+            newest = made.and_then(|slice| slice.resource_version()).or(newest);
+        }
+        for slice in &decision.replace {
+            newest = self.hand.replace(slice).await?.resource_version();
+        }
+        for slice in &decision.delete {
+            self.hand.remove(slice, None).await?;
+        }
+        if let Some(version) = newest {
+            // The next look must not miss these.
+            let _ = self.slices.shows(&version, ECHO).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! Which pods a Job makes and which it ends.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    batch::v1::{Job, JobSpec},
+    core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod},
+};
+use kube::ResourceExt;
+
+use super::count::{Count, FAILURES, INDEX, TRACKING, failures, index_of, is_indexed, whole};
+use crate::workload::{from_template, is_ready, owned_by, phase, suffix};
+
+const FIRST_WAIT: u64 = 10;
+const LONGEST_WAIT: u64 = 360;
+/// At most so many pods are made in one pass.
+const BURST: usize = 500;
+
+/// Pods to be made and ended, and when more may be.
+#[derive(Debug, Default)]
+pub(super) struct Moves<'a> {
+    pub(super) create: Vec<Pod>,
+    pub(super) delete: Vec<&'a Pod>,
+    pub(super) again: Option<Duration>,
+}
+
+pub(super) fn moves<'a>(
+    job: &Job,
+    spec: &JobSpec,
+    count: &Count<'a>,
+    succeeded: i32,
+    now: Timestamp,
+) -> Moves<'a> {
+    let parallel = spec.parallelism.unwrap_or(1);
+    let active = whole(count.active.len());
+    let wanted = match spec.completions {
+        None if succeeded > 0 => active,
+        None => parallel,
+        Some(completions) => parallel.min(completions - succeeded).max(0),
+    };
+    let surplus = surplus(spec, count, usize::try_from(active - wanted).unwrap_or(0));
+    let waits = spec.pod_replacement_policy.as_deref() == Some("Failed");
+    let coming = if waits {
+        whole(count.terminating.len())
+    } else {
+        0
+    };
+    let stay = active - whole(surplus.len());
+    let missing = usize::try_from(wanted - stay - coming)
+        .unwrap_or(0)
+        .min(BURST);
+    let mut moves = Moves {
+        delete: surplus,
+        ..Moves::default()
+    };
+    if missing == 0 {
+        return moves;
+    }
+    if is_indexed(spec) {
+        parts(job, spec, count, missing, now, &mut moves);
+    } else if let Some(left) = wait(&count.failures, &count.successes, now) {
+        moves.again = Some(left);
+    } else {
+        moves.create = free_pods(job, spec, count, None, 0).take(missing).collect();
+    }
+    moves
+}
+
+/// Those that are of no use, and as many more as are too many: the least far first.
+fn surplus<'a>(spec: &JobSpec, count: &Count<'a>, too_many: usize) -> Vec<&'a Pod> {
+    let mut pods = count.active.clone();
+    pods.sort_by_cached_key(|pod| {
+        let born = pod.creation_timestamp().map(|time| time.0);
+        (
+            phase(pod) != "Pending",
+            is_ready(pod),
+            std::cmp::Reverse(born),
+            pod.name_any(),
+        )
+    });
+    let mut useless = 0;
+    if is_indexed(spec) {
+        let mut done: BTreeSet<_> = count.completed.union(&count.failed).copied().collect();
+        let mut of_use = |pod: &&Pod| {
+            let index = index_of(pod).filter(|index| Some(*index) < spec.completions);
+            index.is_some_and(|index| done.insert(index))
+        };
+        // The one that is farthest keeps its part.
+        pods.reverse();
+        let (keep, mut go): (Vec<_>, Vec<_>) = pods.into_iter().partition(&mut of_use);
+        useless = go.len();
+        go.extend(keep.into_iter().rev());
+        pods = go;
+    }
+    pods.truncate(useless.max(too_many));
+    pods
+}
+
+/// The first parts that are neither done nor under way nor waiting after a failure.
+fn parts(
+    job: &Job,
+    spec: &JobSpec,
+    count: &Count<'_>,
+    missing: usize,
+    now: Timestamp,
+    moves: &mut Moves<'_>,
+) {
+    let waits = spec.pod_replacement_policy.as_deref() == Some("Failed");
+    let going = count.terminating.iter().filter(|_| waits);
+    let busy: BTreeSet<_> = count
+        .active
+        .iter()
+        .chain(going)
+        .filter_map(|pod| index_of(pod))
+        .collect();
+    let over = |index: &i32| {
+        count.completed.contains(index) || count.failed.contains(index) || busy.contains(index)
+    };
+    let limited = spec.backoff_limit_per_index.is_some();
+    if !limited && let Some(left) = wait(&count.failures, &count.successes, now) {
+        moves.again = Some(left);
+        return;
+    }
+    for index in (0..spec.completions.unwrap_or(0)).filter(|index| !over(index)) {
+        if moves.create.len() == missing {
+            return;
+        }
+        let of_part = |pod: &&&Pod| index_of(pod) == Some(index);
+        let failed: Vec<&Pod> = count.failures.iter().filter(of_part).copied().collect();
+        if limited && let Some(left) = wait(&failed, &[], now) {
+            moves.again = Some(moves.again.map_or(left, |soonest| soonest.min(left)));
+            continue;
+        }
+        let before = failed
+            .iter()
+            .map(|pod| failures(pod) + 1)
+            .max()
+            .unwrap_or(0);
+        let made = free_pods(job, spec, count, Some(index), before).next();
+        moves.create.extend(made);
+    }
+}
+
+/// How long nothing is to be made yet: ten seconds after a failure and twice as long after each
+/// that follows without a success.
+pub(super) fn wait(failures: &[&Pod], successes: &[&Pod], now: Timestamp) -> Option<Duration> {
+    let well = successes.iter().filter_map(|pod| ended_at(pod)).max();
+    let failed = failures.iter().filter_map(|pod| ended_at(pod));
+    let since: Vec<_> = failed.filter(|&at| Some(at) > well).collect();
+    let last = since.iter().max()?.as_second();
+    let doublings = u32::try_from(since.len() - 1).unwrap_or(u32::MAX).min(16);
+    let pause = (FIRST_WAIT << doublings).min(LONGEST_WAIT);
+    let end = Timestamp::from_second(last.saturating_add_unsigned(pause)).ok()?;
+    let left = Duration::try_from(end.duration_since(now)).ok()?;
+    Some(left).filter(|left| !left.is_zero())
+}
+
+/// When the last of its containers ended, or it was told to go.
+fn ended_at(pod: &Pod) -> Option<Timestamp> {
+    let status = pod.status.as_ref();
+    let statuses = status
+        .iter()
+        .flat_map(|status| status.container_statuses.iter().flatten());
+    let ends = statuses.filter_map(|container| {
+        let ended = container.state.as_ref()?.terminated.as_ref()?;
+        ended.finished_at.as_ref().map(|time| time.0)
+    });
+    let told = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    let born = pod.creation_timestamp().map(|time| time.0);
+    ends.max().or(told).or(born)
+}
+
+/// Pods for a part, under the names that are not taken: as many as could be wanted.
+fn free_pods(
+    job: &Job,
+    spec: &JobSpec,
+    count: &Count<'_>,
+    index: Option<i32>,
+    failures: i32,
+) -> impl Iterator<Item = Pod> {
+    let lists = [
+        &count.active,
+        &count.terminating,
+        &count.failures,
+        &count.successes,
+    ];
+    let known = lists.into_iter().flatten();
+    let taken: BTreeSet<_> = known.map(|pod| pod.name_any()).collect();
+    let tries = taken.len() + 2 * BURST;
+    let parts = (0..tries).map(move |number| Part {
+        index,
+        failures,
+        number,
+    });
+    parts
+        .filter_map(|part| pod(job, spec, &part))
+        .filter(move |pod| !taken.contains(&pod.name_any()))
+}
+
+/// What a pod is for.
+struct Part {
+    index: Option<i32>,
+    failures: i32,
+    number: usize,
+}
+
+fn pod(job: &Job, spec: &JobSpec, part: &Part) -> Option<Pod> {
+    let uid = job.uid()?;
+    let number = part.number.to_string();
+    let base = match part.index {
+        Some(index) => format!("{}-{index}", job.name_any()),
+        None => job.name_any(),
+    };
+    let short: String = base.chars().take(57).collect();
+    let name = format!("{short}-{}", suffix(&[&uid, &base, &number]));
+    let namespace = job.namespace().unwrap_or_default();
+    let mut pod = from_template(&spec.template, &namespace, name, owned_by(job)?);
+    pod.metadata.generate_name = Some(format!("{base}-"));
+    pod.finalizers_mut().push(TRACKING.to_owned());
+    let Some(index) = part.index else {
+        return Some(pod);
+    };
+    pod.labels_mut().insert(INDEX.to_owned(), index.to_string());
+    pod.annotations_mut()
+        .insert(INDEX.to_owned(), index.to_string());
+    if spec.backoff_limit_per_index.is_some() {
+        let failures = part.failures.to_string();
+        pod.annotations_mut().insert(FAILURES.to_owned(), failures);
+    }
+    if let Some(spec) = &mut pod.spec {
+        spec.hostname = Some(base.chars().take(63).collect());
+        let first = spec.init_containers.iter_mut().flatten();
+        first.chain(&mut spec.containers).for_each(tell_index);
+    }
+    Some(pod)
+}
+
+/// Lets the container know its part, unless it is told otherwise.
+fn tell_index(container: &mut Container) {
+    const NAME: &str = "JOB_COMPLETION_INDEX";
+    let env = container.env.get_or_insert_default();
+    if env.iter().any(|known| known.name == NAME) {
+        return;
+    }
+    let field = ObjectFieldSelector {
+        api_version: Some("v1".to_owned()),
+        field_path: format!("metadata.labels['{INDEX}']"),
+    };
+    env.push(EnvVar {
+        name: NAME.to_owned(),
+        value: None,
+        value_from: Some(EnvVarSource {
+            field_ref: Some(field),
+            ..EnvVarSource::default()
+        }),
+    });
+}

@@ -1,0 +1,69 @@
+use std::path::Path;
+
+use super::*;
+use crate::{
+    node::{address::Block, image::Images},
+    stage::Stage,
+};
+
+fn options() -> Options {
+    Options {
+        name: "here".into(),
+        folder: "/nowhere".into(),
+        launcher: "/bin/neap".into(),
+        images: Images::usual(Path::new("/bin/neap")),
+        block: Block::new(3).unwrap(),
+        environment: BTreeMap::new(),
+        rooms: true,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_is_ready_and_its_lease_is_renewed() {
+    let machine = Machine::this(Path::new("/"), "v1.36.3");
+    let stage = Stage::open(|site| Ok(vec![service(site, &options(), &machine)?])).await;
+    stage.pass(Duration::from_secs(1)).await;
+    let nodes: Api<Node> = Api::all(stage.client.clone());
+    let leases: Api<Lease> = Api::namespaced(stage.client.clone(), LEASES);
+    let node = nodes.get("here").await.unwrap();
+    let status = node.status.clone().unwrap();
+    let ready = |node: &Node| {
+        let conditions = node.status.clone().unwrap().conditions.unwrap();
+        conditions
+            .into_iter()
+            .find(|condition| condition.type_ == "Ready")
+            .unwrap()
+    };
+    assert_eq!(ready(&node).status, "True");
+    assert_eq!(status.addresses.unwrap()[0].address, "127.3.0.1");
+    let renewed = async || {
+        leases
+            .get("here")
+            .await
+            .unwrap()
+            .spec
+            .unwrap()
+            .renew_time
+            .unwrap()
+    };
+    let first = renewed().await;
+    stage.pass(Duration::from_mins(1)).await;
+    let quiet = nodes.get("here").await.unwrap();
+    assert_eq!(
+        quiet.resource_version(),
+        node.resource_version(),
+        "nothing new is not written"
+    );
+    assert!(renewed().await.0.duration_since(first.0).as_secs() >= 50);
+    stage.pass(Duration::from_mins(5)).await;
+    let later = nodes.get("here").await.unwrap();
+    assert_ne!(
+        later.resource_version(),
+        node.resource_version(),
+        "but every five minutes"
+    );
+    assert_eq!(
+        ready(&later).last_transition_time,
+        ready(&node).last_transition_time
+    );
+}

@@ -1,0 +1,79 @@
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use serde_json::{Value, json};
+
+use super::decide::{Routes, routes};
+
+fn table(service: &Value, slices: &[Value]) -> Routes {
+    let service: Service = serde_json::from_value(service.clone()).unwrap();
+    let slices: Vec<EndpointSlice> = slices
+        .iter()
+        .map(|slice| serde_json::from_value(slice.clone()).unwrap())
+        .collect();
+    let node = IpAddr::V4(Ipv4Addr::new(127, 1, 0, 1));
+    routes([&service].into_iter(), |_| slices.iter().collect(), &[node])
+}
+
+fn service(spec: &Value) -> Value {
+    json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": spec})
+}
+
+fn slice(endpoints: &Value) -> Value {
+    json!({
+        "metadata": {"name": "web-1", "namespace": "shop"},
+        "addressType": "IPv4",
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+        "endpoints": endpoints,
+    })
+}
+
+fn leads(routes: &Routes, address: &str) -> Vec<String> {
+    let address: SocketAddr = address.parse().unwrap();
+    routes[&address]
+        .backends
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+#[test]
+fn an_address_leads_to_the_pods_that_are_ready() {
+    let spec = json!({"clusterIP": "127.1.128.5", "type": "NodePort", "ports": [
+        {"name": "http", "port": 80, "nodePort": 30080},
+        {"name": "dns", "port": 53, "protocol": "UDP"},
+    ]});
+    let endpoints = json!([
+        {"addresses": ["127.1.1.2"], "conditions": {"ready": true}},
+        {"addresses": ["127.1.1.1"]},
+        {"addresses": ["127.1.1.3"], "conditions": {"ready": false}},
+        {"addresses": ["127.1.1.4"], "conditions": {"ready": false, "serving": true, "terminating": true}},
+    ]);
+    let routes = table(&service(&spec), &[slice(&endpoints)]);
+    let listened: Vec<_> = routes.keys().map(ToString::to_string).collect();
+    assert_eq!(listened, ["127.1.0.1:30080", "127.1.128.5:80"]);
+    assert_eq!(
+        leads(&routes, "127.1.128.5:80"),
+        ["127.1.1.1:8080", "127.1.1.2:8080"]
+    );
+}
+
+#[test]
+fn pods_that_end_are_better_than_none() {
+    let spec = json!({"clusterIP": "127.1.128.5", "ports": [{"name": "http", "port": 80}]});
+    let ending = json!([{"addresses": ["127.1.1.4"], "conditions": {"ready": false, "serving": true, "terminating": true}}]);
+    let routes = table(&service(&spec), &[slice(&ending)]);
+    assert_eq!(leads(&routes, "127.1.128.5:80"), ["127.1.1.4:8080"]);
+    let nobody = table(&service(&spec), &[]);
+    assert_eq!(leads(&nobody, "127.1.128.5:80"), [""; 0]);
+}
+
+#[test]
+fn a_service_without_an_address_of_its_own_is_not_listened_on() {
+    for spec in [
+        json!({"clusterIP": "None", "ports": [{"port": 80}]}),
+        json!({"type": "ExternalName", "externalName": "elsewhere"}),
+    ] {
+        assert!(table(&service(&spec), &[]).is_empty());
+    }
+}

@@ -1,0 +1,253 @@
+//! Reads the facts, and carries the decision out.
+
+use std::{collections::HashMap, sync::Arc};
+
+use k8s_openapi::{
+    api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition},
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+    jiff::Timestamp,
+};
+use kube::ResourceExt;
+use neap_kit::{
+    apply::{Error, Hand},
+    clock::Clock,
+    controller::{Controller, Options, Outcome, Trigger},
+    event::{Note, Recorder},
+    key::Key,
+    manager::Service,
+    site::Site,
+    watch::{Cache, Change, Ended, Index},
+};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::decide::{Decision, Place, decide, has_ended, is_pending};
+use crate::workload::{reason, report};
+
+const NAME: &str = "default-scheduler";
+/// Where pods without a node are in the index; no node has such a name.
+const PENDING: &str = "(none)";
+
+/// The scheduler.
+pub fn service(site: &Site) -> Result<Service, Ended> {
+    let pods = site.all::<Pod>()?;
+    let nodes = site.all::<Node>()?;
+    let options = Options {
+        // One after the other: two pods must not be given the same room.
+        concurrency: 1,
+        ..Options::new(NAME)
+    };
+    let controller = Controller::new(options, site.clock);
+    let work = Arc::new(Work {
+        by_node: Index::new(&pods, |pod| whereabouts(pod).into_iter().collect()),
+        placed: Mutex::default(),
+        hand: site.hand(NAME),
+        recorder: site.recorder(NAME),
+        clock: site.clock,
+        pods: pods.clone(),
+        nodes: nodes.clone(),
+    });
+    let (trigger, waiting) = (controller.trigger(), work.by_node.clone());
+    pods.follow(move |change| {
+        let pod = change.object();
+        if is_pending(pod) {
+            trigger.changed(change.key());
+        }
+        if makes_room(change) {
+            wake(&waiting, &trigger);
+        }
+    });
+    let (trigger, waiting) = (controller.trigger(), work.by_node.clone());
+    nodes.follow(move |change| {
+        if is_news(change) {
+            wake(&waiting, &trigger);
+        }
+    });
+    Ok(Service::new(NAME, move |stop| async move {
+        let known = async {
+            pods.synced().await;
+            nodes.synced().await;
+        };
+        let reconcile = move |key| work.clone().reconcile(key);
+        controller.run_once_known(known, reconcile, stop).await;
+    }))
+}
+
+/// The node of a pod that needs room there.
+fn whereabouts(pod: &Pod) -> Option<String> {
+    if is_pending(pod) {
+        return Some(PENDING.to_owned());
+    }
+    let node = pod.spec.as_ref()?.node_name.clone();
+    node.filter(|_| !has_ended(pod))
+}
+
+fn makes_room(change: &Change<Pod>) -> bool {
+    match change {
+        Change::Added(_) => false,
+        Change::Modified { old, new } => !has_ended(old) && has_ended(new),
+        Change::Deleted(_) => true,
+    }
+}
+
+/// Heartbeats are none.
+fn is_news(change: &Change<Node>) -> bool {
+    let Change::Modified { old, new } = change else {
+        return true;
+    };
+    let room = |node: &Node| {
+        node.status
+            .as_ref()
+            .map(|status| status.allocatable.clone())
+    };
+    old.spec != new.spec || old.labels() != new.labels() || room(old) != room(new)
+}
+
+fn wake(waiting: &Index<Pod>, trigger: &Trigger<Key>) {
+    for pod in waiting.get(PENDING) {
+        trigger.changed(Key::of(&*pod));
+    }
+}
+
+struct Work {
+    pods: Cache<Pod>,
+    nodes: Cache<Node>,
+    by_node: Index<Pod>,
+    /// Pods that were given a node of which the cache does not know yet, by uid.
+    placed: Mutex<HashMap<String, (Arc<Pod>, String)>>,
+    hand: Hand,
+    recorder: Recorder,
+    clock: Clock,
+}
+
+impl Work {
+    async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let Some(pod) = self.pods.get(&key) else {
+            return Ok(Outcome::Gone);
+        };
+        let placed = self.placed();
+        let known = pod.uid().is_some_and(|uid| placed.contains_key(&uid));
+        if known || !is_pending(&pod) {
+            return Ok(Outcome::Gone);
+        }
+        match self.choose(&pod, &placed) {
+            Decision::Bind(node) => self.bind(&pod, node).await,
+            Decision::Gated => {
+                let message = "Scheduling is blocked due to non-empty scheduling gates";
+                self.tell(&pod, "SchedulingGated", message).await
+            }
+            Decision::Nowhere(message) => self.tell(&pod, "Unschedulable", &message).await,
+        }
+    }
+
+    /// What was placed and is not yet seen to be.
+    fn placed(&self) -> HashMap<String, (Arc<Pod>, String)> {
+        let mut placed = self.placed.lock();
+        placed.retain(|uid, (pod, _)| {
+            let now = self.pods.get(&Key::of(&**pod));
+            now.is_some_and(|now| now.uid().as_ref() == Some(uid) && is_pending(&now))
+        });
+        placed.clone()
+    }
+
+    fn choose(&self, pod: &Pod, placed: &HashMap<String, (Arc<Pod>, String)>) -> Decision {
+        let nodes = self.nodes.list("");
+        let on: Vec<_> = nodes
+            .iter()
+            .map(|node| {
+                let name = node.name_any();
+                let coming = placed.values().filter(|(_, to)| *to == name);
+                let mut pods = self.by_node.get(&name);
+                pods.extend(coming.map(|(pod, _)| pod.clone()));
+                pods
+            })
+            .collect();
+        let places = nodes.iter().zip(&on).map(|(node, pods)| Place {
+            node,
+            pods: pods.iter().map(|pod| &**pod).collect(),
+        });
+        decide(pod, &places.collect::<Vec<_>>())
+    }
+
+    async fn bind(&self, pod: &Arc<Pod>, node: String) -> Result<Outcome, Error> {
+        let key = Key::of(&**pod);
+        let binding = Binding {
+            metadata: ObjectMeta {
+                name: pod.metadata.name.clone(),
+                namespace: pod.namespace(),
+                uid: pod.uid(),
+                ..ObjectMeta::default()
+            },
+            target: ObjectReference {
+                kind: Some("Node".to_owned()),
+                name: Some(node.clone()),
+                ..ObjectReference::default()
+            },
+        };
+        let bound = self
+            .hand
+            .post::<Pod, _, Value>(&key, "binding", &binding)
+            .await;
+        if let Err(error) = bound {
+            if let Error::Replaced(_) = error {
+                // It is gone, or somebody was faster.
+                return Err(error);
+            }
+            let note = Note::warning(
+                "FailedScheduling",
+                format!("binding rejected: {}", reason(&error)),
+            );
+            self.recorder.tell(&**pod, &note).await;
+            return Err(error);
+        }
+        let message = format!("Successfully assigned {key} to {node}");
+        if let Some(uid) = pod.uid() {
+            let mut placed = self.placed.lock();
+            placed.insert(uid, (pod.clone(), node));
+        }
+        let note = Note::normal("Scheduled", message);
+        self.recorder.tell(&**pod, &note).await;
+        Ok(Outcome::Gone)
+    }
+
+    /// Says once why the pod waits.
+    async fn tell(&self, pod: &Pod, why: &str, message: &str) -> Result<Outcome, Error> {
+        let mut pod = pod.clone();
+        let status = pod.status.get_or_insert_default();
+        let conditions = status.conditions.get_or_insert_default();
+        let former = conditions
+            .iter()
+            .position(|known| known.type_ == "PodScheduled");
+        let former = former.map(|place| conditions.remove(place));
+        let same = former.as_ref().is_some_and(|former| {
+            former.reason.as_deref() == Some(why) && former.message.as_deref() == Some(message)
+        });
+        if same {
+            return Ok(Outcome::Settled);
+        }
+        let since = former.filter(|former| former.status == "False");
+        let since = since.and_then(|former| former.last_transition_time);
+        conditions.push(PodCondition {
+            type_: "PodScheduled".to_owned(),
+            status: "False".to_owned(),
+            reason: Some(why.to_owned()),
+            message: Some(message.to_owned()),
+            last_transition_time: since.or_else(|| Some(Time(self.second()))),
+            observed_generation: pod.metadata.generation,
+            ..PodCondition::default()
+        });
+        if why == "Unschedulable" {
+            // Before the status, which says that it was told.
+            let note = Note::warning("FailedScheduling", message);
+            self.recorder.tell(&pod, &note).await;
+        }
+        report(&self.hand, &pod).await?;
+        Ok(Outcome::Settled)
+    }
+
+    /// The API keeps no fractions.
+    fn second(&self) -> Timestamp {
+        let now = self.clock.now();
+        Timestamp::from_second(now.as_second()).unwrap_or(now)
+    }
+}

@@ -1,0 +1,297 @@
+use std::time::Duration;
+
+use k8s_openapi::{
+    api::core::v1::{Event, Node, Pod},
+    apimachinery::pkg::api::resource::Quantity,
+};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use super::{
+    decide::{Decision, Place, decide},
+    quantity::amount,
+};
+use crate::stage::{Stage, fields};
+
+const SOON: Duration = Duration::from_secs(2);
+
+fn node(name: &str, cpu: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "disk": "ssd", "cores": "8"}},
+        "status": {"allocatable": {"cpu": cpu, "memory": "1Gi", "pods": "3"}},
+    })
+}
+
+fn pod(name: &str, spec: Value) -> Value {
+    let requests = json!({"cpu": "600m", "memory": "100Mi"});
+    let mut pod = json!({
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "app", "resources": {"requests": requests}}]},
+    });
+    pod["spec"].as_object_mut().unwrap().extend(fields(spec));
+    pod
+}
+
+async fn stage() -> Stage {
+    Stage::open(|site| Ok(vec![super::service(site)?])).await
+}
+
+async fn add_node(stage: &Stage, node: Value) {
+    let name = node["metadata"]["name"].as_str().unwrap().to_owned();
+    let status = json!({"status": node["status"].clone()});
+    stage.create_for_all::<Node>(node).await;
+    let nodes: Api<Node> = Api::all(stage.client.clone());
+    let merge = PatchParams::default();
+    let patched = nodes
+        .patch_status(&name, &merge, &Patch::Merge(status))
+        .await;
+    patched.unwrap();
+    // A new node is tainted until it is ready, which is somebody else's to see.
+    let open = json!({"spec": {"taints": null}});
+    let patched = nodes.patch(&name, &merge, &Patch::Merge(open)).await;
+    patched.unwrap();
+}
+
+/// The node of a pod, or why it has none.
+async fn place(stage: &Stage, name: &str) -> String {
+    let pod = stage.get::<Pod>(name).await;
+    if let Some(node) = pod.spec.unwrap().node_name {
+        return node;
+    }
+    let conditions = pod.status.unwrap().conditions.unwrap();
+    let scheduled = conditions
+        .iter()
+        .find(|known| known.type_ == "PodScheduled");
+    let scheduled = scheduled.unwrap();
+    assert_eq!(scheduled.status, "False");
+    format!(
+        "{}: {}",
+        scheduled.reason.as_deref().unwrap(),
+        scheduled.message.as_deref().unwrap()
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_goes_where_it_fits_or_says_why_not() {
+    let stage = stage().await;
+    stage.create::<Pod>(pod("a", json!({}))).await;
+    stage.pass(SOON).await;
+    let none = "Unschedulable: no nodes available to schedule pods";
+    assert_eq!(place(&stage, "a").await, none);
+
+    add_node(&stage, node("one", "1")).await;
+    stage.pass(SOON).await;
+    assert_eq!(place(&stage, "a").await, "one", "tried again with the node");
+
+    stage.create::<Pod>(pod("b", json!({}))).await;
+    stage.pass(SOON).await;
+    let full = "0/1 nodes are available: 1 Insufficient cpu.";
+    assert_eq!(place(&stage, "b").await, format!("Unschedulable: {full}"));
+    let events: Vec<Event> = stage.list().await;
+    let told = |reason: &str, message: &str| {
+        let same = |event: &&Event| {
+            event.reason.as_deref() == Some(reason) && event.message.as_deref() == Some(message)
+        };
+        events.iter().filter(same).count()
+    };
+    assert_eq!(told("FailedScheduling", full), 1);
+    assert_eq!(
+        told("Scheduled", "Successfully assigned default/a to one"),
+        1
+    );
+
+    let pods: Api<Pod> = stage.api();
+    let now = DeleteParams::default().grace_period(0);
+    pods.delete("a", &now).await.unwrap();
+    stage.pass(SOON).await;
+    assert_eq!(place(&stage, "b").await, "one", "tried again with the room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_pods_are_not_given_the_same_room() {
+    let stage = stage().await;
+    add_node(&stage, node("one", "1")).await;
+    add_node(&stage, node("two", "1")).await;
+    stage.pass(SOON).await;
+    for name in ["a", "b", "c"] {
+        stage.create::<Pod>(pod(name, json!({}))).await;
+    }
+    stage.pass(SOON).await;
+    let mut places = Vec::new();
+    for name in ["a", "b", "c"] {
+        places.push(place(&stage, name).await);
+    }
+    places.sort();
+    let full = "Unschedulable: 0/2 nodes are available: 2 Insufficient cpu.";
+    assert_eq!(places, [full, "one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn gates_hold_a_pod_until_they_are_lifted() {
+    let stage = stage().await;
+    add_node(&stage, node("one", "1")).await;
+    let gates = json!({"schedulingGates": [{"name": "example.com/wait"}]});
+    stage.create::<Pod>(pod("a", gates)).await;
+    stage
+        .create::<Pod>(pod("other", json!({"schedulerName": "mine"})))
+        .await;
+    stage.pass(SOON).await;
+    let gated = "SchedulingGated: Scheduling is blocked due to non-empty scheduling gates";
+    assert_eq!(place(&stage, "a").await, gated);
+    let lifted = json!({"spec": {"schedulingGates": null}});
+    stage.patch::<Pod>("a", lifted).await;
+    stage.pass(SOON).await;
+    assert_eq!(place(&stage, "a").await, "one");
+    let other = stage.get::<Pod>("other").await;
+    assert_eq!(other.spec.unwrap().node_name, None, "another's to place");
+}
+
+/// What is decided for a pod with this spec, one node with these changes, and one pod there.
+fn decided(spec: Value, changes: Value, there: &Value) -> String {
+    let mut node = node("one", "1");
+    node["spec"] = changes;
+    let node = serde_json::from_value(node).unwrap();
+    let mut pod = pod("a", json!({"containers": [{"name": "main"}]}));
+    pod["spec"].as_object_mut().unwrap().extend(fields(spec));
+    let there = json!({"metadata": {"name": "there"}, "spec": there});
+    let there = serde_json::from_value(there).unwrap();
+    let place = Place {
+        node: &node,
+        pods: vec![&there],
+    };
+    match decide(&serde_json::from_value(pod).unwrap(), &[place]) {
+        Decision::Bind(node) => node,
+        Decision::Gated => "gated".to_owned(),
+        Decision::Nowhere(why) => why.replace("0/1 nodes are available: 1 ", ""),
+    }
+}
+
+#[test]
+fn every_rule_lets_in_and_keeps_out() {
+    let affinity = |expression: Value| {
+        let terms = json!([{"matchExpressions": [expression]}]);
+        let required = json!({"nodeSelectorTerms": terms});
+        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
+    };
+    let key = |operator: &str, key: &str, values: &[&str]| {
+        affinity(json!({"key": key, "operator": operator, "values": values}))
+    };
+    let by_name = |name: &str| {
+        let terms = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}]);
+        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}})
+    };
+    let elsewhere = "node(s) didn't match Pod's node affinity/selector.";
+    let selectors = [
+        (json!({"nodeSelector": {"disk": "ssd"}}), "one"),
+        (json!({"nodeSelector": {"disk": "tape"}}), elsewhere),
+        (key("In", "disk", &["hdd", "ssd"]), "one"),
+        (key("NotIn", "disk", &["ssd"]), elsewhere),
+        (key("Exists", "gpu", &[]), elsewhere),
+        (key("DoesNotExist", "gpu", &[]), "one"),
+        (key("Gt", "cores", &["7"]), "one"),
+        (key("Lt", "cores", &["8"]), elsewhere),
+        (by_name("one"), "one"),
+        (by_name("two"), elsewhere),
+    ];
+    for (spec, expected) in selectors {
+        assert_eq!(
+            decided(spec.clone(), json!({}), &json!({"containers": []})),
+            expected,
+            "{spec}"
+        );
+    }
+}
+
+#[test]
+fn taints_and_closed_nodes_keep_out_who_does_not_tolerate_them() {
+    let taint = json!({"taints": [{"key": "lab", "value": "x", "effect": "NoSchedule"}]});
+    let tolerating = |toleration: Value| json!({"tolerations": [toleration]});
+    let tainted = "node(s) had untolerated taint {lab: x}.";
+    let closed = json!({"unschedulable": true});
+    let tolerations = [
+        (taint.clone(), json!({}), tainted),
+        (
+            taint.clone(),
+            tolerating(json!({"key": "lab", "value": "x"})),
+            "one",
+        ),
+        (
+            taint.clone(),
+            tolerating(json!({"key": "lab", "value": "y"})),
+            tainted,
+        ),
+        (
+            taint.clone(),
+            tolerating(json!({"key": "lab", "operator": "Exists", "effect": "NoExecute"})),
+            tainted,
+        ),
+        (taint, tolerating(json!({"operator": "Exists"})), "one"),
+        (closed.clone(), json!({}), "node(s) were unschedulable."),
+        (closed, tolerating(json!({"operator": "Exists"})), "one"),
+    ];
+    for (node, spec, expected) in tolerations {
+        assert_eq!(
+            decided(spec.clone(), node, &json!({"containers": []})),
+            expected,
+            "{spec}"
+        );
+    }
+}
+
+#[test]
+fn ports_and_resources_are_given_once() {
+    let port = |ip: &str, port: u16| {
+        let ports = json!([{"containerPort": 1, "hostPort": port, "hostIP": ip}]);
+        json!({"containers": [{"name": "main", "ports": ports}]})
+    };
+    let taken = "node(s) didn't have free ports for the requested pod ports.";
+    assert_eq!(
+        decided(port("", 80), json!({}), &port("127.0.0.1", 80)),
+        taken
+    );
+    assert_eq!(
+        decided(port("127.0.0.2", 80), json!({}), &port("127.0.0.1", 80)),
+        "one"
+    );
+    assert_eq!(decided(port("", 80), json!({}), &port("", 81)), "one");
+
+    let asks = |cpu: &str| json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
+    let alone = json!({"containers": [asks("500m")]});
+    let cases = [
+        (json!({"containers": [asks("500m")]}), "one"),
+        (
+            json!({"containers": [asks("300m"), asks("300m")]}),
+            "Insufficient cpu.",
+        ),
+        (
+            json!({"containers": [asks("100m")], "initContainers": [asks("600m")]}),
+            "Insufficient cpu.",
+        ),
+        (
+            json!({"containers": [asks("100m")], "overhead": {"cpu": "450m"}}),
+            "Insufficient cpu.",
+        ),
+        (
+            json!({"containers": [{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}]}),
+            "Insufficient example.com/gpu.",
+        ),
+    ];
+    for (spec, expected) in cases {
+        assert_eq!(decided(spec.clone(), json!({}), &alone), expected, "{spec}");
+    }
+}
+
+#[test]
+fn amounts_are_read_as_they_are_written() {
+    let read = |text: &str| amount(&Quantity(text.to_owned()));
+    assert_eq!(read("1"), read("1000m"));
+    assert_eq!(read("0.5"), read("500m"));
+    assert_eq!(read("1Ki"), read("1024"));
+    assert_eq!(read("1e3"), read("1k"));
+    assert_eq!(read("1.5Gi"), read("1536Mi"));
+    assert_eq!(read("100n"), Some(100));
+    assert_eq!(read("one"), None);
+}
