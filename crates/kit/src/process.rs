@@ -73,3 +73,26 @@ impl fmt::Debug for Process {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::Clock,
+        controller::{Controller, Options},
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn numbers_show_how_full_the_queues_are_now() {
+        let process = Process::default();
+        let controller = Controller::new(Options::new("sorter"), Clock::system());
+        process.show(controller.view());
+        for key in ["a", "b"] {
+            controller.trigger().changed(key);
+        }
+        let waiting = r#"neaptide_queue_keys{controller="sorter",state="waiting"} 2"#;
+        let running = r#"neaptide_queue_keys{controller="sorter",state="running"} 0"#;
+        let text = process.metrics();
+        assert!(text.contains(waiting) && text.contains(running), "{text}");
+    }
+}

@@ -1,3 +1,6 @@
+#[cfg(any(feature = "otlp", feature = "sentry"))]
+mod export;
+
 use std::{sync::Arc, time::Duration};
 
 use http::{Method, Uri};
