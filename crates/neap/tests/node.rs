@@ -92,11 +92,11 @@ impl Machine {
     async fn when(&self, name: &str, is_so: impl Fn(&Pod) -> bool) -> Pod {
         let condition = |pod: Option<&Pod>| pod.is_some_and(&is_so);
         let waited = await_condition(self.pods.clone(), name, condition);
-        let found = tokio::time::timeout(LIMIT, waited).await;
-        match found {
-            Ok(pod) => pod.unwrap().unwrap(),
-            Err(_late) => panic!("not so: {:#?}", self.pods.get(name).await.unwrap().status),
-        }
+        let Ok(found) = tokio::time::timeout(LIMIT, waited).await else {
+            let pod = self.pods.get(name).await.unwrap();
+            panic!("not so: {:#?}", pod.status);
+        };
+        found.unwrap().unwrap()
     }
 
     async fn phase(&self, name: &str, phase: &str) -> Pod {
