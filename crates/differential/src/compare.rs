@@ -177,7 +177,8 @@ fn sorted(mut status: Value) -> Value {
         return status;
     }
     let before = told(causes);
-    let same_map = |one: &Value, other: &Value| one["field"] == other["field"] && is_of_map(one);
+    let same_map =
+        |one: &Value, other: &Value| map_of(one).is_some() && map_of(one) == map_of(other);
     for of_map in causes.chunk_by_mut(same_map) {
         of_map.sort_by_key(Value::to_string);
     }
@@ -188,16 +189,22 @@ fn sorted(mut status: Value) -> Value {
     status
 }
 
-fn is_of_map(cause: &Value) -> bool {
-    const MAPS: [&str; 5] = [
+/// The map whose entry a cause is about.
+fn map_of(cause: &Value) -> Option<&str> {
+    const MAPS: [&str; 7] = [
         "labels",
         "annotations",
         "selector",
         "matchLabels",
         "nodeSelector",
+        "data",
+        "binaryData",
     ];
-    let field = cause["field"].as_str().unwrap_or_default();
-    MAPS.contains(&field.rsplit('.').next().unwrap_or_default())
+    let field = cause["field"].as_str()?;
+    // Some name the entry, too.
+    let map = field.split_once('[').map_or(field, |(map, _)| map);
+    let name = map.rsplit('.').next()?;
+    MAPS.contains(&name).then_some(map)
 }
 
 /// Causes as a message tells them: each once.

@@ -32,7 +32,7 @@ pub const MASKS: [&str; 20] = [
     "order of managedFields entries, which follows times",
     "whether a write is stored that changes nothing to be seen, if a second ended between the servers' looks at it",
     "order of conflicts and of problems of an applied configuration, which is that of a map, and what is told beside an undeclared field",
-    "order of what is wrong with labels, annotations and selectors, which is that of a map",
+    "order of what is wrong with labels, annotations, selectors and data, which is that of a map",
     "order of finalizers in the answer to the delete of a namespace, which is that of a set",
     "namespaces that are on their way out, in lists: when their conditions and finalizers change and when they go is up to the namespace controller",
     "content of objects that the control plane makes by itself (kube-root-ca.crt, default ServiceAccounts)",

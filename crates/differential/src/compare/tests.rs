@@ -27,6 +27,13 @@ fn only_entries_of_a_map_may_be_told_in_any_order() {
     assert_eq!(refused([a, b, uid, a]), refused([b, a, uid, a]));
     assert_ne!(refused([a, b, uid, a]), refused([a, uid, b, a]));
     assert_ne!(refused([a, b, uid, a]), refused([a, a, uid, b]));
+    let (one, two) = (("data[x/]", "no key"), ("data[y/]", "no key"));
+    assert_eq!(refused([one, two, uid, a]), refused([two, one, uid, a]));
+    let (port, other) = (("spec.ports[0]", "p"), ("spec.ports[1]", "p"));
+    assert_ne!(
+        refused([port, other, uid, a]),
+        refused([other, port, uid, a])
+    );
 }
 
 #[test]
