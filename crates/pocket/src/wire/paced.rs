@@ -24,6 +24,9 @@ pub(super) struct Paced<S> {
     stream: S,
     bulk: Bulk,
     waiting: Option<BoxFuture<Option<OwnedTurn>>>,
+    /// The client did not take what was written last. Looking whether it does now costs nothing,
+    /// and whoever asked for a turn to look would be back in line at once, and go round for ever.
+    full: bool,
 }
 
 impl<S> Paced<S> {
@@ -32,13 +35,14 @@ impl<S> Paced<S> {
             stream,
             bulk,
             waiting: None,
+            full: false,
         }
     }
 
     /// A turn to write so many bytes. It is given back when the write returns, whether or not the
     /// client takes what was written.
     fn poll_turn(&mut self, bytes: usize, context: &mut Context<'_>) -> Poll<Option<OwnedTurn>> {
-        if bytes < LARGE {
+        if bytes < LARGE || self.full {
             return Poll::Ready(None);
         }
         if self.waiting.is_none()
@@ -71,7 +75,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let _turn = ready!(self.poll_turn(bytes.len(), context));
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.full = written.is_pending();
+        written
     }
 
     fn poll_write_vectored(
@@ -81,7 +87,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     ) -> Poll<io::Result<usize>> {
         let bytes = parts.iter().map(|part| part.len()).sum();
         let _turn = ready!(self.poll_turn(bytes, context));
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.full = written.is_pending();
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -129,5 +137,23 @@ mod tests {
         let large = vec![0; LARGE];
         assert!(paced.write_all(&large).now_or_never().is_none());
         assert!(bulk.turn_now().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_does_not_line_up_again() {
+        let bulk = Bulk::of(1);
+        let (near, _far) = tokio::io::duplex(16);
+        let mut paced = Paced::new(near, bulk.clone());
+        let large = vec![0; LARGE];
+        let mut write = Box::pin(paced.write_all(&large));
+        assert!((&mut write).now_or_never().is_none());
+        // While another has the turn, it is looked at again and again.
+        let turn = bulk.turn_now();
+        assert!((&mut write).now_or_never().is_none());
+        drop(turn);
+        assert!(
+            bulk.turn_now().is_some(),
+            "a turn was given to somebody who cannot use it"
+        );
     }
 }
