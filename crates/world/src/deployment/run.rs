@@ -10,7 +10,7 @@ use kube::{Resource, ResourceExt};
 use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
-    controller::{Controller, Options, Outcome, Trigger},
+    controller::{Options, Outcome, Trigger},
     event::{Note, Recorder},
     key::Key,
     manager::Service,
@@ -35,7 +35,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     let deployments = site.all::<Deployment>()?;
     let sets = site.all::<ReplicaSet>()?;
     let pods = site.all::<Pod>()?;
-    let controller = Controller::new(Options::new(NAME), site.clock);
+    let controller = site.controller(Options::new(NAME));
     let work = Arc::new(Work {
         by_owner: Index::new(&sets, owner_or_orphan),
         pods_by_owner: Index::new(&pods, owner_or_orphan),

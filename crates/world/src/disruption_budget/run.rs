@@ -10,7 +10,7 @@ use kube::{
 use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
-    controller::{Controller, Options, Outcome, Trigger},
+    controller::{Options, Outcome, Trigger},
     event::Recorder,
     key::Key,
     manager::Service,
@@ -31,7 +31,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     let budgets = site.all::<PodDisruptionBudget>()?;
     let pods = site.all::<Pod>()?;
     let owners = Owners::new(site)?;
-    let controller = Controller::new(Options::new(NAME), site.clock);
+    let controller = site.controller(Options::new(NAME));
     let work = Arc::new(Work {
         labelled: Labelled::new(&pods),
         owners: owners.clone(),

@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, Hand},
-    controller::{Controller, Options, Outcome},
+    controller::{Options, Outcome},
     key::Key,
     manager::Service,
     site::Site,
@@ -31,7 +31,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     let pods = site.all::<Pod>()?;
     let nodes = site.all::<Node>()?;
     let slices = site.all::<EndpointSlice>()?;
-    let controller = Controller::new(Options::new(NAME), site.clock);
+    let controller = site.controller(Options::new(NAME));
     let selection = Selection::new(&pods, &services);
     let work = Arc::new(Work {
         selection: selection.clone(),

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Endpoints, Pod, Service as KubeService};
 use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, Hand},
-    controller::{Controller, Options, Outcome},
+    controller::{Options, Outcome},
     key::Key,
     manager::Service,
     site::Site,
@@ -23,7 +23,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     let services = site.all::<KubeService>()?;
     let pods = site.all::<Pod>()?;
     let endpoints = site.all::<Endpoints>()?;
-    let controller = Controller::new(Options::new(NAME), site.clock);
+    let controller = site.controller(Options::new(NAME));
     let selection = Selection::new(&pods, &services);
     let work = Arc::new(Work {
         selection: selection.clone(),

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
-    controller::{Controller, Options, Outcome},
+    controller::{Options, Outcome},
     event::{Note, Recorder},
     key::Key,
     manager::Service,
@@ -35,7 +35,7 @@ const ECHO: Duration = Duration::from_secs(5);
 pub fn service(site: &Site) -> Result<Service, Ended> {
     let jobs = site.all::<Job>()?;
     let pods = site.all::<Pod>()?;
-    let controller = Controller::new(Options::new(NAME), site.clock);
+    let controller = site.controller(Options::new(NAME));
     let work = Arc::new(Work {
         by_owner: Index::new(&pods, owner_or_orphan),
         tracked: Index::new(&pods, |pod| {

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
-    controller::{Controller, Options, Outcome},
+    controller::{Options, Outcome},
     event::{Note, Recorder},
     key::Key,
     manager::Service,
@@ -26,7 +26,7 @@ const NAME: &str = "replicaset-controller";
 pub fn service(site: &Site) -> Result<Service, Ended> {
     let sets = site.all::<ReplicaSet>()?;
     let pods = site.all::<Pod>()?;
-    let controller = Controller::new(Options::new(NAME), site.clock);
+    let controller = site.controller(Options::new(NAME));
     let work = Arc::new(Work {
         by_owner: Index::new(&pods, owner_or_orphan),
         hand: site.hand(NAME),

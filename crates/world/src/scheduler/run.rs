@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
-    controller::{Controller, Options, Outcome, Trigger},
+    controller::{Options, Outcome, Trigger},
     event::{Note, Recorder},
     key::Key,
     manager::Service,
@@ -37,7 +37,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
         concurrency: 1,
         ..Options::new(NAME)
     };
-    let controller = Controller::new(options, site.clock);
+    let controller = site.controller(options);
     let work = Arc::new(Work {
         by_node: Index::new(&pods, |pod| whereabouts(pod).into_iter().collect()),
         placed: Mutex::default(),

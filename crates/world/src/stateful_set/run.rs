@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
-    controller::{Controller, Options, Outcome},
+    controller::{Options, Outcome},
     event::{Note, Recorder},
     key::Key,
     manager::Service,
@@ -37,7 +37,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     let pods = site.all::<Pod>()?;
     let revisions = site.all::<ControllerRevision>()?;
     let claims = site.all::<PersistentVolumeClaim>()?;
-    let controller = Controller::new(Options::new(NAME), site.clock);
+    let controller = site.controller(Options::new(NAME));
     let work = Arc::new(Work {
         pods_by_owner: Index::new(&pods, owner_or_orphan),
         revisions_by_owner: Index::new(&revisions, owner_or_orphan),
