@@ -59,14 +59,16 @@ pub async fn run(plan: &Plan, tell: impl Fn(String)) -> Result<()> {
         tokio::time::sleep(plan.length.saturating_sub(watch.elapsed())).await;
     }
     let calm = manager.log()?;
+    // Nothing comes to rest without the node, so its end is the cause of whatever else failed.
+    node.must_run()?;
     judged(worked, &log::complaints(&calm))?;
     tell(format!("no complaints in {} s", watch.elapsed().as_secs()));
     log::collector_follows(&calm, &deletable(&day.api).await?)?;
     let changed = day.commotion().await;
     let later = manager.log()?;
     let later = later.get(calm.len()..).unwrap_or_default();
-    judged(changed, &log::complaints_in_commotion(later))?;
     node.must_run()?;
+    judged(changed, &log::complaints_in_commotion(later))?;
     ensure!(!server.has_ended(), "the server is gone");
     Ok(())
 }
@@ -95,12 +97,18 @@ impl<T: Fn(String)> Day<'_, T> {
     /// Everything that controllers bring about, and objects that come back.
     async fn work(&self) -> Result<()> {
         let Self { api, kubectl, tell } = self;
-        kubectl.run("create namespace harbour")?;
-        kubectl.run("config set-context --current --namespace=harbour")?;
-        kubectl.run("create deployment web --image=example.com/web:1 --replicas=3")?;
-        kubectl.run("rollout status deployment web --timeout=90s")?;
+        kubectl.run("create namespace harbour").await?;
+        kubectl
+            .run("config set-context --current --namespace=harbour")
+            .await?;
+        kubectl
+            .run("create deployment web --image=example.com/web:1 --replicas=3")
+            .await?;
+        kubectl
+            .run("rollout status deployment web --timeout=90s")
+            .await?;
         kubectl.file("work.yaml", work::MANIFEST)?;
-        kubectl.run("apply -f work.yaml")?;
+        kubectl.run("apply -f work.yaml").await?;
         work::is_done(api, tell).await?;
         furniture_returns(api, kubectl).await?;
         tell("what every namespace has, again after it was deleted".into());
@@ -111,11 +119,13 @@ impl<T: Fn(String)> Day<'_, T> {
     /// Pods that are replaced, and objects that go while controllers look at them.
     async fn commotion(&self) -> Result<()> {
         let Self { api, kubectl, tell } = self;
-        rollouts(kubectl)?;
+        rollouts(kubectl).await?;
         tell("a rollout, its undoing, a drained node".into());
         owners_go(api, kubectl).await?;
         tell("dependents that follow their owners, or not, as they were asked".into());
-        kubectl.run("delete namespace harbour --timeout=90s")?;
+        kubectl
+            .run("delete namespace harbour --timeout=90s")
+            .await?;
         tell("the end of a namespace with everything in it".into());
         Ok(())
     }
@@ -135,34 +145,40 @@ async fn furniture_returns(api: &Api, kubectl: &Kubectl) -> Result<()> {
             "kube-root-ca.crt",
         ),
     ] {
-        kubectl.run(&format!("delete {object}"))?;
+        kubectl.run(&format!("delete {object}")).await?;
         let is_there = |items: &[Value]| items.iter().any(|item| item["metadata"]["name"] == name);
         api.until(object, collection, is_there).await?;
     }
     Ok(())
 }
 
-fn rollouts(kubectl: &Kubectl) -> Result<()> {
+async fn rollouts(kubectl: &Kubectl) -> Result<()> {
     let status = "rollout status deployment web --timeout=90s";
-    kubectl.run("set image deployment web web=example.com/web:2")?;
-    kubectl.run(status)?;
-    let history = kubectl.run("rollout history deployment web")?;
+    kubectl
+        .run("set image deployment web web=example.com/web:2")
+        .await?;
+    kubectl.run(status).await?;
+    let history = kubectl.run("rollout history deployment web").await?;
     ensure!(
         history.lines().any(|line| line.starts_with("2 ")),
         "{history}"
     );
-    kubectl.run("rollout undo deployment web")?;
-    kubectl.run(status)?;
-    kubectl.run("rollout restart statefulset db")?;
-    kubectl.run("rollout status statefulset db --timeout=90s")?;
-    kubectl.run("scale deployment web --replicas=5")?;
-    kubectl.run(status)?;
+    kubectl.run("rollout undo deployment web").await?;
+    kubectl.run(status).await?;
+    kubectl.run("rollout restart statefulset db").await?;
+    kubectl
+        .run("rollout status statefulset db --timeout=90s")
+        .await?;
+    kubectl.run("scale deployment web --replicas=5").await?;
+    kubectl.run(status).await?;
     let pier = node::NAME;
-    kubectl.run(&format!(
-        "drain {pier} --ignore-daemonsets --force --timeout=90s"
-    ))?;
-    kubectl.run(&format!("uncordon {pier}"))?;
-    kubectl.run(status)?;
+    kubectl
+        .run(&format!(
+            "drain {pier} --ignore-daemonsets --force --timeout=90s"
+        ))
+        .await?;
+    kubectl.run(&format!("uncordon {pier}")).await?;
+    kubectl.run(status).await?;
     Ok(())
 }
 
@@ -172,15 +188,19 @@ async fn owners_go(api: &Api, kubectl: &Kubectl) -> Result<()> {
         let of_app = |pod: &&Value| pod["metadata"]["labels"]["app"] == app;
         items.iter().filter(of_app).cloned().collect::<Vec<_>>()
     };
-    kubectl.run("delete deployment web --timeout=90s")?;
+    kubectl.run("delete deployment web --timeout=90s").await?;
     api.until("the pods go with their deployment", pods, |items| {
         labelled(items, "web").is_empty()
     })
     .await?;
-    kubectl.run("delete statefulset db --cascade=foreground --timeout=90s")?;
+    kubectl
+        .run("delete statefulset db --cascade=foreground --timeout=90s")
+        .await?;
     let left = labelled(&items(api, pods).await?, "db");
     ensure!(left.is_empty(), "a foreground delete left {left:?}");
-    kubectl.run("delete replicationcontroller old --cascade=orphan --timeout=90s")?;
+    kubectl
+        .run("delete replicationcontroller old --cascade=orphan --timeout=90s")
+        .await?;
     let orphans = labelled(&items(api, pods).await?, "old");
     let alone = |pod: &Value| pod["metadata"]["ownerReferences"].is_null();
     ensure!(
@@ -192,7 +212,7 @@ async fn owners_go(api: &Api, kubectl: &Kubectl) -> Result<()> {
 
 /// Times the end of a namespace that is full.
 async fn crowd_ends(api: &Api, kubectl: &Kubectl, tell: &impl Fn(String)) -> Result<()> {
-    kubectl.run("create namespace crowd")?;
+    kubectl.run("create namespace crowd").await?;
     for number in 0..CROWD {
         let map = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{number}")},

@@ -2,12 +2,12 @@
 
 use std::{
     fs,
-    os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 use anyhow::{Context, Result, bail};
+use tokio::process::Command;
 
 /// A kubectl that knows the server.
 #[derive(Debug)]
@@ -17,8 +17,9 @@ pub(super) struct Kubectl {
 }
 
 impl Kubectl {
-    /// Runs a command line whose words are parted by spaces, in the folder of the run.
-    pub(super) fn run(&self, line: &str) -> Result<String> {
+    /// Runs a command line whose words are parted by spaces, in the folder of the run. The thread
+    /// is free meanwhile: what kubectl waits for may be the node's work.
+    pub(super) async fn run(&self, line: &str) -> Result<String> {
         let output = Command::new(&self.program)
             .arg0("kubectl")
             .args(line.split_whitespace())
@@ -27,6 +28,7 @@ impl Kubectl {
             .env("HOME", &self.folder)
             .stdin(Stdio::null())
             .output()
+            .await
             .context("cannot run kubectl")?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 
-/// Lines that do not count, by words that they have, each with its reason. But for the last they
-/// are written against the real server too, word for word.
+/// Lines that do not count, by words that they have, each with its reason. The last is about a
+/// habit of ours; the others are about the controllers' own files, caches and races.
 const EXCUSED: [(&[&str], &str); 5] = [
     (
         &["The manifest file is empty, ignoring."],
