@@ -9,4 +9,5 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::decide::SERVICE;
 pub use self::run::service;

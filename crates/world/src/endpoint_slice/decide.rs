@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The Service that a slice is of.
-pub(super) const SERVICE: &str = "kubernetes.io/service-name";
+pub(crate) const SERVICE: &str = "kubernetes.io/service-name";
 /// Who writes a slice.
 pub(super) const WRITER: &str = "endpointslice.kubernetes.io/managed-by";
 pub(super) const US: &str = "endpointslice-controller.k8s.io";
