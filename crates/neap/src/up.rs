@@ -12,14 +12,12 @@ mod private;
 mod server;
 mod signals;
 mod stages;
+mod threads;
 
 use std::{io, path::PathBuf, time::Duration};
 
 use neap_pocket::environment::Environment;
-use tokio::{
-    net::TcpListener,
-    runtime::{Builder, Runtime},
-};
+use tokio::{net::TcpListener, runtime::Handle};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::listen::Listen;
@@ -30,6 +28,7 @@ use self::{
     server::{Plan, Server},
     signals::Signals,
     stages::Stages,
+    threads::Threads,
 };
 use crate::{
     cli::UpOptions,
@@ -45,7 +44,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Runs the server until it is told to stop.
 pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
     limits::raise_open_files();
-    let runtime = runtime().map_err(|error| {
+    let threads = Threads::start().map_err(|error| {
         Failure::new(
             "NT-UP-0010",
             Exit::Failed,
@@ -54,25 +53,15 @@ pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
         )
         .remedy("look at the limits on threads and open files: ulimit -a")
     })?;
-    let result = runtime.block_on(up(options, symbols));
-    // What is still busy after the drain is dropped, not waited for.
-    runtime.shutdown_background();
+    let result = threads.run(|patient| up(options, symbols, patient));
+    threads.end();
     result
 }
 
-/// Looks at sockets more often than usual: under load, who asks for little should not wait until a
-/// worker has done all that is ready for those who ask for much.
-fn runtime() -> io::Result<Runtime> {
-    Builder::new_multi_thread()
-        .enable_all()
-        .event_interval(7)
-        .build()
-}
-
-async fn up(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
+async fn up(options: UpOptions, symbols: Symbols, patient: Handle) -> Result<(), Failure> {
     let given = Given::read(&options)?;
     let mut signals = Signals::listen()?;
-    let (environment, mut deaths) = environment::system();
+    let (environment, mut deaths) = environment::system(&patient);
     let mut stages = Stages::start(environment.clock.clone(), symbols);
     let folder = Folder::open(options.data.as_deref())?;
     let starting = start(&options, &given, &environment, &folder, &mut stages);
