@@ -17,12 +17,16 @@
 mod class;
 mod decide;
 mod fit;
+mod keep;
 mod reclaim;
 mod run;
 #[cfg(test)]
 mod tests;
 
-pub use self::run::service;
+use k8s_openapi::api::core::v1::PersistentVolume;
+use neap_kit::key::Key;
+
+pub use self::{keep::volumes, run::service};
 
 /// Who makes our volumes.
 const PROVISIONER: &str = "neaptide.dev/folder";
@@ -30,3 +34,14 @@ const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// On what this controller chose, and people did not.
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// What both controllers are called in the API.
+const NAME: &str = "persistentvolume-controller";
+
+/// The claim that a volume is for.
+fn claim_key(volume: &PersistentVolume) -> Option<Key> {
+    let claim = volume.spec.as_ref()?.claim_ref.as_ref()?;
+    Some(Key::new(
+        claim.namespace.as_deref()?,
+        claim.name.as_deref()?,
+    ))
+}

@@ -9,5 +9,4 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::decide::SERVICE;
 pub use self::run::service;

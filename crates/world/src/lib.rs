@@ -26,6 +26,7 @@ pub mod replica_set;
 pub mod scheduler;
 mod service_pods;
 pub mod stateful_set;
+mod wiring;
 mod workload;
 
 #[cfg(test)]
@@ -42,6 +43,7 @@ use neap_kit::{manager::Service, site::Site, watch::Ended};
 pub fn services(site: &Site, volumes: &Path) -> Result<Vec<Service>, Ended> {
     Ok(vec![
         claim::service(site, volumes)?,
+        claim::volumes(site, volumes)?,
         cron_job::service(site)?,
         daemon_set::service(site)?,
         deployment::service(site)?,

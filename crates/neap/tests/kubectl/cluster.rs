@@ -42,7 +42,7 @@ impl Cluster {
         fs::create_dir(folder.path().join("home")).unwrap();
         let neap = std::env::var_os("NEAP_BIN").unwrap_or(env!("CARGO_BIN_EXE_neap").into());
         let mut neap = Command::new(neap)
-            .args(["up", "--listen", "127.0.0.1:0", "--kubeconfig"])
+            .args(["up", "--bare", "--listen", "127.0.0.1:0", "--kubeconfig"])
             .arg(folder.path().join("kubeconfig"))
             .env_clear()
             .env("HOME", folder.path().join("home"))

@@ -30,6 +30,7 @@ impl Play {
         let stage = Stage::open(|site| {
             Ok(vec![
                 super::service(site, &path)?,
+                super::volumes(site, &path)?,
                 crate::stateful_set::service(site)?,
             ])
         });

@@ -11,7 +11,10 @@ use neap_kit::{
     watch::{Cache, Change, Index},
 };
 
-use crate::{endpoint_slice::SERVICE, node::gather::reference, service_pods::is_headless};
+use crate::{
+    node::gather::reference,
+    service_pods::{SERVICE, is_headless},
+};
 
 /// Pods are looked at when they change.
 pub(super) fn pods(pods: &Cache<Pod>, trigger: &Trigger<Key>) {

@@ -37,7 +37,7 @@ use crate::{
         pod::{Decision, Facts, Stop, decide, news},
         process::Starter,
     },
-    workload::{has_ended, report},
+    workload::has_ended,
 };
 
 pub(super) struct Node {
@@ -192,7 +192,11 @@ impl Node {
         }
         let mut pod = pod.clone();
         pod.status = Some(decision.status.clone());
-        report(&self.hand, &pod).await?;
+        match self.hand.replace_status(&pod).await {
+            // It has changed since, and is looked at again because of that.
+            Err(Error::Replaced(_)) => return Ok(()),
+            written => written?,
+        };
         for note in news(&pod, known, &decision.status) {
             self.recorder.tell(&pod, &note).await;
         }
