@@ -40,7 +40,7 @@ pub(crate) fn fields(object: Value) -> serde_json::Map<String, Value> {
 pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
-    site: Site,
+    pub(crate) site: Site,
     stop: CancellationToken,
     tasks: JoinSet<()>,
     _pocket: Pocket,

@@ -1,5 +1,8 @@
 //! Reads what a pod is made of.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
@@ -171,10 +174,15 @@ impl Gatherer {
                 tracing::warn!(pod = key.0, %error, "a token could not be renewed");
                 Ok((token, now.checked_add(TRY_AGAIN).unwrap_or(now)))
             }
-            (Err(error), None) => Err(format!(
-                "no token for the pod's service account: {}",
-                reason(&error)
-            )),
+            (Err(error), None) => {
+                let why = match &error {
+                    Error::Replaced(account) => {
+                        format!("serviceaccount \"{}\" not found", account.name())
+                    }
+                    error => reason(error),
+                };
+                Err(format!("no token for the pod's service account: {why}"))
+            }
         }
     }
 

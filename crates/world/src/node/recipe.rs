@@ -1,5 +1,8 @@
 //! How a container is to be started. It looks at files and changes none.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeMap,
     path::{Component, Path, PathBuf},

@@ -100,3 +100,17 @@ pub(super) async fn blocking<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(io::Error::other)?
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_called_one() {
+        let full = io::Error::from_raw_os_error(nix::errno::Errno::ENOSPC as i32);
+        let obstacle = failed("volume \"v\"", &full);
+        assert_eq!(obstacle.reason, "FailedMount");
+        let words = "volume \"v\": the disk of this node is full";
+        assert!(obstacle.message.starts_with(words), "{}", obstacle.message);
+    }
+}
