@@ -1,13 +1,8 @@
-//! The entries that every area may need. Those of an area are listed where they arise.
+//! What every area may need.
 
-use super::{Class, Code, Entry, Retry};
+use super::super::{Class, Code, Entry, Retry};
 
-/// Every entry, by code.
-pub fn all() -> &'static [Entry] {
-    &ENTRIES
-}
-
-const ENTRIES: [Entry; 19] = [
+pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         code: Code("NT-KIT-001"),
         title: "this process does not lead",
