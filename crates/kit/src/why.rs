@@ -11,10 +11,12 @@ mod tests;
 
 use std::fmt;
 
+use serde::Serialize;
+
 pub use self::{catalogue::all, near::nearest};
 
 /// Whose turn it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Class {
     /// Whoever asked can mend it.
     UserFixable,
@@ -27,7 +29,7 @@ pub enum Class {
 }
 
 /// Whether it is worth trying again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Retry {
     /// Not before something changes.
     Never,
@@ -38,7 +40,7 @@ pub enum Retry {
 }
 
 /// An entry of the catalogue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// `NT-<area>-<number>`; once given, it means this for ever.
     pub code: Code,
@@ -57,7 +59,7 @@ pub struct Entry {
 }
 
 /// The name of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Code(pub &'static str);
 
 impl fmt::Display for Code {
