@@ -93,4 +93,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         retry: Retry::Never,
         http: 422,
     },
+    Entry {
+        code: Code("NT-CLI-0011"),
+        title: "there is no audit file",
+        cause: "No server has noted anything there: it runs without a data folder, or the path is another.",
+        remedy: "Name the folder that `neap up --data` has, or the file itself with --file.",
+        class: Class::UserFixable,
+        retry: Retry::Never,
+        http: 404,
+    },
 ];
