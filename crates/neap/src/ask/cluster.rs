@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use kube::{
     Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
 use crate::{
@@ -37,7 +37,7 @@ impl Cluster {
         let address = config.cluster_url.to_string();
         let address = address.trim_end_matches('/').to_owned();
         let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config).map_err(|error| unnamed(&chain(&error)))?;
+        let client = Client::try_from(config).map_err(|error| unnamed(&error.to_string()))?;
         Ok(Self {
             client,
             address,
@@ -93,7 +93,8 @@ impl Cluster {
 }
 
 async fn config(options: &ClusterOptions, nearby: Option<&Path>) -> Result<Config, Failure> {
-    let unreadable = |error| unnamed(&chain(&error));
+    // These errors have their causes in their words.
+    let unreadable = |error: KubeconfigError| unnamed(&error.to_string());
     let nearby = nearby.filter(|file| file.exists());
     let file = match (&options.kubeconfig, nearby) {
         (Some(file), _) => Some(Kubeconfig::read_from(file).map_err(unreadable)?),
@@ -114,7 +115,7 @@ async fn config(options: &ClusterOptions, nearby: Option<&Path>) -> Result<Confi
 }
 
 /// What KUBECONFIG names, or the user's own file.
-fn usual() -> Result<Option<Kubeconfig>, kube::config::KubeconfigError> {
+fn usual() -> Result<Option<Kubeconfig>, KubeconfigError> {
     if let Some(named) = Kubeconfig::from_env()? {
         return Ok(Some(named));
     }

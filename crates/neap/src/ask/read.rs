@@ -105,6 +105,17 @@ pub(super) async fn list(
     }
 }
 
+/// What was found, or nothing if whoever asks may not see it; whether it may be seen.
+pub(super) fn visible(
+    found: Result<Vec<Value>, kube::Error>,
+) -> Result<(Vec<Value>, bool), kube::Error> {
+    match found {
+        Ok(found) => Ok((found, true)),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok((Vec::new(), false)),
+        Err(error) => Err(error),
+    }
+}
+
 /// Lists leave out what kind their items are.
 fn named(kind: Kind, mut item: Value) -> Value {
     item["kind"] = kind.name.into();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::Output;
 
@@ -154,14 +154,10 @@ pub(crate) enum AuditCommand {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").args(["data", "file"]).required(true).multiple(true)))]
 pub(crate) struct VerifyOptions {
     /// The data folder whose audit it is
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "NEAP_DATA",
-        required_unless_present = "file"
-    )]
+    #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
     pub(crate) data: Option<PathBuf>,
 
     /// The audit file itself

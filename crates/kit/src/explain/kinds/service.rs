@@ -1,16 +1,20 @@
 //! Services: who answers behind them, and where.
 
-use jiff::Timestamp;
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
 use super::{Judgement, ailing, many, name, same_namespace};
-use crate::explain::Verdict;
+use crate::explain::{Verdict, words::last_seen};
 
 /// The label that leads from a slice to its service.
 const SERVICE: &str = "kubernetes.io/service-name";
 /// The reason with which the proxy tells of an address that it could not listen on.
 const NOT_SERVED: &str = "AddressNotServed";
+/// It tries again, and tells again, far more often than this; what is older was mended.
+const RECENT: SignedDuration = SignedDuration::from_mins(5);
 
 pub(super) fn judge(
     service: &Value,
@@ -23,12 +27,7 @@ pub(super) fn judge(
     if spec["type"] == "ExternalName" {
         return judgement;
     }
-    let told = events
-        .iter()
-        .filter(|event| event.reason.as_deref() == Some(NOT_SERVED));
-    let told: std::collections::BTreeSet<_> =
-        told.filter_map(|event| event.message.clone()).collect();
-    for message in told {
+    for message in unserved(events, now) {
         judgement.say(Verdict::Troubled, message);
     }
     if spec["type"] == "LoadBalancer" && service["status"]["loadBalancer"]["ingress"][0].is_null() {
@@ -38,10 +37,31 @@ pub(super) fn judge(
         );
     }
     let (ready, unready) = endpoints(service, around);
-    if ready == 0 {
+    if ready == 0 && !is_servers_own(service) {
         nobody(service, around, unready, now, &mut judgement);
     }
     judgement
+}
+
+/// What the proxy has said of late about addresses that it could not listen on.
+fn unserved(events: &[Event], now: Timestamp) -> BTreeSet<String> {
+    let recent = |event: &&Event| {
+        let last = last_seen(event);
+        last.is_none_or(|last| now.duration_since(last) <= RECENT)
+    };
+    events
+        .iter()
+        .filter(|event| event.reason.as_deref() == Some(NOT_SERVED))
+        .filter(recent)
+        .filter_map(|event| event.message.clone())
+        .collect()
+}
+
+/// Whether it is the API server's own: whoever reads this has been answered by it.
+fn is_servers_own(service: &Value) -> bool {
+    service["metadata"]["namespace"] == "default"
+        && name(service) == "kubernetes"
+        && service["spec"]["selector"].is_null()
 }
 
 /// How many addresses are ready behind it, and how many are not.

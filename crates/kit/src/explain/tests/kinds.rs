@@ -188,18 +188,21 @@ fn a_service_says_who_is_missing_behind_it() {
         (selects(), vec![well("a")], OnItsWay, "nobody answers behind it: of 1 pod with the labels app=web none is ready"),
         (service(json!({})), vec![], Troubled, "it has no selector, and nobody has written endpoints for it"),
         (service(json!({"type": "ExternalName"})), vec![], Well, ""),
+        (json!({"metadata": {"namespace": "default", "name": "kubernetes"}, "spec": {}}), vec![], Well, ""),
     ];
     for (service, around, verdict, why) in table {
         let said = kind("Service", service.clone(), around);
         let first = said.why.first().map_or("", String::as_str);
         assert_eq!((said.verdict, first), (verdict, why), "{service}");
     }
+    let mut old = event("AddressNotServed", "2026-01-01T11:00:00Z", 1);
+    old.message = Some("127.1.128.5:81 is not served".into());
     let mut told = event("AddressNotServed", NOW, 1);
     told.message = Some("127.1.128.5:80 is not served; use the node port 30080".into());
     let said = explain(&Facts {
         kind: "Service".into(),
         around: vec![slice(true)].into(),
-        events: vec![told],
+        events: vec![told, old],
         ..facts(Some(selects()))
     });
     assert_eq!(said.verdict, Troubled);

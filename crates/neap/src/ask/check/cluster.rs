@@ -25,7 +25,12 @@ pub(super) async fn check(cluster: &Cluster) -> Vec<Finding> {
 
 fn judge(survey: &Survey) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if survey.nodes.is_empty() {
+    if !survey.hidden.is_empty() {
+        let says = format!("{} may not be read", survey.hidden.join(", "));
+        let hint = "ask for a role that may, or check as somebody else";
+        findings.push(Finding::note("rights", says, hint));
+    }
+    if survey.nodes.is_empty() && !survey.hidden.contains(&"Node") {
         let hint = "pods run once a node has joined";
         findings.push(Finding::note("nodes", "there is none", hint));
     }
@@ -41,12 +46,12 @@ fn judge(survey: &Survey) -> Vec<Finding> {
             .filter(|line| line.verdict != Verdict::Well)
             .collect();
         if unwell.is_empty() && !(name == "nodes" && lines.is_empty()) {
-            let count = if matches!(name, "pods" | "claims") {
-                String::new()
-            } else {
-                format!("{}, ", lines.len())
+            let says = match (name, lines.len()) {
+                ("pods" | "claims", _) => well.to_owned(),
+                (_, 0) => "there is none".to_owned(),
+                (_, count) => format!("{count}, {well}"),
             };
-            findings.push(Finding::ok(name, format!("{count}{well}")));
+            findings.push(Finding::ok(name, says));
         }
         findings.extend(unwell.iter().take(NAMED).map(|line| told(name, line)));
         if unwell.len() > NAMED {

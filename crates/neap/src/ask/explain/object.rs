@@ -85,13 +85,16 @@ async fn facts(
         "involvedObject.kind={},involvedObject.name={name}",
         resource.kind
     );
-    let around = around(&resource.kind)
-        .iter()
-        .map(|kind| read::list(client, *kind, namespace, None));
+    // The object has to be seen; what is around it makes the answer better.
+    let seen = async |kind, fields| {
+        let found = read::list(client, kind, namespace, fields).await;
+        read::visible(found).map(|(found, _)| found)
+    };
+    let around = around(&resource.kind).iter().map(|kind| seen(*kind, None));
     let (object, events, operations, around) = futures::try_join!(
         read::find(client, &path),
-        read::list(client, EVENT, namespace, Some(&fields)),
-        read::list(client, OPERATION, namespace, None),
+        seen(EVENT, Some(&fields)),
+        seen(OPERATION, None),
         try_join_all(around),
     )
     .map_err(failed)?;

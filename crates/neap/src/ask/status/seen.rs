@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::{future::try_join_all, try_join};
+use futures::{future::join_all, join};
 use k8s_openapi::api::core::v1::Event;
 use neap_kit::operation::Operation;
 use serde_json::Value;
@@ -28,6 +28,8 @@ pub(crate) struct Seen {
     pub(crate) namespace: Option<String>,
     /// Nodes, workloads, pods, services and claims, each with its kind.
     pub(crate) objects: Arc<[Value]>,
+    /// Kinds that whoever asks may not see.
+    pub(crate) hidden: Vec<&'static str>,
     pub(crate) events: Vec<Event>,
     pub(crate) operations: Vec<Operation>,
 }
@@ -54,17 +56,28 @@ impl Seen {
             CLASS,
         ];
         let lists = kinds.map(|kind| read::list(client, kind, namespace, None));
-        let (objects, events, operations) = try_join!(
-            try_join_all(lists),
+        let (lists, events, operations) = join!(
+            join_all(lists),
             read::list(client, EVENT, namespace, Some("type=Warning")),
             read::list(client, OPERATION, namespace, None),
-        )
-        .map_err(|error| cluster.failed("what runs", &error))?;
+        );
+        let failed = |error| cluster.failed("what runs", &error);
+        let (mut objects, mut hidden) = (Vec::new(), Vec::new());
+        for (kind, found) in kinds.iter().zip(lists) {
+            let (found, may_see) = read::visible(found).map_err(failed)?;
+            objects.extend(found);
+            if !may_see {
+                hidden.push(kind.name);
+            }
+        }
+        let (events, _) = read::visible(events).map_err(failed)?;
+        let (operations, _) = read::visible(operations).map_err(failed)?;
         Ok(Self {
             address: cluster.address.clone(),
             version: version.git_version,
             namespace: namespace.map(str::to_owned),
-            objects: objects.into_iter().flatten().collect(),
+            objects: objects.into(),
+            hidden,
             events: readable(events),
             operations: readable(operations),
         })

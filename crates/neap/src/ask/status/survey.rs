@@ -18,6 +18,9 @@ pub(crate) struct Survey {
     pub(crate) address: String,
     pub(crate) version: String,
     pub(crate) namespace: Option<String>,
+    /// Kinds that whoever asks may not see.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hidden: Vec<&'static str>,
     pub(crate) nodes: Vec<Line>,
     pub(crate) workloads: Vec<Line>,
     /// Pods that are not well, and those alone.
@@ -73,6 +76,7 @@ pub(crate) fn survey(seen: &Seen, now: Timestamp) -> Survey {
         address: seen.address.clone(),
         version: seen.version.clone(),
         namespace: seen.namespace.clone(),
+        hidden: seen.hidden.clone(),
         nodes: of(&["Node"], &ready),
         workloads: of(&workloads, &counts),
         pods: unwell(of(&["Pod"], &phase)),

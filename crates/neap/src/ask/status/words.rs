@@ -36,7 +36,8 @@ pub(super) fn text(survey: &Survey, symbols: Symbols) -> String {
         ("Operations under way".to_owned(), &survey.operations, ""),
     ];
     for (title, lines, empty) in groups {
-        if lines.is_empty() && empty.is_empty() {
+        let unseen = title == "Nodes" && survey.hidden.contains(&"Node");
+        if lines.is_empty() && (empty.is_empty() || unseen) {
             continue;
         }
         let _ = writeln!(text, "\n{title}");
@@ -49,6 +50,14 @@ pub(super) fn text(survey: &Survey, symbols: Symbols) -> String {
         }
     }
     text.push('\n');
+    if !survey.hidden.is_empty() {
+        let hidden = survey.hidden.join(", ");
+        let _ = writeln!(
+            text,
+            "{} Not shown, for you may not read them: {hidden}",
+            symbols.note
+        );
+    }
     text + &summary(survey, symbols)
 }
 
