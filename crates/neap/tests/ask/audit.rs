@@ -63,7 +63,7 @@ async fn edits_and_cuts_are_found_and_the_line_is_named() {
             "line 2: record 2 is not as it was written",
         ),
         (
-            cut.clone(),
+            cut,
             "line 4: the file ends with record 3, and record 5 was anchored",
         ),
         (
@@ -83,22 +83,28 @@ async fn edits_and_cuts_are_found_and_the_line_is_named() {
     let output = neap(&place, nowhere, &["check", "--data", folder, "-o", "short"]);
     assert_eq!(said(&output).0, Some(1));
     assert!(said(&output).1.contains("record 5"), "{output:?}");
+}
 
-    // Without the anchor, a cut cannot be seen, and that is said.
-    let copy = place.path("copy.jsonl");
-    fs::write(&copy, cut).unwrap();
-    let copy = [
-        "audit",
-        "verify",
-        "--file",
-        copy.to_str().unwrap(),
-        "-o",
-        "json",
-    ];
-    let json = json_of(&neap(&place, nowhere, &copy));
+#[tokio::test]
+async fn without_an_anchor_a_cut_cannot_be_seen_and_that_is_said() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let file = noted(&place.home(), client(&up.kubeconfig_path()).await)
+        .await
+        .path;
+    let whole = fs::read_to_string(&file).unwrap();
+    let cut: Vec<_> = whole.split_inclusive('\n').take(3).collect();
+    fs::write(&file, cut.concat()).unwrap();
+    let file = file.to_str().unwrap();
+    let arguments = ["audit", "verify", "--file", file, "-o", "json"];
+    let json = json_of(&neap(&place, Path::new("/nowhere"), &arguments));
     assert_eq!(
         (&json["records"], &json["anchored"]),
         (&3.into(), &().into())
     );
     assert_eq!(json["unanchored"], "no cluster is named");
+    let output = neap(&place, &up.kubeconfig_path(), &arguments);
+    let (code, _, stderr) = said(&output);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("record 5 was anchored"), "{stderr}");
 }

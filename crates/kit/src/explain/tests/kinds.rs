@@ -95,7 +95,7 @@ fn a_pod_says_which_container_keeps_it_and_why() {
     );
 }
 
-fn deployment(status: Value) -> Value {
+fn deployment(status: &Value) -> Value {
     json!({
         "metadata": {"uid": "deployment-1", "namespace": "shop", "name": "web", "generation": 2},
         "spec": {"replicas": 3},
@@ -114,7 +114,7 @@ fn a_deployment_says_what_ails_its_pods_those_alike_together() {
     let mut foreign = crashing("other");
     foreign["metadata"]["ownerReferences"][0]["uid"] = "set-2".into();
     let around = vec![set(), crashing("a"), well("b"), crashing("c"), foreign];
-    let said = kind("Deployment", deployment(status), around);
+    let said = kind("Deployment", deployment(&status), around);
     assert_eq!(said.verdict, Verdict::Troubled);
     assert_eq!(
         said.why,
@@ -143,7 +143,7 @@ fn a_deployment_moves_as_its_counts_do() {
     ];
     for (status, verdict, why) in table {
         let around = vec![set(), well("a")];
-        let said = kind("Deployment", deployment(status.clone()), around);
+        let said = kind("Deployment", deployment(&status), around);
         let lines: Vec<_> = said.why.iter().map(String::as_str).collect();
         assert_eq!((said.verdict, lines), (verdict, why), "{status}");
     }
