@@ -7,7 +7,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::up::Listen;
+use crate::{sample::Sample, up::Listen};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,6 +75,10 @@ pub(crate) enum Command {
         #[arg(short, long, value_enum, default_value_t = Output::Text)]
         output: Output,
     },
+
+    /// Run a program of the examples; their pods do this
+    #[command(hide = true, subcommand)]
+    Sample(Sample),
 
     /// Run one process of a container; `neap up` does this itself
     #[command(hide = true)]
