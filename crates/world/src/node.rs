@@ -20,6 +20,7 @@ mod recipe;
 pub mod register;
 mod run;
 pub mod source;
+pub mod trial;
 pub mod volume;
 
 pub use self::run::{Options, service};

@@ -1,13 +1,11 @@
 //! What this machine allows.
 
 use std::{
-    collections::BTreeMap,
     io,
     net::{Ipv4Addr, TcpListener},
-    process::{Command, Stdio},
 };
 
-use neap_world::node::launch::{Launch, Rooms};
+use neap_world::node::trial;
 use rustix::process::{Resource, getrlimit};
 
 use super::Finding;
@@ -39,46 +37,12 @@ pub(super) fn check() -> Vec<Finding> {
     })
 }
 
-/// Starts a process as a container's is started, and waits for it.
+/// Starts a process as a container's is started.
 fn rooms() -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
     let folder = tempfile::tempdir().map_err(told)?;
-    let root = folder.path().join("root");
-    std::fs::create_dir(&root).map_err(told)?;
-    let launch = Launch {
-        command: vec!["/bin/sh".into(), "-c".into(), "exit 0".into()],
-        environment: BTreeMap::new(),
-        folder: None,
-        parent: std::process::id(),
-        rooms: Some(Rooms {
-            root,
-            mounts: Vec::new(),
-            user: 0,
-            group: 0,
-            host_name: "check".into(),
-        }),
-        joins: None,
-    };
-    let description = folder.path().join("launch.json");
-    let text = serde_json::to_vec(&launch).map_err(|error| error.to_string())?;
-    std::fs::write(&description, text).map_err(told)?;
     let neap = std::env::current_exe().map_err(told)?;
-    let output = Command::new(neap)
-        .arg("launch")
-        .arg(&description)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(told)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.trim().trim_start_matches("neap: ");
-    Err(if said.is_empty() {
-        output.status.to_string()
-    } else {
-        said.to_owned()
-    })
+    trial::rooms(&neap, folder.path())
 }
 
 fn judge(machine: &Machine) -> Vec<Finding> {
