@@ -21,6 +21,7 @@ pub mod endpoint_slice;
 pub mod endpoints;
 pub mod job;
 pub mod node;
+pub mod node_taints;
 pub mod proxy;
 pub mod replica_set;
 pub mod scheduler;
@@ -51,6 +52,7 @@ pub fn services(site: &Site, volumes: &Path) -> Result<Vec<Service>, Ended> {
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
         job::service(site)?,
+        node_taints::service(site)?,
         replica_set::service(site)?,
         scheduler::service(site)?,
         stateful_set::service(site)?,
