@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn who(own: Value, all: Value, usual: Option<u32>) -> Result<(u32, u32), String> {
+fn who(own: &Value, all: &Value, usual: Option<u32>) -> Result<(u32, u32), String> {
     let container = json!({"name": "main", "securityContext": own});
     let pod = json!({"spec": {"containers": [], "securityContext": all}});
     let (container, pod) = (
@@ -15,14 +15,14 @@ fn who(own: Value, all: Value, usual: Option<u32>) -> Result<(u32, u32), String>
 
 #[test]
 fn a_container_runs_as_whom_it_says_or_its_pod_or_its_image() {
-    let none = || json!({});
-    assert_eq!(who(none(), none(), None), Ok((0, 0)));
-    assert_eq!(who(none(), none(), Some(70)), Ok((70, 70)));
+    let none = &json!({});
+    assert_eq!(who(none, none, None), Ok((0, 0)));
+    assert_eq!(who(none, none, Some(70)), Ok((70, 70)));
     let all = json!({"runAsUser": 1000, "runAsGroup": 2000});
-    assert_eq!(who(none(), all.clone(), Some(70)), Ok((1000, 2000)));
-    assert_eq!(who(json!({"runAsUser": 5}), all, None), Ok((5, 2000)));
+    assert_eq!(who(none, &all, Some(70)), Ok((1000, 2000)));
+    assert_eq!(who(&json!({"runAsUser": 5}), &all, None), Ok((5, 2000)));
     assert_eq!(
-        who(json!({"runAsNonRoot": true}), none(), Some(70)),
+        who(&json!({"runAsNonRoot": true}), none, Some(70)),
         Ok((70, 70))
     );
 }
@@ -44,7 +44,7 @@ fn an_impossible_user_is_refused_in_words() {
             "would run as root: give it a runAsUser",
         ),
     ] {
-        let refused = who(own, json!({}), None).unwrap_err();
+        let refused = who(&own, &json!({}), None).unwrap_err();
         assert!(refused.contains(words), "{refused}");
     }
 }
