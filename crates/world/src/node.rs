@@ -13,6 +13,7 @@ mod gather;
 mod hosts;
 pub mod image;
 pub mod launch;
+mod link;
 pub mod pod;
 mod probe;
 pub mod process;

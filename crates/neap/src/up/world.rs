@@ -139,7 +139,7 @@ fn services(
     proxy: proxy::Options,
 ) -> Result<Vec<Service>, Ended> {
     let machine = Machine::this(&node.folder, version::KUBERNETES);
-    let mut services = neap_world::services(site)?;
+    let mut services = neap_world::services(site, &node.folder.join("volumes"))?;
     services.push(node::register::service(site, &node, &machine)?);
     services.push(node::service(site, node)?);
     services.push(proxy::service(site, proxy)?);
