@@ -323,6 +323,6 @@ async fn all_crash(pods: &Api<Pod>, count: usize) {
             looks.tick().await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(60), crashed).await;
+    let waited = tokio::time::timeout(Duration::from_mins(1), crashed).await;
     assert!(waited.is_ok(), "the pods do not crash");
 }
