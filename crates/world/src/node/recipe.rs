@@ -64,6 +64,7 @@ pub(super) fn recipe(
         parent: std::process::id(),
         rooms: rooms.transpose()?,
         joins: None,
+        terminal: false,
     })
 }
 

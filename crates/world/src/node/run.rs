@@ -1,5 +1,6 @@
 //! The node at work: one pod at a time is looked at, and brought to what was decided.
 
+mod access;
 mod local;
 mod probing;
 
@@ -31,6 +32,7 @@ use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use tokio::{sync::mpsc, task::JoinSet};
 
+pub use self::access::Access;
 use self::{
     local::{Local, Locals},
     probing::Probing,
@@ -41,7 +43,7 @@ use super::{
     hosts::hosts,
     image::Images,
     pod::{Decision, Facts, Obstacle, Stop, decide},
-    process::{Started, Starter},
+    process::{Log, Started, Starter},
     recipe::{Kitchen, recipe},
     source::Sources,
     volume::{Content, content, write},
@@ -74,6 +76,11 @@ pub struct Options {
 
 /// Runs the pods that are bound to the node.
 pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
+    open(site, options).map(|(service, _)| service)
+}
+
+/// The same, with a way to the containers for as long as the service runs.
+pub fn open(site: &Site, options: Options) -> Result<(Service, Access), Ended> {
     let (pods, services) = (site.all::<Pod>()?, site.all::<Svc>()?);
     let (config_maps, secrets) = (site.all::<ConfigMap>()?, site.all::<Secret>()?);
     let claims = site.all::<PersistentVolumeClaim>()?;
@@ -113,7 +120,8 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
         trigger,
         options,
     });
-    Ok(Service::new(NAME, move |stop| async move {
+    let access = Access::new(&node);
+    let service = Service::new(NAME, move |stop| async move {
         let known = async move {
             tokio::join!(
                 pods.synced(),
@@ -128,7 +136,8 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
             () = controller.run_once_known(known, reconcile, stop) => {}
             () = accompany(begun) => {}
         }
-    }))
+    });
+    Ok((service, access))
 }
 
 /// The folder of a claim is called like its volume.
@@ -373,15 +382,17 @@ impl Node {
             hosts: &folder.join("hosts"),
             folder: &folder.join("containers").join(name),
         };
-        let started = recipe(container, sources, &kitchen).and_then(|launch| {
-            let log = kitchen.folder.join("log");
-            let started = fs::create_dir_all(kitchen.folder)
-                .and_then(|()| self.starter.start(&launch, kitchen.folder, &log));
-            started.map_err(|error| Obstacle {
-                reason: "RunContainerError",
-                message: error.to_string(),
-            })
-        });
+        let started = match recipe(container, sources, &kitchen) {
+            Ok(launch) => {
+                let log = Log::of(kitchen.folder);
+                let started = self.starter.start(launch, kitchen.folder, &log).await;
+                started.map_err(|error| Obstacle {
+                    reason: "RunContainerError",
+                    message: error.to_string(),
+                })
+            }
+            Err(obstacle) => Err(obstacle),
+        };
         let note = match started {
             Ok(started) => self.begun(key, container, sources, started).await,
             Err(obstacle) => {
@@ -405,7 +416,7 @@ impl Node {
         let running = started.running.clone();
         let turn = self
             .locals
-            .begin(key, container, started.running, self.clock.now());
+            .begin(key, container, running.clone(), self.clock.now());
         let probing = Probing {
             node: Arc::downgrade(self),
             key: key.clone(),
@@ -419,16 +430,11 @@ impl Node {
         };
         let (node, key, of) = (Arc::downgrade(self), key.clone(), name.clone());
         let life = async move {
-            let lived = async { tokio::join!(started.lines.keep(), started.ended) };
-            let (kept, code) = tokio::select! {
-                lived = lived => lived,
+            let code = tokio::select! {
+                code = started.live(probing.clock) => code,
                 () = probing.run() => return,
             };
-            if let Err(error) = kept {
-                tracing::warn!(pod = %key, container = of, %error, "what a container printed is lost");
-            }
             if let Some(node) = node.upgrade() {
-                let code = code.unwrap_or(255);
                 node.locals.end(&key, &of, turn, code, node.clock.now());
                 node.trigger.changed(key);
             }

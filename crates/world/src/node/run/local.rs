@@ -192,6 +192,16 @@ impl Locals {
         });
     }
 
+    /// The process of a container of the pod with that uid, if one runs.
+    pub(super) fn running(&self, key: &Key, uid: &str, container: &str) -> Option<Running> {
+        let all = self.0.lock();
+        let local = all.get(key).filter(|local| local.uid == uid)?;
+        local
+            .running
+            .get(container)
+            .map(|(_, running)| running.clone())
+    }
+
     /// Forgets a pod, and kills what is left of it.
     pub(super) fn remove(&self, key: &Key) -> Option<Local> {
         let local = self.0.lock().remove(key)?;
