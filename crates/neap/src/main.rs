@@ -10,6 +10,7 @@ mod environment;
 mod exit;
 mod launch;
 mod logging;
+mod sample;
 mod symbols;
 mod up;
 mod version;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
 fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
     match command {
         Command::Up(options) => up::run(options, symbols),
+        Command::Sample(sample) => sample::run(sample),
         // Came to its end in `main`: its exit code is that of the container.
         Command::Launch { .. } => Ok(()),
         Command::Version { output } => version::print(output, &mut io::stdout().lock()),

@@ -1,10 +1,6 @@
 //! The way from a client to the processes of a pod: logs, commands beside them, what they use.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "../src/up/runtime.rs"]
 mod runtime;

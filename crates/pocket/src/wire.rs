@@ -22,6 +22,7 @@ mod route;
 mod serve;
 mod service;
 mod swagger;
+mod tasks;
 mod warnings;
 
 pub use crate::identity::Authenticate;

@@ -20,11 +20,13 @@ pub mod endpoint_slice;
 pub mod endpoints;
 pub mod job;
 pub mod node;
+pub mod node_taints;
 pub mod proxy;
 pub mod replica_set;
 pub mod scheduler;
 mod service_pods;
 pub mod stateful_set;
+mod wiring;
 mod workload;
 
 #[cfg(test)]
@@ -44,6 +46,7 @@ pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
         endpoint_slice::service(site)?,
         endpoints::service(site)?,
         job::service(site)?,
+        node_taints::service(site)?,
         replica_set::service(site)?,
         scheduler::service(site)?,
         stateful_set::service(site)?,

@@ -22,6 +22,7 @@ mod recipe;
 pub mod register;
 mod run;
 pub mod source;
+pub mod trial;
 pub mod volume;
 
 pub use self::run::{Access, Options, open, service};

@@ -15,6 +15,8 @@ use neap_kit::{
 
 use crate::workload::{Labelled, has_all, label, phase};
 
+/// On an EndpointSlice: the name of its Service.
+pub(crate) const SERVICE: &str = "kubernetes.io/service-name";
 /// Marks endpoints of a Service without an address of its own.
 pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
 

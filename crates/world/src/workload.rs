@@ -4,6 +4,7 @@ mod adopt;
 mod affinity;
 mod claim;
 mod claiming;
+mod collision;
 mod echo;
 mod labelled;
 mod name;
@@ -14,20 +15,23 @@ mod refusal;
 mod revision;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 pub(crate) use self::{
     adopt::adopt_and_release,
     affinity::{is_wanted, preference, reluctance, tolerates, untolerated},
-    claim::{ORPHANS, claim, owner_of, owner_or_orphan},
+    claim::{Claimable, claim, owner_of},
     claiming::Claiming,
+    collision::rename,
     echo::{ECHO, echoed},
     labelled::{Labelled, has_all, label},
     name::{digest, suffix},
-    number::{Round, count, moment, share, some},
+    number::{Round, moment, second, share, some, whole},
     owner::owned_by,
     pod::{
         from_template, has_ended, is_active, is_available, is_ready, is_running, phase, ready_since,
     },
-    refusal::{reason, report, unless_replaced},
+    refusal::reason,
     revision::{REVISION_HASH, Revisions, describe, template_of},
+    tools::Tools,
 };

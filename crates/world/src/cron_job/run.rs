@@ -1,71 +1,51 @@
 //! Reads the facts, and carries the decision out.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use k8s_openapi::{
-    api::batch::v1::{CronJob, Job},
-    jiff::Timestamp,
-};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kube::ResourceExt;
 use neap_kit::{
-    apply::{Error, Hand},
-    clock::Clock,
-    controller::{Options, Outcome},
-    event::{Note, Recorder},
+    apply::Error,
+    controller::Outcome,
+    event::Note,
     key::Key,
     manager::Service,
     site::Site,
-    watch::{Cache, Ended, Index},
+    watch::{Cache, Ended},
 };
 
 use super::decide::{Decision, Facts, decide, reference};
-use crate::workload::{owner_of, owner_or_orphan, reason, report};
-
-const NAME: &str = "cronjob-controller";
-/// So long a write may take to come back by the watch. Late is no harm: names are chosen the same
-/// again.
-const ECHO: Duration = Duration::from_secs(5);
+use crate::{
+    wiring::Wiring,
+    workload::{Claimable, Tools, echoed, owner_of, reason, second},
+};
 
 /// The controller of CronJobs.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let crons = site.all::<CronJob>()?;
-    let jobs = site.all::<Job>()?;
-    let controller = site.controller(Options::new(NAME));
-    let work = Arc::new(Work {
-        by_owner: Index::new(&jobs, owner_or_orphan),
-        hand: site.hand(NAME),
-        recorder: site.recorder(NAME),
-        clock: site.clock,
-        crons: crons.clone(),
-        jobs: jobs.clone(),
-    });
-    let trigger = controller.trigger();
-    crons.follow(move |change| trigger.changed(change.key()));
-    let trigger = controller.trigger();
-    jobs.follow(move |change| {
-        let job = change.object();
-        if let Some(owner) = owner_of(&**job).filter(|owner| owner.kind == "CronJob") {
+    let mut wiring = Wiring::new(site, "cronjob-controller");
+    let crons = wiring.kept()?;
+    let jobs = wiring.read()?;
+    wiring.follow(&jobs, |change, trigger| {
+        let job: &Job = change.object();
+        if let Some(owner) = owner_of(job).filter(|owner| owner.kind == "CronJob") {
             let namespace = job.namespace().unwrap_or_default();
             trigger.changed(Key::new(&namespace, &owner.name));
         }
     });
-    Ok(Service::new(NAME, move |stop| async move {
-        let known = async {
-            crons.synced().await;
-            jobs.synced().await;
-        };
-        let reconcile = move |key| work.clone().reconcile(key);
-        controller.run_once_known(known, reconcile, stop).await;
-    }))
+    let work = Work {
+        claimable: Claimable::new(&jobs),
+        tools: wiring.tools(),
+        crons,
+        jobs,
+    };
+    Ok(wiring.service(work, Work::reconcile))
 }
 
 struct Work {
     crons: Cache<CronJob>,
     jobs: Cache<Job>,
-    by_owner: Index<Job>,
-    hand: Hand,
-    recorder: Recorder,
-    clock: Clock,
+    claimable: Claimable<Job>,
+    tools: Tools,
 }
 
 impl Work {
@@ -73,12 +53,11 @@ impl Work {
         let Some(cron) = self.crons.get(&key) else {
             return Ok(Outcome::Gone);
         };
-        let jobs = self.by_owner.get(&cron.uid().unwrap_or_default());
-        let now = self.clock.now();
+        let jobs = self.claimable.owned(&*cron);
         let facts = Facts {
             cron: &cron,
             jobs: jobs.iter().map(|job| &**job).collect(),
-            now: Timestamp::from_second(now.as_second()).unwrap_or(now),
+            now: second(self.tools.clock.now()),
         };
         let decision = decide(&facts);
         let again = decision.again;
@@ -89,12 +68,12 @@ impl Work {
 
     async fn carry_out(&self, cron: &CronJob, decision: Decision<'_>) -> Result<(), Error> {
         for note in &decision.notes {
-            self.recorder.tell(cron, note).await;
+            self.tools.tell(cron, note).await;
         }
         for job in &decision.delete {
-            self.hand.remove(*job, None).await?;
+            self.tools.hand.remove(*job, None).await?;
             let message = format!("Deleted job {}", job.name_any());
-            self.recorder
+            self.tools
                 .tell(cron, &Note::normal("SuccessfulDelete", message))
                 .await;
         }
@@ -106,24 +85,20 @@ impl Work {
             newest = made.resource_version();
             status.active.get_or_insert_default().push(reference(&made));
         }
-        if cron.status.as_ref() != Some(&status) {
-            let mut cron = cron.clone();
-            cron.status = Some(status);
-            report(&self.hand, &cron).await?;
-        }
-        if let Some(version) = newest {
-            // The next look must not miss this Job.
-            let _ = self.jobs.shows(&version, ECHO).await;
-        }
+        let mut said = cron.clone();
+        said.status = Some(status);
+        self.tools.report(cron, &said).await?;
+        // The next look must not miss this Job.
+        echoed(&self.jobs, newest).await;
         Ok(())
     }
 
     async fn create(&self, cron: &CronJob, job: &Job) -> Result<Option<Job>, Error> {
-        match self.hand.create(job).await {
+        match self.tools.hand.create(job).await {
             Ok(made) => {
                 if let Some(made) = &made {
                     let message = format!("Created job {}", made.name_any());
-                    self.recorder
+                    self.tools
                         .tell(cron, &Note::normal("SuccessfulCreate", message))
                         .await;
                 }
@@ -131,7 +106,7 @@ impl Work {
             }
             Err(error) => {
                 let message = format!("Error creating job: {}", reason(&error));
-                self.recorder
+                self.tools
                     .tell(cron, &Note::warning("FailedCreate", message))
                     .await;
                 Err(error)

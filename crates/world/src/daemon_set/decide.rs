@@ -15,7 +15,7 @@ use super::{
     roll::{self, Room, is_on_delete},
 };
 use crate::workload::{
-    REVISION_HASH, Revisions, claim, count, describe, has_ended, is_available, is_ready, some,
+    REVISION_HASH, Revisions, claim, describe, has_ended, is_available, is_ready, some, whole,
 };
 
 /// A pod that fails is kept so long from its start, so that one that always does is not made over
@@ -171,12 +171,12 @@ fn status(
     let astray = places.iter().filter(|place| !place.starts);
     let status = DaemonSetStatus {
         observed_generation: set.metadata.generation,
-        desired_number_scheduled: count(wanted.len()),
-        current_number_scheduled: count(wanted.iter().filter(has_pods).count()),
-        number_misscheduled: count(astray.filter(|place| !place.pods.is_empty()).count()),
+        desired_number_scheduled: whole(wanted.len()),
+        current_number_scheduled: whole(wanted.iter().filter(has_pods).count()),
+        number_misscheduled: whole(astray.filter(|place| !place.pods.is_empty()).count()),
         number_ready: ready,
         number_available: some(available),
-        number_unavailable: some(count(wanted.len()) - available),
+        number_unavailable: some(whole(wanted.len()) - available),
         updated_number_scheduled: some(updated),
         collision_count: former.collision_count,
         conditions: former.conditions,

@@ -7,7 +7,7 @@ use k8s_openapi::{
 };
 
 use super::{node::Place, pod::is_of};
-use crate::workload::{Round, count, is_available, share};
+use crate::workload::{Round, is_available, share, whole};
 
 /// How many nodes may be without, or have one pod too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn surge<'a>(
             (_, None) => {}
         }
     }
-    let left = (most - beside - count(steps.delete.len())).max(0);
+    let left = (most - beside - whole(steps.delete.len())).max(0);
     steps.create.truncate(usize::try_from(left).unwrap_or(0));
     steps
 }

@@ -8,63 +8,49 @@ use k8s_openapi::api::{
 };
 use kube::ResourceExt;
 use neap_kit::{
-    apply::{Error, Hand},
-    clock::Clock,
-    controller::{Options, Outcome, Trigger},
-    event::{Note, Recorder},
+    apply::Error,
+    controller::{Outcome, Trigger},
+    event::Note,
     key::Key,
     manager::Service,
     site::Site,
-    watch::{Cache, Change, Ended, Index},
+    watch::{Cache, Change, Ended},
 };
 
 use super::{
     decide::{Decision, Facts, decide},
     pod::node_of,
 };
-use crate::workload::{
-    Claiming, ORPHANS, adopt_and_release, echoed, owner_or_orphan, phase, reason, report,
-    unless_replaced,
+use crate::{
+    wiring::Wiring,
+    workload::{Claimable, Claiming, Tools, adopt_and_release, echoed, phase, rename},
 };
-
-const NAME: &str = "daemonset-controller";
 
 /// The controller of DaemonSets.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let sets = site.all::<DaemonSet>()?;
-    let pods = site.all::<Pod>()?;
-    let nodes = site.all::<Node>()?;
-    let revisions = site.all::<ControllerRevision>()?;
-    let controller = site.controller(Options::new(NAME));
-    let work = Arc::new(Work {
-        pods_by_owner: Index::new(&pods, owner_or_orphan),
-        revisions_by_owner: Index::new(&revisions, owner_or_orphan),
-        hand: site.hand(NAME),
-        recorder: site.recorder(NAME),
-        clock: site.clock,
-        sets: sets.clone(),
-        pods: pods.clone(),
-        nodes: nodes.clone(),
-        revisions: revisions.clone(),
-    });
-    let trigger = controller.trigger();
-    sets.follow(move |change| trigger.changed(change.key()));
-    let claiming = Claiming::new(&sets, controller.trigger(), |set: &DaemonSet| {
+    let mut wiring = Wiring::new(site, "daemonset-controller");
+    let sets = wiring.kept()?;
+    let pods = wiring.read()?;
+    let nodes = wiring.read()?;
+    let revisions = wiring.read()?;
+    let claiming = Claiming::new(&sets, |set: &DaemonSet| {
         set.spec.as_ref().map(|spec| &spec.selector)
     });
-    pods.follow(move |change| claiming.tell(change));
-    let (trigger, known_sets) = (controller.trigger(), sets.clone());
-    nodes.follow(move |change| tell_of_node(change, &known_sets, &trigger));
-    Ok(Service::new(NAME, move |stop| async move {
-        let known = async {
-            sets.synced().await;
-            pods.synced().await;
-            nodes.synced().await;
-            revisions.synced().await;
-        };
-        let reconcile = move |key| work.clone().reconcile(key);
-        controller.run_once_known(known, reconcile, stop).await;
-    }))
+    wiring.follow(&pods, move |change, trigger| claiming.tell(change, trigger));
+    let known_sets = sets.clone();
+    wiring.follow(&nodes, move |change, trigger| {
+        tell_of_node(change, &known_sets, trigger);
+    });
+    let work = Work {
+        own_pods: Claimable::new(&pods),
+        own_revisions: Claimable::new(&revisions),
+        tools: wiring.tools(),
+        sets,
+        pods,
+        nodes,
+        revisions,
+    };
+    Ok(wiring.service(work, Work::reconcile))
 }
 
 /// Every set has to look at a node that came, went, or is another for pods. How it feels is none
@@ -84,13 +70,11 @@ fn tell_of_node(change: &Change<Node>, sets: &Cache<DaemonSet>, trigger: &Trigge
 struct Work {
     sets: Cache<DaemonSet>,
     pods: Cache<Pod>,
-    pods_by_owner: Index<Pod>,
+    own_pods: Claimable<Pod>,
     nodes: Cache<Node>,
     revisions: Cache<ControllerRevision>,
-    revisions_by_owner: Index<ControllerRevision>,
-    hand: Hand,
-    recorder: Recorder,
-    clock: Clock,
+    own_revisions: Claimable<ControllerRevision>,
+    tools: Tools,
 }
 
 impl Work {
@@ -98,95 +82,46 @@ impl Work {
         let Some(set) = self.sets.get(&key) else {
             return Ok(Outcome::Gone);
         };
-        let uid = set.uid().unwrap_or_default();
-        let orphans = format!("{ORPHANS}{}", key.namespace());
-        let mut pods = self.pods_by_owner.get(&uid);
-        pods.extend(self.pods_by_owner.get(&orphans));
-        let mut revisions = self.revisions_by_owner.get(&uid);
-        revisions.extend(self.revisions_by_owner.get(&orphans));
+        let pods = self.own_pods.of(&*set);
+        let revisions = self.own_revisions.of(&*set);
         let nodes = self.nodes.list("");
         let facts = Facts {
             set: &set,
             pods: pods.iter().map(|pod| &**pod).collect(),
             revisions: revisions.iter().map(|it| &**it).collect(),
             nodes: nodes.iter().map(|node| &**node).collect(),
-            now: self.clock.now(),
+            now: self.tools.clock.now(),
         };
         let Some(decision) = decide(&facts) else {
             return Ok(Outcome::Settled);
         };
         let again = decision.again;
-        let carried_out = Box::pin(self.carry_out(&set, decision));
-        unless_replaced(carried_out.await)?;
+        Box::pin(self.carry_out(&set, decision)).await?;
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
     }
 
     async fn carry_out(&self, set: &DaemonSet, decision: Decision<'_>) -> Result<(), Error> {
-        let revisions = &decision.revisions;
-        if !revisions
-            .carry_out(&self.hand, set, &self.revisions)
-            .await?
-        {
-            return self.rename(set).await;
+        let (revisions, hand) = (&decision.revisions, &self.tools.hand);
+        if !revisions.carry_out(hand, set, &self.revisions).await? {
+            return rename(&self.tools, set).await;
         }
-        adopt_and_release(&self.hand, set, &decision.adopt, &decision.release).await?;
-        self.report(set, &decision).await?;
+        adopt_and_release(hand, set, &decision.adopt, &decision.release).await?;
+        let mut said = set.clone();
+        said.status = Some(decision.status);
+        self.tools.report(set, &said).await?;
         let mut newest = None;
         for pod in &decision.create {
-            newest = self.create(set, pod).await?.or(newest);
+            newest = self.tools.create_pod(set, pod).await?.or(newest);
         }
         for pod in &decision.delete {
-            self.delete(set, pod).await?;
+            if let Some(note) = end(pod) {
+                self.tools.tell(set, &note).await;
+            }
+            self.tools.delete_pod(set, pod).await?;
         }
         // The next look must not miss these pods.
         echoed(&self.pods, newest).await;
         Ok(())
-    }
-
-    /// The name of the latest revision is another's: the next one is tried.
-    async fn rename(&self, set: &DaemonSet) -> Result<(), Error> {
-        let mut set = set.clone();
-        let status = set.status.get_or_insert_default();
-        status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-        report(&self.hand, &set).await
-    }
-
-    /// Makes a pod, and says which version of it is the first.
-    async fn create(&self, set: &DaemonSet, pod: &Pod) -> Result<Option<String>, Error> {
-        let made = self.hand.create(pod).await;
-        let note = match &made {
-            Ok(None) => return Ok(None),
-            Ok(Some(pod)) => Note::normal(
-                "SuccessfulCreate",
-                format!("Created pod: {}", pod.name_any()),
-            ),
-            Err(error) => {
-                Note::warning("FailedCreate", format!("Error creating: {}", reason(error)))
-            }
-        };
-        self.recorder.tell(set, &note).await;
-        Ok(made?.and_then(|pod| pod.resource_version()))
-    }
-
-    async fn delete(&self, set: &DaemonSet, pod: &Pod) -> Result<(), Error> {
-        if let Some(note) = end(pod) {
-            self.recorder.tell(set, &note).await;
-        }
-        self.hand.remove(pod, None).await?;
-        let message = format!("Deleted pod: {}", pod.name_any());
-        let note = Note::normal("SuccessfulDelete", message);
-        self.recorder.tell(set, &note).await;
-        Ok(())
-    }
-
-    /// One write, and only if it says something new.
-    async fn report(&self, set: &DaemonSet, decision: &Decision<'_>) -> Result<(), Error> {
-        if set.status.as_ref() == Some(&decision.status) {
-            return Ok(());
-        }
-        let mut set = set.clone();
-        set.status = Some(decision.status.clone());
-        report(&self.hand, &set).await
     }
 }
 

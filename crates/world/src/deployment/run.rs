@@ -8,14 +8,13 @@ use k8s_openapi::api::{
 };
 use kube::{Resource, ResourceExt};
 use neap_kit::{
-    apply::{Error, Hand},
-    clock::Clock,
-    controller::{Options, Outcome, Trigger},
-    event::{Note, Recorder},
+    apply::Error,
+    controller::{Outcome, Trigger},
+    event::Note,
     key::Key,
     manager::Service,
     site::Site,
-    watch::{Cache, Change, Ended, Index},
+    watch::{Cache, Change, Ended},
 };
 
 use super::{
@@ -23,45 +22,36 @@ use super::{
     decide::{Decision, Facts, decide},
     size::is_recreate,
 };
-use crate::workload::{
-    Claiming, ECHO, ORPHANS, adopt_and_release, echoed, has_ended, owner_of, owner_or_orphan,
-    reason, report, unless_replaced,
+use crate::{
+    wiring::Wiring,
+    workload::{
+        Claimable, Claiming, ECHO, Tools, adopt_and_release, echoed, has_ended, owner_of, reason,
+        rename,
+    },
 };
-
-const NAME: &str = "deployment-controller";
 
 /// The controller of Deployments.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let deployments = site.all::<Deployment>()?;
-    let sets = site.all::<ReplicaSet>()?;
-    let pods = site.all::<Pod>()?;
-    let controller = site.controller(Options::new(NAME));
-    let work = Arc::new(Work {
-        by_owner: Index::new(&sets, owner_or_orphan),
-        pods_by_owner: Index::new(&pods, owner_or_orphan),
-        hand: site.hand(NAME),
-        recorder: site.recorder(NAME),
-        clock: site.clock,
-        deployments: deployments.clone(),
-        sets: sets.clone(),
-    });
-    let trigger = controller.trigger();
-    deployments.follow(move |change| trigger.changed(change.key()));
-    let claiming = Claiming::new(&deployments, controller.trigger(), |it: &Deployment| {
+    let mut wiring = Wiring::new(site, "deployment-controller");
+    let deployments = wiring.kept()?;
+    let sets = wiring.read::<ReplicaSet>()?;
+    let pods = wiring.read()?;
+    let claiming = Claiming::new(&deployments, |it: &Deployment| {
         it.spec.as_ref().map(|spec| &spec.selector)
     });
-    sets.follow(move |change| claiming.tell(change));
-    let (trigger, known_sets) = (controller.trigger(), sets.clone());
-    pods.follow(move |change| tell_of_end(change, &known_sets, &trigger));
-    Ok(Service::new(NAME, move |stop| async move {
-        let known = async {
-            deployments.synced().await;
-            sets.synced().await;
-            pods.synced().await;
-        };
-        let reconcile = move |key| work.clone().reconcile(key);
-        controller.run_once_known(known, reconcile, stop).await;
-    }))
+    wiring.follow(&sets, move |change, trigger| claiming.tell(change, trigger));
+    let known_sets = sets.clone();
+    wiring.follow(&pods, move |change, trigger| {
+        tell_of_end(change, &known_sets, trigger);
+    });
+    let work = Work {
+        own_sets: Claimable::new(&sets),
+        own_pods: Claimable::new(&pods),
+        tools: wiring.tools(),
+        deployments,
+        sets,
+    };
+    Ok(wiring.service(work, Work::reconcile))
 }
 
 /// A Deployment that recreates its pods waits for the last of the former ones to go.
@@ -81,11 +71,9 @@ fn tell_of_end(change: &Change<Pod>, sets: &Cache<ReplicaSet>, trigger: &Trigger
 struct Work {
     deployments: Cache<Deployment>,
     sets: Cache<ReplicaSet>,
-    by_owner: Index<ReplicaSet>,
-    pods_by_owner: Index<Pod>,
-    hand: Hand,
-    recorder: Recorder,
-    clock: Clock,
+    own_sets: Claimable<ReplicaSet>,
+    own_pods: Claimable<Pod>,
+    tools: Tools,
 }
 
 impl Work {
@@ -93,18 +81,16 @@ impl Work {
         let Some(deployment) = self.deployments.get(&key) else {
             return Ok(Outcome::Gone);
         };
-        let mut sets = self.by_owner.get(&deployment.uid().unwrap_or_default());
-        sets.extend(self.by_owner.get(&format!("{ORPHANS}{}", key.namespace())));
+        let sets = self.own_sets.of(&*deployment);
         let facts = Facts {
             deployment: &deployment,
             sets: sets.iter().map(|set| &**set).collect(),
             busy: self.busy(&deployment, &sets),
-            now: self.clock.now(),
+            now: self.tools.clock.now(),
         };
         let decision = decide(&facts);
         let again = decision.again;
-        let carried_out = Box::pin(self.carry_out(&deployment, decision));
-        unless_replaced(carried_out.await)?;
+        Box::pin(self.carry_out(&deployment, decision)).await?;
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
     }
 
@@ -112,12 +98,12 @@ impl Work {
         if !deployment.spec.as_ref().is_some_and(is_recreate) {
             return BTreeSet::new();
         }
-        let uids = sets.iter().filter_map(|set| set.uid());
-        let has_pods = |uid: &String| {
-            let pods = self.pods_by_owner.get(uid);
+        let has_pods = |set: &&Arc<ReplicaSet>| {
+            let pods = self.own_pods.owned(&***set);
             pods.iter().any(|pod| !has_ended(pod))
         };
-        uids.filter(has_pods).collect()
+        let busy = sets.iter().filter(has_pods);
+        busy.filter_map(|set| set.uid()).collect()
     }
 
     async fn carry_out(
@@ -126,7 +112,7 @@ impl Work {
         decision: Decision<'_>,
     ) -> Result<(), Error> {
         let (adopt, release) = (&decision.adopt, &decision.release);
-        adopt_and_release(&self.hand, deployment, adopt, release).await?;
+        adopt_and_release(&self.tools.hand, deployment, adopt, release).await?;
         let mut newest = None;
         if let Some(set) = &decision.create {
             match self.create(deployment, set).await? {
@@ -136,13 +122,13 @@ impl Work {
         }
         for (from, to) in &decision.update {
             // Whoever was adopted a moment ago has another version now, and is looked at again.
-            let written = self.hand.replace(to).await?;
+            let written = self.tools.hand.replace(to).await?;
             newest = written.resource_version();
             self.tell_size(deployment, &to.name_any(), size(from), size(to))
                 .await;
         }
         for set in &decision.delete {
-            self.hand.remove(*set, None).await?;
+            self.tools.hand.remove(*set, None).await?;
         }
         self.report(deployment, &decision).await?;
         // The next look must not miss these sets, or it would give them sizes again.
@@ -155,7 +141,7 @@ impl Work {
         deployment: &Deployment,
         set: &ReplicaSet,
     ) -> Result<Option<ReplicaSet>, Error> {
-        let made = self.hand.create(set).await;
+        let made = self.tools.hand.create(set).await;
         match &made {
             Ok(Some(_)) => {
                 self.tell_size(deployment, &set.name_any(), 0, size(set))
@@ -169,7 +155,7 @@ impl Work {
                     reason(error)
                 );
                 let note = Note::warning("ReplicaSetCreateError", message);
-                self.recorder.tell(deployment, &note).await;
+                self.tools.tell(deployment, &note).await;
             }
         }
         made
@@ -191,10 +177,7 @@ impl Work {
         if is_ours && template(&other) == template(set) {
             return Err(Error::Replaced(key));
         }
-        let mut deployment = deployment.clone();
-        let status = deployment.status.get_or_insert_default();
-        status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-        self.hand.replace_status(&deployment).await.map(|_| ())
+        rename(&self.tools, deployment).await
     }
 
     async fn tell_size(&self, deployment: &Deployment, name: &str, from: i32, to: i32) {
@@ -204,11 +187,10 @@ impl Work {
         let way = if to > from { "up" } else { "down" };
         let message = format!("Scaled {way} replica set {name} from {from} to {to}");
         let note = Note::normal("ScalingReplicaSet", message);
-        self.recorder.tell(deployment, &note).await;
+        self.tools.tell(deployment, &note).await;
     }
 
-    /// One write, and only if it says something new. The revision goes with it: a write of the
-    /// status leaves the generation as it is.
+    /// The revision goes with the status: a write of that leaves the generation as it is.
     async fn report(&self, deployment: &Deployment, decision: &Decision<'_>) -> Result<(), Error> {
         let mut said = deployment.clone();
         said.status = Some(decision.status.clone());
@@ -216,10 +198,7 @@ impl Work {
             let notes = said.annotations_mut();
             notes.insert(annotation::REVISION.to_owned(), revision.clone());
         }
-        if said == *deployment {
-            return Ok(());
-        }
-        report(&self.hand, &said).await
+        self.tools.report(deployment, &said).await
     }
 }
 

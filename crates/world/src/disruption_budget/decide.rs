@@ -19,7 +19,7 @@ use neap_kit::{
     status::{Statement, Truth, conditions},
 };
 
-use crate::workload::{is_ready, owner_of};
+use crate::workload::{Round, is_ready, owner_of, share, whole};
 
 /// A pod that was to be taken away and is still there after this time has stayed.
 const TAKING: Duration = Duration::from_mins(2);
@@ -166,26 +166,14 @@ fn expected(
     match (&spec.max_unavailable, &spec.min_available) {
         (Some(most), _) => {
             let all = scale(facts, notes)?;
-            Ok((all, (all - share(most, all)).max(0)))
+            Ok((all, (all - share(most, all, Round::Up)).max(0)))
         }
         (None, Some(IntOrString::Int(least))) => Ok((whole(facts.pods.len()), *least)),
         (None, Some(least)) => {
             let all = scale(facts, notes)?;
-            Ok((all, share(least, all)))
+            Ok((all, share(least, all, Round::Up)))
         }
         (None, None) => Ok((0, 0)),
-    }
-}
-
-/// So many of `all`; of a share, rounded up.
-fn share(of: &IntOrString, all: i32) -> i32 {
-    match of {
-        IntOrString::Int(number) => *number,
-        IntOrString::String(text) => {
-            let percent: i64 = text.trim_end_matches('%').parse().unwrap_or(0);
-            let parts = i64::from(all).saturating_mul(percent);
-            i32::try_from((parts + 99) / 100).unwrap_or(i32::MAX)
-        }
     }
 }
 
@@ -209,8 +197,4 @@ fn scale(facts: &Facts<'_>, notes: &mut Vec<Note>) -> Result<i32, String> {
         notes.push(Note::warning("UnmanagedPods", message));
     }
     Ok(sum)
-}
-
-fn whole(number: usize) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
 }

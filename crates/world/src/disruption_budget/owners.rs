@@ -8,19 +8,17 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
-use kube::Resource;
 use neap_kit::{
-    controller::Trigger,
+    apply::Object,
     key::Key,
-    site::Site,
     watch::{Cache, Change, Ended},
 };
 
 use super::decide::Scale;
-use crate::workload::owner_of;
+use crate::{wiring::Wiring, workload::owner_of};
 
 /// Those who want a number of pods.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Owners {
     deployments: Cache<Deployment>,
     replica_sets: Cache<ReplicaSet>,
@@ -29,28 +27,17 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    pub(super) fn new(site: &Site) -> Result<Self, Ended> {
-        Ok(Self {
-            deployments: site.all()?,
-            replica_sets: site.all()?,
-            stateful_sets: site.all()?,
-            replication_controllers: site.all()?,
-        })
-    }
-
-    pub(super) async fn synced(&self) {
-        self.deployments.synced().await;
-        self.replica_sets.synced().await;
-        self.stateful_sets.synced().await;
-        self.replication_controllers.synced().await;
-    }
-
     /// Has all budgets of a namespace looked at when somebody there wants another number.
-    pub(super) fn tell(&self, budgets: &Cache<PodDisruptionBudget>, trigger: &Trigger<Key>) {
-        follow(&self.deployments, budgets, trigger);
-        follow(&self.replica_sets, budgets, trigger);
-        follow(&self.stateful_sets, budgets, trigger);
-        follow(&self.replication_controllers, budgets, trigger);
+    pub(super) fn new(
+        wiring: &mut Wiring,
+        budgets: &Cache<PodDisruptionBudget>,
+    ) -> Result<Self, Ended> {
+        Ok(Self {
+            deployments: scaled(wiring, budgets)?,
+            replica_sets: scaled(wiring, budgets)?,
+            stateful_sets: scaled(wiring, budgets)?,
+            replication_controllers: scaled(wiring, budgets)?,
+        })
     }
 
     /// What the controller of a pod wants, or who is behind it.
@@ -81,7 +68,7 @@ impl Owners {
 }
 
 /// Whoever wants a number of pods.
-trait Scaled: Resource<DynamicType = ()> + Send + Sync + 'static {
+trait Scaled: Object + 'static {
     fn replicas(&self) -> Option<i32>;
 }
 
@@ -115,13 +102,12 @@ fn scale<K: Scaled>(of: &K) -> Option<Scale> {
     Some(Scale { uid, replicas })
 }
 
-fn follow<K: Scaled>(
-    owners: &Cache<K>,
+fn scaled<K: Scaled>(
+    wiring: &mut Wiring,
     budgets: &Cache<PodDisruptionBudget>,
-    trigger: &Trigger<Key>,
-) {
-    let (budgets, trigger) = (budgets.clone(), trigger.clone());
-    owners.follow(move |change| {
+) -> Result<Cache<K>, Ended> {
+    let (owners, budgets) = (wiring.read::<K>()?, budgets.clone());
+    wiring.follow(&owners, move |change, trigger| {
         if let Change::Modified { old, new } = change
             && old.replicas() == new.replicas()
         {
@@ -132,4 +118,5 @@ fn follow<K: Scaled>(
             trigger.changed(Key::of(&*budget));
         }
     });
+    Ok(owners)
 }

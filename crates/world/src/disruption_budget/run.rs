@@ -8,10 +8,8 @@ use kube::{
     core::{Selector, SelectorExt},
 };
 use neap_kit::{
-    apply::{Error, Hand},
-    clock::Clock,
-    controller::{Options, Outcome, Trigger},
-    event::Recorder,
+    apply::Error,
+    controller::{Outcome, Trigger},
     key::Key,
     manager::Service,
     site::Site,
@@ -22,45 +20,32 @@ use super::{
     decide::{Facts, decide},
     owners::Owners,
 };
-use crate::workload::{Labelled, owner_of, report};
-
-const NAME: &str = "disruption-controller";
+use crate::{
+    wiring::Wiring,
+    workload::{Labelled, Tools, owner_of},
+};
 
 /// The controller of PodDisruptionBudgets.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let budgets = site.all::<PodDisruptionBudget>()?;
-    let pods = site.all::<Pod>()?;
-    let owners = Owners::new(site)?;
-    let controller = site.controller(Options::new(NAME));
-    let work = Arc::new(Work {
-        labelled: Labelled::new(&pods),
-        owners: owners.clone(),
-        hand: site.hand(NAME),
-        recorder: site.recorder(NAME),
-        clock: site.clock,
-        budgets: budgets.clone(),
-    });
-    let trigger = controller.trigger();
-    budgets.follow(move |change| trigger.changed(change.key()));
-    let (trigger, known) = (controller.trigger(), budgets.clone());
-    pods.follow(move |change| {
-        tell(&known, change.object(), &trigger);
+    let mut wiring = Wiring::new(site, "disruption-controller");
+    let budgets = wiring.kept()?;
+    let pods = wiring.read()?;
+    let known = budgets.clone();
+    wiring.follow(&pods, move |change, trigger| {
+        tell(&known, change.object(), trigger);
         if let Change::Modified { old, new } = change
             && old.labels() != new.labels()
         {
-            tell(&known, old, &trigger);
+            tell(&known, old, trigger);
         }
     });
-    owners.tell(&budgets, &controller.trigger());
-    Ok(Service::new(NAME, move |stop| async move {
-        let known = async {
-            budgets.synced().await;
-            pods.synced().await;
-            owners.synced().await;
-        };
-        let reconcile = move |key| work.clone().reconcile(key);
-        controller.run_once_known(known, reconcile, stop).await;
-    }))
+    let work = Work {
+        labelled: Labelled::new(&pods),
+        owners: Owners::new(&mut wiring, &budgets)?,
+        tools: wiring.tools(),
+        budgets,
+    };
+    Ok(wiring.service(work, Work::reconcile))
 }
 
 /// Has the budgets looked at that select `pod`; there are few in a namespace.
@@ -78,9 +63,7 @@ struct Work {
     budgets: Cache<PodDisruptionBudget>,
     labelled: Labelled,
     owners: Owners,
-    hand: Hand,
-    recorder: Recorder,
-    clock: Clock,
+    tools: Tools,
 }
 
 impl Work {
@@ -100,16 +83,16 @@ impl Work {
             budget: &budget,
             scales: scales.collect::<BTreeMap<_, _>>(),
             pods: pods.iter().map(|pod| &**pod).collect(),
-            now: self.clock.now(),
+            now: self.tools.clock.now(),
         };
         let decision = decide(&facts);
         if budget.status.as_ref() != Some(&decision.status) {
             for note in &decision.notes {
-                self.recorder.tell(&*budget, note).await;
+                self.tools.tell(&*budget, note).await;
             }
-            let mut budget = (*budget).clone();
-            budget.status = Some(decision.status);
-            report(&self.hand, &budget).await?;
+            let mut said = (*budget).clone();
+            said.status = Some(decision.status);
+            self.tools.report(&*budget, &said).await?;
         }
         Ok(decision.again.map_or(Outcome::Settled, Outcome::Again))
     }

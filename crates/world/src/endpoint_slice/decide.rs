@@ -12,12 +12,13 @@ use k8s_openapi::{
 use kube::ResourceExt;
 
 use crate::{
-    service_pods::{HEADLESS, addresses, hostname, is_headless, ports, publishes_all, target},
+    service_pods::{
+        HEADLESS, SERVICE, addresses, hostname, is_headless, ports, publishes_all, target,
+    },
     workload::{is_ready, owned_by, suffix},
 };
 
 /// The Service that a slice is of.
-pub(super) const SERVICE: &str = "kubernetes.io/service-name";
 /// Who writes a slice.
 pub(super) const WRITER: &str = "endpointslice.kubernetes.io/managed-by";
 pub(super) const US: &str = "endpointslice-controller.k8s.io";

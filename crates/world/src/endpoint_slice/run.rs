@@ -1,6 +1,6 @@
 //! Reads the facts, and carries the decision out.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::{
     core::v1::{Node, Pod, Service as KubeService},
@@ -8,69 +8,56 @@ use k8s_openapi::api::{
 };
 use kube::ResourceExt;
 use neap_kit::{
-    apply::{Error, Hand},
-    controller::{Options, Outcome},
+    apply::Error,
+    controller::Outcome,
     key::Key,
     manager::Service,
     site::Site,
     watch::{Cache, Change, Ended, Index},
 };
 
-use super::decide::{Decision, Facts, SERVICE, US, WRITER, decide};
-use crate::service_pods::{Selection, selector};
+use super::decide::{Decision, Facts, US, WRITER, decide};
+use crate::{
+    service_pods::{SERVICE, Selection, selector},
+    wiring::Wiring,
+    workload::{Tools, echoed},
+};
 
-const NAME: &str = "endpointslice-controller";
 const ZONE: &str = "topology.kubernetes.io/zone";
-/// So long a write may take to come back by the watch. Late is no harm: names are chosen the same
-/// again.
-const ECHO: Duration = Duration::from_secs(5);
 
 /// The controller of EndpointSlices.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let services = site.all::<KubeService>()?;
-    let pods = site.all::<Pod>()?;
-    let nodes = site.all::<Node>()?;
-    let slices = site.all::<EndpointSlice>()?;
-    let controller = site.controller(Options::new(NAME));
+    let mut wiring = Wiring::new(site, "endpointslice-controller");
+    let services = wiring.kept()?;
+    let pods = wiring.read()?;
+    let nodes = wiring.read()?;
+    let slices = wiring.read::<EndpointSlice>()?;
     let selection = Selection::new(&pods, &services);
-    let work = Arc::new(Work {
-        selection: selection.clone(),
-        by_service: Index::new(&slices, |slice| of(slice).into_iter().collect()),
-        hand: site.hand(NAME),
-        services: services.clone(),
-        slices: slices.clone(),
-        nodes: nodes.clone(),
-    });
-    let trigger = controller.trigger();
-    services.follow(move |change| trigger.changed(change.key()));
-    let trigger = controller.trigger();
-    pods.follow(move |change| selection.tell(change, &trigger));
-    let (trigger, by_node) = (controller.trigger(), Index::new(&pods, node_of));
-    let selection = work.selection.clone();
-    nodes.follow(move |change| {
+    let selected = selection.clone();
+    wiring.follow(&pods, move |change, trigger| selected.tell(change, trigger));
+    let (by_node, selected) = (Index::new(&pods, node_of), selection.clone());
+    wiring.follow(&nodes, move |change, trigger| {
         if moves(change) {
             for pod in by_node.get(&change.object().name_any()) {
-                selection.tell_of(&pod, &trigger);
+                selected.tell_of(&pod, trigger);
             }
         }
     });
-    let trigger = controller.trigger();
-    slices.follow(move |change| {
+    wiring.follow(&slices, |change, trigger| {
         let slice = change.object();
         if let Some(name) = of(slice).and(slice.labels().get(SERVICE)) {
             trigger.changed(Key::new(&slice.namespace().unwrap_or_default(), name));
         }
     });
-    Ok(Service::new(NAME, move |stop| async move {
-        let known = async {
-            services.synced().await;
-            pods.synced().await;
-            nodes.synced().await;
-            slices.synced().await;
-        };
-        let reconcile = move |key| work.clone().reconcile(key);
-        controller.run_once_known(known, reconcile, stop).await;
-    }))
+    let work = Work {
+        selection,
+        by_service: Index::new(&slices, |slice| of(slice).into_iter().collect()),
+        tools: wiring.tools(),
+        services,
+        slices,
+        nodes,
+    };
+    Ok(wiring.service(work, Work::reconcile))
 }
 
 fn node_of(pod: &Pod) -> Vec<String> {
@@ -102,7 +89,7 @@ struct Work {
     nodes: Cache<Node>,
     selection: Selection,
     by_service: Index<EndpointSlice>,
-    hand: Hand,
+    tools: Tools,
 }
 
 impl Work {
@@ -147,19 +134,17 @@ impl Work {
     async fn carry_out(&self, decision: Decision) -> Result<(), Error> {
         let mut newest = None;
         for slice in &decision.create {
-            let made = self.hand.create(slice).await?;
+            let made = self.tools.hand.create(slice).await?;
             newest = made.and_then(|slice| slice.resource_version()).or(newest);
         }
         for slice in &decision.replace {
-            newest = self.hand.replace(slice).await?.resource_version();
+            newest = self.tools.hand.replace(slice).await?.resource_version();
         }
         for slice in &decision.delete {
-            self.hand.remove(slice, None).await?;
+            self.tools.hand.remove(slice, None).await?;
         }
-        if let Some(version) = newest {
-            // The next look must not miss these.
-            let _ = self.slices.shows(&version, ECHO).await;
-        }
+        // The next look must not miss these.
+        echoed(&self.slices, newest).await;
         Ok(())
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Endpoints, Pod, Service as KubeService};
 use kube::ResourceExt;
 use neap_kit::{
-    apply::{Error, Hand},
-    controller::{Options, Outcome},
+    apply::Error,
+    controller::Outcome,
     key::Key,
     manager::Service,
     site::Site,
@@ -14,52 +14,43 @@ use neap_kit::{
 };
 
 use super::decide::{WRITER, decide};
-use crate::service_pods::{Selection, selector};
-
-const NAME: &str = "endpoint-controller";
+use crate::{
+    service_pods::{Selection, selector},
+    wiring::Wiring,
+    workload::Tools,
+};
 
 /// The controller of Endpoints.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let services = site.all::<KubeService>()?;
-    let pods = site.all::<Pod>()?;
-    let endpoints = site.all::<Endpoints>()?;
-    let controller = site.controller(Options::new(NAME));
+    let mut wiring = Wiring::new(site, "endpoint-controller");
+    let services = wiring.kept::<KubeService>()?;
+    let pods = wiring.read()?;
+    let endpoints = wiring.read::<Endpoints>()?;
     let selection = Selection::new(&pods, &services);
-    let work = Arc::new(Work {
-        selection: selection.clone(),
-        hand: site.hand(NAME),
-        services: services.clone(),
-        endpoints: endpoints.clone(),
-    });
-    let trigger = controller.trigger();
-    services.follow(move |change| trigger.changed(change.key()));
-    let trigger = controller.trigger();
-    pods.follow(move |change| selection.tell(change, &trigger));
-    let trigger = controller.trigger();
+    let selected = selection.clone();
+    wiring.follow(&pods, move |change, trigger| selected.tell(change, trigger));
     let known = services.clone();
-    endpoints.follow(move |change| {
+    wiring.follow(&endpoints, move |change, trigger| {
         // What somebody wrote without a Service is his own; what we wrote outlives none.
         let ours = change.object().labels().contains_key(WRITER);
         if ours || known.get(&change.key()).is_some() {
             trigger.changed(change.key());
         }
     });
-    Ok(Service::new(NAME, move |stop| async move {
-        let known = async {
-            services.synced().await;
-            pods.synced().await;
-            endpoints.synced().await;
-        };
-        let reconcile = move |key| work.clone().reconcile(key);
-        controller.run_once_known(known, reconcile, stop).await;
-    }))
+    let work = Work {
+        selection,
+        tools: wiring.tools(),
+        services,
+        endpoints,
+    };
+    Ok(wiring.service(work, Work::reconcile))
 }
 
 struct Work {
     services: Cache<KubeService>,
     endpoints: Cache<Endpoints>,
     selection: Selection,
-    hand: Hand,
+    tools: Tools,
 }
 
 impl Work {
@@ -75,8 +66,8 @@ impl Work {
         let pods: Vec<&Pod> = pods.iter().map(|pod| &**pod).collect();
         let wanted = decide(&service, &pods, former.as_deref());
         match former {
-            None => drop(self.hand.create(&wanted).await?),
-            Some(former) if *former != wanted => drop(self.hand.replace(&wanted).await?),
+            None => drop(self.tools.hand.create(&wanted).await?),
+            Some(former) if *former != wanted => drop(self.tools.hand.replace(&wanted).await?),
             Some(_) => {}
         }
         Ok(Outcome::Settled)
@@ -85,7 +76,7 @@ impl Work {
     /// Endpoints go with their Service, though it does not own them.
     async fn clear(&self, endpoints: Option<&Endpoints>) -> Result<Outcome, Error> {
         if let Some(endpoints) = endpoints {
-            self.hand.remove(endpoints, None).await?;
+            self.tools.hand.remove(endpoints, None).await?;
         }
         Ok(Outcome::Gone)
     }

@@ -12,7 +12,7 @@ use super::{
     indexes::{self, Indexes},
     policy::{Meaning, meaning},
 };
-use crate::workload::{is_active, is_ready, phase};
+use crate::workload::{is_active, is_ready, phase, some, whole};
 
 /// On a pod until it is counted.
 pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
@@ -179,12 +179,4 @@ pub(super) fn index_of(pod: &Pod) -> Option<i32> {
 pub(super) fn failures(pod: &Pod) -> i32 {
     let count = pod.annotations().get(FAILURES);
     count.and_then(|count| count.parse().ok()).unwrap_or(0)
-}
-
-pub(super) fn whole(number: usize) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
-}
-
-fn some(number: i32) -> Option<i32> {
-    Some(number).filter(|&number| number > 0)
 }

@@ -9,8 +9,8 @@ use k8s_openapi::api::{
 };
 use kube::ResourceExt;
 
-use super::count::{Count, FAILURES, INDEX, TRACKING, failures, index_of, is_indexed, whole};
-use crate::workload::{from_template, is_ready, owned_by, phase, suffix};
+use super::count::{Count, FAILURES, INDEX, TRACKING, failures, index_of, is_indexed};
+use crate::workload::{from_template, is_ready, owned_by, phase, suffix, whole};
 
 const FIRST_WAIT: u64 = 10;
 const LONGEST_WAIT: u64 = 360;

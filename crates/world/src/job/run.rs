@@ -1,17 +1,12 @@
 //! Reads the facts, and carries the decision out.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use k8s_openapi::{
-    api::{batch::v1::Job, core::v1::Pod},
-    jiff::Timestamp,
-};
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::ResourceExt;
 use neap_kit::{
-    apply::{Error, Hand},
-    clock::Clock,
-    controller::{Options, Outcome},
-    event::{Note, Recorder},
+    apply::Error,
+    controller::Outcome,
     key::Key,
     manager::Service,
     site::Site,
@@ -22,51 +17,38 @@ use super::{
     count::{TRACKING, is_tracked},
     decide::{Decision, Facts, decide},
 };
-use crate::workload::{Claiming, ORPHANS, owned_by, owner_of, owner_or_orphan, reason};
+use crate::{
+    wiring::Wiring,
+    workload::{Claimable, Claiming, Tools, echoed, owned_by, owner_of, second},
+};
 
-const NAME: &str = "job-controller";
 /// The name of the Job for which a pod was made.
 const JOB: &str = "batch.kubernetes.io/job-name";
-/// So long a write may take to come back by the watch. Late is no harm: names and victims are
-/// chosen the same again.
-const ECHO: Duration = Duration::from_secs(5);
 
 /// The controller of Jobs.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let jobs = site.all::<Job>()?;
-    let pods = site.all::<Pod>()?;
-    let controller = site.controller(Options::new(NAME));
-    let work = Arc::new(Work {
-        by_owner: Index::new(&pods, owner_or_orphan),
-        tracked: Index::new(&pods, |pod| {
-            tracker(pod).iter().map(Key::to_string).collect()
-        }),
-        hand: site.hand(NAME),
-        recorder: site.recorder(NAME),
-        clock: site.clock,
-        jobs: jobs.clone(),
-        pods: pods.clone(),
-    });
-    let trigger = controller.trigger();
-    jobs.follow(move |change| trigger.changed(change.key()));
-    let claiming = Claiming::new(&jobs, controller.trigger(), |job: &Job| {
+    let mut wiring = Wiring::new(site, "job-controller");
+    let jobs = wiring.kept()?;
+    let pods = wiring.read()?;
+    let claiming = Claiming::new(&jobs, |job: &Job| {
         job.spec.as_ref().and_then(|spec| spec.selector.as_ref())
     });
-    let trigger = controller.trigger();
-    pods.follow(move |change| {
-        claiming.tell(change);
+    wiring.follow(&pods, move |change, trigger| {
+        claiming.tell(change, trigger);
         if let Some(key) = tracker(change.object()) {
             trigger.changed(key);
         }
     });
-    Ok(Service::new(NAME, move |stop| async move {
-        let known = async {
-            jobs.synced().await;
-            pods.synced().await;
-        };
-        let reconcile = move |key| work.clone().reconcile(key);
-        controller.run_once_known(known, reconcile, stop).await;
-    }))
+    let work = Work {
+        own: Claimable::new(&pods),
+        tracked: Index::new(&pods, |pod| {
+            tracker(pod).iter().map(Key::to_string).collect()
+        }),
+        tools: wiring.tools(),
+        jobs,
+        pods,
+    };
+    Ok(wiring.service(work, Work::reconcile))
 }
 
 /// The name of the Job for which a pod waits to be counted: its owner, or who was.
@@ -83,11 +65,9 @@ fn tracker(pod: &Pod) -> Option<Key> {
 struct Work {
     jobs: Cache<Job>,
     pods: Cache<Pod>,
-    by_owner: Index<Pod>,
+    own: Claimable<Pod>,
     tracked: Index<Pod>,
-    hand: Hand,
-    recorder: Recorder,
-    clock: Clock,
+    tools: Tools,
 }
 
 impl Work {
@@ -104,13 +84,11 @@ impl Work {
         if keeper.is_some_and(|keeper| keeper != "kubernetes.io/job-controller") {
             return Ok(Outcome::Settled);
         }
-        let mut pods = self.by_owner.get(&job.uid().unwrap_or_default());
-        pods.extend(self.by_owner.get(&format!("{ORPHANS}{}", key.namespace())));
-        let now = self.clock.now();
+        let pods = self.own.of(&*job);
         let facts = Facts {
             job: &job,
             pods: pods.iter().map(|pod| &**pod).collect(),
-            now: Timestamp::from_second(now.as_second()).unwrap_or(now),
+            now: second(self.tools.clock.now()),
         };
         let decision = decide(&facts);
         let again = decision.again;
@@ -134,29 +112,27 @@ impl Work {
 
     async fn carry_out(&self, job: &Job, decision: Decision<'_>) -> Result<(), Error> {
         self.claim(job, &decision).await?;
-        if !self.report(job, &decision).await? {
-            return Ok(());
+        // If the Job has changed meanwhile, nothing that follows from its status may be done.
+        let mut said = job.clone();
+        said.status = Some(decision.status);
+        self.tools.report(job, &said).await?;
+        for note in &decision.notes {
+            self.tools.tell(job, note).await;
         }
         for pod in &decision.free {
             self.free(pod).await?;
         }
         for pod in &decision.delete {
-            self.hand.remove(*pod, None).await?;
-            let message = format!("Deleted pod: {}", pod.name_any());
-            self.recorder
-                .tell(job, &Note::normal("SuccessfulDelete", message))
-                .await;
+            self.tools.delete_pod(job, pod).await?;
         }
         let mut newest = None;
         for pod in &decision.create {
-            newest = self.create(job, pod).await?.or(newest);
+            newest = self.tools.create_pod(job, pod).await?.or(newest);
         }
-        if let Some(version) = newest {
-            // The next look must not miss these pods.
-            let _ = self.pods.shows(&version, ECHO).await;
-        }
+        // The next look must not miss these pods.
+        echoed(&self.pods, newest).await;
         if decision.remove {
-            self.hand.remove(job, None).await?;
+            self.tools.hand.remove(job, None).await?;
         }
         Ok(())
     }
@@ -168,7 +144,7 @@ impl Work {
             if !is_tracked(&pod) {
                 pod.finalizers_mut().push(TRACKING.to_owned());
             }
-            self.hand.replace(&pod).await?;
+            self.tools.hand.replace(&pod).await?;
         }
         for pod in &decision.release {
             let mut pod = (*pod).clone();
@@ -176,27 +152,9 @@ impl Work {
             pod.owner_references_mut().retain(|owner| owner.uid != uid);
             pod.finalizers_mut()
                 .retain(|finalizer| finalizer != TRACKING);
-            self.hand.replace(&pod).await?;
+            self.tools.hand.replace(&pod).await?;
         }
         Ok(())
-    }
-
-    /// Whether the status is as it should be now. If not, the Job has changed meanwhile, and
-    /// nothing that follows from the status may be done.
-    async fn report(&self, job: &Job, decision: &Decision<'_>) -> Result<bool, Error> {
-        if job.status.as_ref() != Some(&decision.status) {
-            let mut job = job.clone();
-            job.status = Some(decision.status.clone());
-            match self.hand.replace_status(&job).await {
-                Ok(_) => {}
-                Err(Error::Replaced(_)) => return Ok(false),
-                Err(error) => return Err(error),
-            }
-        }
-        for note in &decision.notes {
-            self.recorder.tell(job, note).await;
-        }
-        Ok(true)
     }
 
     async fn free(&self, pod: &Pod) -> Result<(), Error> {
@@ -206,27 +164,6 @@ impl Work {
         let mut pod = pod.clone();
         pod.finalizers_mut()
             .retain(|finalizer| finalizer != TRACKING);
-        self.hand.replace(&pod).await.map(drop)
-    }
-
-    /// Makes a pod, and says which version of it is the first.
-    async fn create(&self, job: &Job, pod: &Pod) -> Result<Option<String>, Error> {
-        match self.hand.create(pod).await {
-            Ok(None) => Ok(None),
-            Ok(Some(made)) => {
-                let message = format!("Created pod: {}", made.name_any());
-                self.recorder
-                    .tell(job, &Note::normal("SuccessfulCreate", message))
-                    .await;
-                Ok(made.resource_version())
-            }
-            Err(error) => {
-                let message = format!("Error creating: {}", reason(&error));
-                self.recorder
-                    .tell(job, &Note::warning("FailedCreate", message))
-                    .await;
-                Err(error)
-            }
-        }
+        self.tools.hand.replace(&pod).await.map(drop)
     }
 }

@@ -10,9 +10,10 @@ use k8s_openapi::{
 };
 
 use super::{
-    count::{Count, is_indexed, whole},
+    count::{Count, is_indexed},
     indexes,
 };
+use crate::workload::whole;
 
 /// Why a Job is over.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use k8s_openapi::api::{
 use kube::ResourceExt;
 
 use crate::workload::{
-    claim, count, from_template, has_ended, is_active, is_available, is_ready, owned_by, phase,
-    ready_since, some, suffix,
+    claim, from_template, has_ended, is_active, is_available, is_ready, owned_by, phase,
+    ready_since, some, suffix, whole,
 };
 
 /// The cost of losing a pod, as people write it on one.
@@ -53,7 +53,7 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
     let active: Vec<&Pod> = own.iter().copied().filter(|pod| is_active(pod)).collect();
     let leaving_pods = own.iter().filter(|pod| is_leaving(pod)).count();
     let (mut status, again) = status(set, spec, &active, facts.now);
-    status.terminating_replicas = Some(count(leaving_pods));
+    status.terminating_replicas = Some(whole(leaving_pods));
     let mut decision = Decision {
         adopt: claims.adopt,
         release: claims.release,
@@ -181,9 +181,9 @@ fn status(
     }
     let former = set.status.as_ref();
     let status = ReplicaSetStatus {
-        replicas: count(active.len()),
-        fully_labeled_replicas: some(count(active.iter().filter(has_all).count())),
-        ready_replicas: some(count(active.iter().filter(|pod| is_ready(pod)).count())),
+        replicas: whole(active.len()),
+        fully_labeled_replicas: some(whole(active.iter().filter(has_all).count())),
+        ready_replicas: some(whole(active.iter().filter(|pod| is_ready(pod)).count())),
         available_replicas: some(available),
         terminating_replicas: None,
         observed_generation: set.metadata.generation,

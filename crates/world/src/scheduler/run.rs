@@ -4,15 +4,13 @@ use std::{collections::HashMap, sync::Arc};
 
 use k8s_openapi::{
     api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition},
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
-    jiff::Timestamp,
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::ResourceExt;
 use neap_kit::{
-    apply::{Error, Hand},
-    clock::Clock,
+    apply::Error,
     controller::{Options, Outcome, Trigger},
-    event::{Note, Recorder},
+    event::Note,
     key::Key,
     manager::Service,
     site::Site,
@@ -22,55 +20,48 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::decide::{Decision, Place, decide, is_pending};
-use crate::workload::{has_ended, reason, report};
+use crate::{
+    wiring::Wiring,
+    workload::{Tools, has_ended, moment, reason},
+};
 
-const NAME: &str = "default-scheduler";
 /// Where pods without a node are in the index; no node has such a name.
 const PENDING: &str = "(none)";
 
 /// The scheduler.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let pods = site.all::<Pod>()?;
-    let nodes = site.all::<Node>()?;
     let options = Options {
         // One after the other: two pods must not be given the same room.
         concurrency: 1,
-        ..Options::new(NAME)
+        ..Options::new("default-scheduler")
     };
-    let controller = site.controller(options);
-    let work = Arc::new(Work {
-        by_node: Index::new(&pods, |pod| whereabouts(pod).into_iter().collect()),
-        placed: Mutex::default(),
-        hand: site.hand(NAME),
-        recorder: site.recorder(NAME),
-        clock: site.clock,
-        pods: pods.clone(),
-        nodes: nodes.clone(),
-    });
-    let (trigger, waiting) = (controller.trigger(), work.by_node.clone());
-    pods.follow(move |change| {
-        let pod = change.object();
-        if is_pending(pod) {
+    let mut wiring = Wiring::with(site, options);
+    let pods = wiring.read()?;
+    let nodes = wiring.read()?;
+    let by_node = Index::new(&pods, |pod| whereabouts(pod).into_iter().collect());
+    let waiting = by_node.clone();
+    wiring.follow(&pods, move |change, trigger| {
+        if is_pending(change.object()) {
             trigger.changed(change.key());
         }
         if makes_room(change) {
-            wake(&waiting, &trigger);
+            wake(&waiting, trigger);
         }
     });
-    let (trigger, waiting) = (controller.trigger(), work.by_node.clone());
-    nodes.follow(move |change| {
+    let waiting = by_node.clone();
+    wiring.follow(&nodes, move |change, trigger| {
         if is_news(change) {
-            wake(&waiting, &trigger);
+            wake(&waiting, trigger);
         }
     });
-    Ok(Service::new(NAME, move |stop| async move {
-        let known = async {
-            pods.synced().await;
-            nodes.synced().await;
-        };
-        let reconcile = move |key| work.clone().reconcile(key);
-        controller.run_once_known(known, reconcile, stop).await;
-    }))
+    let work = Work {
+        by_node,
+        placed: Mutex::default(),
+        tools: wiring.tools(),
+        pods,
+        nodes,
+    };
+    Ok(wiring.service(work, Work::reconcile))
 }
 
 /// The node of a pod that needs room there.
@@ -115,9 +106,7 @@ struct Work {
     by_node: Index<Pod>,
     /// Pods that were given a node of which the cache does not know yet, by uid.
     placed: Mutex<HashMap<String, (Arc<Pod>, String)>>,
-    hand: Hand,
-    recorder: Recorder,
-    clock: Clock,
+    tools: Tools,
 }
 
 impl Work {
@@ -185,6 +174,7 @@ impl Work {
             },
         };
         let bound = self
+            .tools
             .hand
             .post::<Pod, _, Value>(&key, "binding", &binding)
             .await;
@@ -197,7 +187,7 @@ impl Work {
                 "FailedScheduling",
                 format!("binding rejected: {}", reason(&error)),
             );
-            self.recorder.tell(&**pod, &note).await;
+            self.tools.tell(&**pod, &note).await;
             return Err(error);
         }
         let message = format!("Successfully assigned {key} to {node}");
@@ -206,7 +196,7 @@ impl Work {
             placed.insert(uid, (pod.clone(), node));
         }
         let note = Note::normal("Scheduled", message);
-        self.recorder.tell(&**pod, &note).await;
+        self.tools.tell(&**pod, &note).await;
         Ok(Outcome::Gone)
     }
 
@@ -232,22 +222,16 @@ impl Work {
             status: "False".to_owned(),
             reason: Some(why.to_owned()),
             message: Some(message.to_owned()),
-            last_transition_time: since.or_else(|| Some(Time(self.second()))),
+            last_transition_time: since.or_else(|| Some(moment(self.tools.clock.now()))),
             observed_generation: pod.metadata.generation,
             ..PodCondition::default()
         });
         if why == "Unschedulable" {
             // Before the status, which says that it was told.
             let note = Note::warning("FailedScheduling", message);
-            self.recorder.tell(&pod, &note).await;
+            self.tools.tell(&pod, &note).await;
         }
-        report(&self.hand, &pod).await?;
+        self.tools.hand.replace_status(&pod).await?;
         Ok(Outcome::Settled)
-    }
-
-    /// The API keeps no fractions.
-    fn second(&self) -> Timestamp {
-        let now = self.clock.now();
-        Timestamp::from_second(now.as_second()).unwrap_or(now)
     }
 }

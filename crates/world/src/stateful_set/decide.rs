@@ -14,7 +14,7 @@ use super::{
     order::{Places, Step, Walk, is_on_delete, partition},
 };
 use crate::workload::{
-    Revisions, count, describe, is_available, is_running, phase, some, template_of,
+    Revisions, describe, is_available, is_running, phase, some, template_of, whole,
 };
 
 /// Where revisions of these sets note their hash.
@@ -209,11 +209,11 @@ fn status(
         .filter(|name| revisions.named(name).is_some())
         .unwrap_or_else(|| latest.clone());
     let seconds = spec.min_ready_seconds.unwrap_or(0);
-    let number = |test: &dyn Fn(&Pod) -> bool| count(own.iter().filter(|pod| test(pod)).count());
+    let number = |test: &dyn Fn(&Pod) -> bool| whole(own.iter().filter(|pod| test(pod)).count());
     let of = |pod: &Pod, name: &str| {
         pod.metadata.deletion_timestamp.is_none() && identity::revision(pod) == Some(name)
     };
-    let (replicas, ready) = (count(own.len()), number(&is_running));
+    let (replicas, ready) = (whole(own.len()), number(&is_running));
     let updated = number(&|pod| of(pod, &latest));
     if !is_on_delete(spec) && updated == replicas && ready == replicas {
         current.clone_from(&latest);

@@ -8,14 +8,13 @@ use k8s_openapi::api::{
 };
 use kube::ResourceExt;
 use neap_kit::{
-    apply::{Error, Hand},
-    clock::Clock,
-    controller::{Options, Outcome},
-    event::{Note, Recorder},
+    apply::Error,
+    controller::Outcome,
+    event::Note,
     key::Key,
     manager::Service,
     site::Site,
-    watch::{Cache, Ended, Index},
+    watch::{Cache, Ended},
 };
 
 use super::{
@@ -24,59 +23,42 @@ use super::{
     identity,
     order::{Step, first},
 };
-use crate::workload::{
-    Claiming, ORPHANS, adopt_and_release, echoed, owner_or_orphan, phase, reason, report,
-    unless_replaced,
+use crate::{
+    wiring::Wiring,
+    workload::{Claimable, Claiming, Tools, adopt_and_release, echoed, phase, reason, rename},
 };
-
-const NAME: &str = "statefulset-controller";
 
 /// The controller of StatefulSets.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let sets = site.all::<StatefulSet>()?;
-    let pods = site.all::<Pod>()?;
-    let revisions = site.all::<ControllerRevision>()?;
-    let claims = site.all::<PersistentVolumeClaim>()?;
-    let controller = site.controller(Options::new(NAME));
-    let work = Arc::new(Work {
-        pods_by_owner: Index::new(&pods, owner_or_orphan),
-        revisions_by_owner: Index::new(&revisions, owner_or_orphan),
-        hand: site.hand(NAME),
-        recorder: site.recorder(NAME),
-        clock: site.clock,
-        sets: sets.clone(),
-        pods: pods.clone(),
-        revisions: revisions.clone(),
-        claims: claims.clone(),
-    });
-    let trigger = controller.trigger();
-    sets.follow(move |change| trigger.changed(change.key()));
-    let claiming = Claiming::new(&sets, controller.trigger(), |set: &StatefulSet| {
+    let mut wiring = Wiring::new(site, "statefulset-controller");
+    let sets = wiring.kept()?;
+    let pods = wiring.read()?;
+    let revisions = wiring.read()?;
+    let claims = wiring.read()?;
+    let claiming = Claiming::new(&sets, |set: &StatefulSet| {
         set.spec.as_ref().map(|spec| &spec.selector)
     });
-    pods.follow(move |change| claiming.tell(change));
-    Ok(Service::new(NAME, move |stop| async move {
-        let known = async {
-            sets.synced().await;
-            pods.synced().await;
-            revisions.synced().await;
-            claims.synced().await;
-        };
-        let reconcile = move |key| work.clone().reconcile(key);
-        controller.run_once_known(known, reconcile, stop).await;
-    }))
+    wiring.follow(&pods, move |change, trigger| claiming.tell(change, trigger));
+    let work = Work {
+        own_pods: Claimable::new(&pods),
+        own_revisions: Claimable::new(&revisions),
+        tools: wiring.tools(),
+        sets,
+        pods,
+        revisions,
+        claims,
+    };
+    Ok(wiring.service(work, Work::reconcile))
 }
 
 struct Work {
     sets: Cache<StatefulSet>,
     pods: Cache<Pod>,
-    pods_by_owner: Index<Pod>,
+    own_pods: Claimable<Pod>,
     revisions: Cache<ControllerRevision>,
-    revisions_by_owner: Index<ControllerRevision>,
+    own_revisions: Claimable<ControllerRevision>,
     claims: Cache<PersistentVolumeClaim>,
-    hand: Hand,
-    recorder: Recorder,
-    clock: Clock,
+    tools: Tools,
 }
 
 impl Work {
@@ -84,26 +66,21 @@ impl Work {
         let Some(set) = self.sets.get(&key) else {
             return Ok(Outcome::Gone);
         };
-        let (uid, orphans) = (set.uid().unwrap_or_default(), key.namespace());
-        let orphans = format!("{ORPHANS}{orphans}");
-        let mut pods = self.pods_by_owner.get(&uid);
-        pods.extend(self.pods_by_owner.get(&orphans));
-        let mut revisions = self.revisions_by_owner.get(&uid);
-        revisions.extend(self.revisions_by_owner.get(&orphans));
+        let pods = self.own_pods.of(&*set);
+        let revisions = self.own_revisions.of(&*set);
         let claims = self.claims(&set, &pods);
         let facts = Facts {
             set: &set,
             pods: pods.iter().map(|pod| &**pod).collect(),
             revisions: revisions.iter().map(|it| &**it).collect(),
             claims: claims.iter().map(|it| (it.name_any(), &**it)).collect(),
-            now: self.clock.now(),
+            now: self.tools.clock.now(),
         };
         let Some(decision) = decide(&facts) else {
             return Ok(Outcome::Settled);
         };
         let again = decision.again;
-        let carried_out = Box::pin(self.carry_out(&set, decision));
-        unless_replaced(carried_out.await)?;
+        Box::pin(self.carry_out(&set, decision)).await?;
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
     }
 
@@ -129,20 +106,19 @@ impl Work {
     }
 
     async fn carry_out(&self, set: &StatefulSet, decision: Decision<'_>) -> Result<(), Error> {
-        let revisions = &decision.revisions;
-        if !revisions
-            .carry_out(&self.hand, set, &self.revisions)
-            .await?
-        {
-            return self.rename(set).await;
+        let (revisions, hand) = (&decision.revisions, &self.tools.hand);
+        if !revisions.carry_out(hand, set, &self.revisions).await? {
+            return rename(&self.tools, set).await;
         }
-        adopt_and_release(&self.hand, set, &decision.adopt, &decision.release).await?;
-        self.report(set, &decision).await?;
+        adopt_and_release(hand, set, &decision.adopt, &decision.release).await?;
+        let mut said = set.clone();
+        said.status = Some(decision.status);
+        self.tools.report(set, &said).await?;
         for claim in &decision.reown {
-            self.hand.replace(claim).await?;
+            hand.replace(claim).await?;
         }
         for pod in &decision.mend {
-            self.hand.replace(pod).await?;
+            hand.replace(pod).await?;
         }
         for pod in &decision.updated {
             self.tell(set, "Update", pod, &Ok(Some(()))).await;
@@ -162,14 +138,6 @@ impl Work {
         Ok(())
     }
 
-    /// The name of the latest revision is another's: the next one is tried.
-    async fn rename(&self, set: &StatefulSet) -> Result<(), Error> {
-        let mut set = set.clone();
-        let status = set.status.get_or_insert_default();
-        status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-        report(&self.hand, &set).await
-    }
-
     async fn create_claim(
         &self,
         set: &StatefulSet,
@@ -181,18 +149,18 @@ impl Work {
             claim.name_any(),
             set.name_any()
         );
-        match self.hand.create(claim).await {
+        match self.tools.hand.create(claim).await {
             Ok(None) => Ok(()),
             Ok(Some(made)) => {
                 let note = Note::normal("SuccessfulCreate", format!("Create {what} success"));
-                self.recorder.tell(set, &note).await;
+                self.tools.tell(set, &note).await;
                 echoed(&self.claims, made.resource_version()).await;
                 Ok(())
             }
             Err(error) => {
                 let message = format!("Create {what} failed error: {}", reason(&error));
                 let note = Note::warning("FailedCreate", message);
-                self.recorder.tell(set, &note).await;
+                self.tools.tell(set, &note).await;
                 Err(error)
             }
         }
@@ -200,7 +168,7 @@ impl Work {
 
     /// Makes a pod, and says which version of it is the first.
     async fn create(&self, set: &StatefulSet, pod: &Pod) -> Result<Option<String>, Error> {
-        let made = self.hand.create(pod).await;
+        let made = self.tools.hand.create(pod).await;
         self.tell(set, "Create", &pod.name_any(), &made).await;
         Ok(made?.and_then(|pod| pod.resource_version()))
     }
@@ -210,11 +178,11 @@ impl Work {
             Step::Make(_) => return Ok(()),
             Step::Replace(pod) | Step::Drop(pod) => pod,
             Step::Renew(pod) => {
-                self.recorder.tell(set, &renewal(set, pod)).await;
+                self.tools.tell(set, &renewal(set, pod)).await;
                 pod
             }
         };
-        let deleted = self.hand.remove(pod, None).await.map(Some);
+        let deleted = self.tools.hand.remove(pod, None).await.map(Some);
         self.tell(set, "Delete", &pod.name_any(), &deleted).await;
         deleted.map(|_| ())
     }
@@ -241,17 +209,7 @@ impl Work {
                 Note::warning(ill, format!("{verb} {what} failed error: {why}"))
             }
         };
-        self.recorder.tell(set, &note).await;
-    }
-
-    /// One write, and only if it says something new.
-    async fn report(&self, set: &StatefulSet, decision: &Decision<'_>) -> Result<(), Error> {
-        if set.status.as_ref() == Some(&decision.status) {
-            return Ok(());
-        }
-        let mut set = set.clone();
-        set.status = Some(decision.status.clone());
-        report(&self.hand, &set).await
+        self.tools.tell(set, &note).await;
     }
 }
 

@@ -1,10 +1,13 @@
 //! Whose an object is.
 
+use std::sync::Arc;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference};
 use kube::{
     Resource, ResourceExt,
     core::{Selector, SelectorExt},
 };
+use neap_kit::watch::{Cache, Index};
 
 /// What an owner makes of the objects of its namespace.
 #[derive(Debug)]
@@ -54,12 +57,38 @@ pub(crate) fn owner_of<K: Resource>(object: &K) -> Option<&OwnerReference> {
     owners.find(|owner| owner.controller == Some(true))
 }
 
-/// Followed by a namespace: what is nobody's there.
-pub(crate) const ORPHANS: &str = "nobody's in ";
+/// Finds what is somebody's, and what he may take in.
+#[derive(Debug)]
+pub(crate) struct Claimable<K> {
+    by_owner: Index<K>,
+}
 
-/// The uid of its controller, or where it is nobody's, to find what an owner may claim.
-pub(crate) fn owner_or_orphan<K: Resource>(object: &K) -> Vec<String> {
-    let namespace = object.meta().namespace.as_deref().unwrap_or_default();
-    let owner = owner_of(object).map(|owner| owner.uid.clone());
-    vec![owner.unwrap_or_else(|| format!("{ORPHANS}{namespace}"))]
+impl<K: Resource + Send + Sync + 'static> Claimable<K> {
+    pub(crate) fn new(cache: &Cache<K>) -> Self {
+        let by_owner = Index::new(cache, |object: &K| {
+            let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+            let owner = owner_of(object).map(|owner| owner.uid.clone());
+            vec![owner.unwrap_or_else(|| nobody(namespace))]
+        });
+        Self { by_owner }
+    }
+
+    /// What `owner` controls, and what is nobody's in its namespace.
+    pub(crate) fn of<O: Resource>(&self, owner: &O) -> Vec<Arc<K>> {
+        let mut found = self.owned(owner);
+        let namespace = owner.meta().namespace.as_deref().unwrap_or_default();
+        found.extend(self.by_owner.get(&nobody(namespace)));
+        found
+    }
+
+    /// What `owner` controls.
+    pub(crate) fn owned<O: Resource>(&self, owner: &O) -> Vec<Arc<K>> {
+        let uid = owner.meta().uid.as_deref();
+        self.by_owner.get(uid.unwrap_or_default())
+    }
+}
+
+/// Who owns what is nobody's; no uid is like this.
+fn nobody(namespace: &str) -> String {
+    format!("nobody in {namespace}")
 }

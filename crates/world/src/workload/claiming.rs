@@ -16,7 +16,6 @@ use super::owner_of;
 /// Tells owners of one kind about objects that are theirs, were theirs, or could be.
 pub(crate) struct Claiming<K, F> {
     owners: Cache<K>,
-    trigger: Trigger<Key>,
     selector: F,
 }
 
@@ -25,28 +24,27 @@ where
     K: Resource<DynamicType = ()> + Send + Sync + 'static,
     F: Fn(&K) -> Option<&LabelSelector>,
 {
-    pub(crate) fn new(owners: &Cache<K>, trigger: Trigger<Key>, selector: F) -> Self {
+    pub(crate) fn new(owners: &Cache<K>, selector: F) -> Self {
         Self {
             owners: owners.clone(),
-            trigger,
             selector,
         }
     }
 
-    pub(crate) fn tell<O: Resource>(&self, change: &Change<O>) {
-        self.tell_of(&**change.object());
+    pub(crate) fn tell<O: Resource>(&self, change: &Change<O>, trigger: &Trigger<Key>) {
+        self.tell_of(&**change.object(), trigger);
         if let Change::Modified { old, new } = change
             && owner_of(&**old) != owner_of(&**new)
         {
-            self.tell_of(&**old);
+            self.tell_of(&**old, trigger);
         }
     }
 
-    fn tell_of<O: Resource>(&self, object: &O) {
+    fn tell_of<O: Resource>(&self, object: &O, trigger: &Trigger<Key>) {
         let namespace = object.namespace().unwrap_or_default();
         if let Some(owner) = owner_of(object) {
             if owner.kind == K::kind(&()) && owner.api_version == K::api_version(&()) {
-                self.trigger.changed(Key::new(&namespace, &owner.name));
+                trigger.changed(Key::new(&namespace, &owner.name));
             }
             return;
         }
@@ -54,7 +52,7 @@ where
         for owner in self.owners.list(&namespace) {
             let selector = (self.selector)(&owner).cloned().map(Selector::try_from);
             if selector.is_some_and(|s| s.is_ok_and(|s| s.matches(object.labels()))) {
-                self.trigger.changed(Key::of(&*owner));
+                trigger.changed(Key::of(&*owner));
             }
         }
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::{apis::meta::v1::Time, util::intstr::IntOrString};
 
 /// How many there are.
-pub(crate) fn count(number: usize) -> i32 {
+pub(crate) fn whole(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
@@ -15,7 +15,12 @@ pub(crate) fn some(number: i32) -> Option<i32> {
 
 /// A moment as objects have it: in whole seconds, so that what is read is what was written.
 pub(crate) fn moment(now: Timestamp) -> Time {
-    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+    Time(second(now))
+}
+
+/// The second in which `now` is.
+pub(crate) fn second(now: Timestamp) -> Timestamp {
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
 /// Which way a share that is not whole is rounded.

@@ -1,0 +1,131 @@
+//! How a controller is put together: what it reads, what makes it look, and what it writes with.
+//!
+//! A controller states its name, whose keys it looks at, which changes elsewhere concern which of
+//! them, and its reconcile. That it waits for what it reads, begins nothing while another process
+//! leads, and is called back when a write came too late, is the same for all and is here.
+
+use std::{fmt, sync::Arc};
+
+use futures::future::{BoxFuture, join_all};
+use kube::Resource;
+use neap_kit::{
+    apply::Error,
+    controller::{Controller, Options, Outcome, Trigger},
+    key::Key,
+    manager::Service,
+    site::Site,
+    watch::{Cache, Change, Ended},
+};
+use serde::de::DeserializeOwned;
+
+use crate::workload::{ECHO, Tools};
+
+/// A controller in the making.
+pub(crate) struct Wiring {
+    site: Site,
+    name: &'static str,
+    controller: Controller<Key>,
+    known: Vec<BoxFuture<'static, ()>>,
+}
+
+impl Wiring {
+    /// The controller `name`, with the usual settings.
+    pub(crate) fn new(site: &Site, name: &'static str) -> Self {
+        Self::with(site, Options::new(name))
+    }
+
+    pub(crate) fn with(site: &Site, options: Options) -> Self {
+        Self {
+            site: site.clone(),
+            name: options.name,
+            controller: site.controller(options),
+            known: Vec::new(),
+        }
+    }
+
+    /// What it writes and tells with.
+    pub(crate) fn tools(&self) -> Tools {
+        Tools::new(&self.site, self.name)
+    }
+
+    /// The objects it looks after: whatever changes among them is looked at.
+    pub(crate) fn kept<K>(&mut self) -> Result<Cache<K>, Ended>
+    where
+        K: Resource<DynamicType = ()>
+            + Clone
+            + fmt::Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
+        let cache = self.read()?;
+        self.follow(&cache, |change: &Change<K>, trigger| {
+            trigger.changed(change.key());
+        });
+        Ok(cache)
+    }
+
+    /// Objects that it reads. Nothing is looked at before all of them are known.
+    pub(crate) fn read<K>(&mut self) -> Result<Cache<K>, Ended>
+    where
+        K: Resource<DynamicType = ()>
+            + Clone
+            + fmt::Debug
+            + DeserializeOwned
+            + Send
+            + Sync
+            + 'static,
+    {
+        let cache = self.site.all::<K>()?;
+        let known = cache.clone();
+        self.known
+            .push(Box::pin(async move { known.synced().await }));
+        Ok(cache)
+    }
+
+    /// Has `tell` say which keys a change concerns.
+    pub(crate) fn follow<K>(
+        &self,
+        cache: &Cache<K>,
+        tell: impl Fn(&Change<K>, &Trigger<Key>) + Send + Sync + 'static,
+    ) where
+        K: Resource + Send + Sync + 'static,
+    {
+        let trigger = self.controller.trigger();
+        cache.follow(move |change| tell(change, &trigger));
+    }
+
+    /// The controller that does `reconcile` with `work`.
+    pub(crate) fn service<W, F>(
+        self,
+        work: W,
+        reconcile: impl Fn(Arc<W>, Key) -> F + Copy + Send + 'static,
+    ) -> Service
+    where
+        W: Send + Sync + 'static,
+        F: Future<Output = Result<Outcome, Error>> + Send + 'static,
+    {
+        let (work, known) = (Arc::new(work), join_all(self.known));
+        let controller = self.controller;
+        Service::new(self.name, move |stop| async move {
+            let known = async {
+                known.await;
+            };
+            let reconcile = move |key| {
+                let looked = reconcile(work.clone(), key);
+                async move { unless_replaced(looked.await) }
+            };
+            controller.run_once_known(known, reconcile, stop).await;
+        })
+    }
+}
+
+/// A write to what has changed since it was read is no failure: the change itself asks for another
+/// look, and where nobody follows it, time does.
+fn unless_replaced(looked: Result<Outcome, Error>) -> Result<Outcome, Error> {
+    match looked {
+        Err(Error::Replaced(_)) => Ok(Outcome::Again(ECHO)),
+        looked => looked,
+    }
+}

@@ -1,0 +1,77 @@
+//! What a controller writes and tells with.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Resource, ResourceExt};
+use neap_kit::{
+    apply::{Error, Hand, Object},
+    clock::Clock,
+    event::{Note, Recorder},
+    site::Site,
+};
+
+use super::reason;
+
+/// The hand, the voice and the clock of one controller.
+#[derive(Debug, Clone)]
+pub(crate) struct Tools {
+    pub(crate) hand: Hand,
+    pub(crate) recorder: Recorder,
+    pub(crate) clock: Clock,
+}
+
+impl Tools {
+    pub(crate) fn new(site: &Site, name: &'static str) -> Self {
+        Self {
+            hand: site.hand(name),
+            recorder: site.recorder(name),
+            clock: site.clock,
+        }
+    }
+
+    pub(crate) async fn tell<K: Resource<DynamicType = ()>>(&self, about: &K, note: &Note) {
+        self.recorder.tell(about, note).await;
+    }
+
+    /// Writes the status of what was `before`: once, and only if it says something new.
+    pub(crate) async fn report<K: Object + PartialEq>(
+        &self,
+        before: &K,
+        after: &K,
+    ) -> Result<(), Error> {
+        if before == after {
+            return Ok(());
+        }
+        self.hand.replace_status(after).await.map(drop)
+    }
+
+    /// Makes a pod for `owner`, and says which version of it is the first, unless it was there.
+    pub(crate) async fn create_pod<K>(&self, owner: &K, pod: &Pod) -> Result<Option<String>, Error>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let made = self.hand.create(pod).await;
+        let note = match &made {
+            Ok(None) => return Ok(None),
+            Ok(Some(pod)) => Note::normal(
+                "SuccessfulCreate",
+                format!("Created pod: {}", pod.name_any()),
+            ),
+            Err(error) => {
+                Note::warning("FailedCreate", format!("Error creating: {}", reason(error)))
+            }
+        };
+        self.tell(owner, &note).await;
+        Ok(made?.and_then(|pod| pod.resource_version()))
+    }
+
+    pub(crate) async fn delete_pod<K>(&self, owner: &K, pod: &Pod) -> Result<(), Error>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        self.hand.remove(pod, None).await?;
+        let message = format!("Deleted pod: {}", pod.name_any());
+        self.tell(owner, &Note::normal("SuccessfulDelete", message))
+            .await;
+        Ok(())
+    }
+}
