@@ -2,11 +2,17 @@
 //!
 //! Text and shape only: what a command does lives in the module of its name.
 
+mod asking;
+
 use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub(crate) use self::asking::{
+    Ask, AuditCommand, CheckOptions, CheckOutput, ClusterOptions, ExplainOptions, StatusOptions,
+    VerifyOptions,
+};
 use crate::{sample::Sample, up::Listen};
 
 const EXAMPLES: &str = "\
@@ -14,6 +20,10 @@ Examples:
   neap up                          an API server in memory, on 127.0.0.1:6443
   neap up --data ./neap-data       the same, and it is all still there tomorrow
   neap up --listen 127.0.0.1:0     on any free port
+  neap status                      what runs there, and what is not well
+  neap explain pod/web-0           why it is as it is
+  neap explain NT-UP-0001          what a code means, and what to do
+  neap check                       whether this machine and the cluster are well
   source <(neap completion bash)   completion for this shell
 
 Exit codes:
@@ -68,6 +78,9 @@ pub(crate) enum Command {
     /// Start the API server in this process, and stop it with Ctrl-C
     #[command(after_help = UP_EXAMPLES)]
     Up(UpOptions),
+
+    #[command(flatten)]
+    Ask(Ask),
 
     /// Print the version of neap and of the Kubernetes API it serves
     Version {
