@@ -325,13 +325,24 @@ fn no_privileges_are_needed() {
         // Every other test here shows it.
         return;
     }
-    let (container, config) = Container::new("id -u; cat /config/a").file("config", "a", "text\n");
+    let script = "id -u; cat /config/a; echo ready; sleep 60";
+    let (container, config) = Container::new(script).file("config", "a", "text\n");
     let mut container = container.mounted(&config, "/config", false);
     container.unprivileged = true;
     open_to_all(container.folder.path());
     container.rooms().user = 26;
-    let lines = printed(&container.output());
-    assert_eq!(lines, ["26", "text"]);
+    let mut child = container.start();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let lines: Vec<String> = lines.take(3).map(Result::unwrap).collect();
+    assert_eq!(lines, ["26", "text", "ready"]);
+    let mut guest = Container::new("id -u; cat /config/a");
+    guest.unprivileged = true;
+    open_to_all(guest.folder.path());
+    guest.launch.rooms = None;
+    guest.launch.joins = Some(joined(&child));
+    assert_eq!(printed(&guest.output()), ["26", "text"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// Looks again and again until it is so.

@@ -118,9 +118,14 @@ impl Running {
         let launcher = (*pid)?.as_raw().unsigned_abs();
         let began = family::told(launcher)?.began;
         let joins = Joined { launcher, began };
+        let mut environment = self.launch.environment.clone();
+        if terminal {
+            let kind = environment.entry("TERM".to_owned());
+            kind.or_insert_with(|| "xterm".to_owned());
+        }
         Some(Launch {
             command,
-            environment: self.launch.environment.clone(),
+            environment,
             folder: self.launch.folder.clone(),
             parent: std::process::id(),
             rooms: None,
