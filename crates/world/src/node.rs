@@ -6,8 +6,10 @@
 //!
 //! Invariant: nothing that was started outlives the node.
 
+pub mod access;
 pub mod address;
 mod environment;
+mod family;
 mod field;
 mod gather;
 mod hosts;
@@ -24,4 +26,4 @@ pub mod source;
 pub mod trial;
 pub mod volume;
 
-pub use self::run::{Options, service};
+pub use self::run::{Access, Options, open, service};

@@ -215,9 +215,12 @@ impl Machine {
             .join("pods")
             .join(uid)
             .join("containers/main/log");
-        let text = fs::read_to_string(log).unwrap_or_default();
-        let lines = text.lines().filter_map(node::process::Line::read);
-        lines.map(|line| line.text.to_owned()).collect()
+        let text = fs::read(log).unwrap_or_default();
+        let lines = text.split(|&byte| byte == b'\n');
+        let lines = lines.filter_map(node::process::Line::read);
+        lines
+            .map(|line| String::from_utf8_lossy(line.text).into_owned())
+            .collect()
     }
 }
 

@@ -91,6 +91,7 @@ pub(super) fn recipe(
         parent: std::process::id(),
         rooms,
         joins: None,
+        terminal: false,
     };
     Ok(Recipe { launch, folders })
 }

@@ -1,5 +1,6 @@
 //! The node at work: one pod at a time is looked at, and brought to what was decided.
 
+mod access;
 mod follow;
 mod local;
 mod mount;
@@ -22,6 +23,7 @@ use neap_kit::{
 };
 use tokio::{sync::mpsc, task::JoinSet};
 
+pub use self::access::Access;
 use self::{local::Locals, node::Node};
 use super::{
     address::Block,
@@ -61,6 +63,11 @@ pub struct Options {
 
 /// Runs the pods that are bound to the node.
 pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
+    open(site, options).map(|(service, _)| service)
+}
+
+/// The same, with a way to the containers for as long as the service runs.
+pub fn open(site: &Site, options: Options) -> Result<(Service, Access), Ended> {
     let (pods, services) = (site.all::<Pod>()?, site.all::<Svc>()?);
     let slices = site.all::<EndpointSlice>()?;
     let gatherer = Gatherer::new(site, NAME)?;
@@ -91,7 +98,8 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
         trigger,
         options,
     });
-    Ok(Service::new(NAME, move |stop| async move {
+    let access = Access::new(&node);
+    let service = Service::new(NAME, move |stop| async move {
         let (own, one) = (node.clone(), node.clone());
         let known = async move {
             tokio::join!(pods.synced(), services.synced(), slices.synced());
@@ -107,7 +115,8 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
             () = work => {}
             () = accompany(begun) => {}
         }
-    }))
+    });
+    Ok((service, access))
 }
 
 /// Runs what goes with processes, for as long as the node does.

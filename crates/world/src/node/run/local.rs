@@ -215,6 +215,16 @@ impl Locals {
         });
     }
 
+    /// The process of a container of the pod with that uid, if one runs.
+    pub(super) fn running(&self, key: &Key, uid: &str, container: &str) -> Option<Running> {
+        let all = self.all.lock();
+        let local = all.get(key).filter(|local| local.uid == uid)?;
+        local
+            .running
+            .get(container)
+            .map(|(_, running)| running.clone())
+    }
+
     /// Whether anything of a pod of that name is left.
     pub(super) fn has(&self, key: &Key) -> bool {
         self.all.lock().contains_key(key)

@@ -13,7 +13,7 @@ use super::{
 use crate::node::{
     link::links,
     pod::Obstacle,
-    process::Started,
+    process::{Log, Started},
     recipe::{Kitchen, Recipe, recipe},
     source::Sources,
 };
@@ -57,12 +57,15 @@ impl Node {
             folder: &own,
         };
         let Recipe { launch, folders } = recipe(container, sources, &kitchen)?;
-        let starter = self.starter.clone();
-        let started = blocking(move || {
-            folders.iter().try_for_each(fs::create_dir_all)?;
-            fs::create_dir_all(&own)?;
-            starter.start(&launch, &own, &own.join("log"))
-        });
+        let place = own.clone();
+        let started = async {
+            blocking(move || {
+                folders.iter().try_for_each(fs::create_dir_all)?;
+                fs::create_dir_all(&place)
+            })
+            .await?;
+            self.starter.start(launch, &own, &Log::of(&own)).await
+        };
         started.await.map_err(|error| Obstacle {
             reason: "RunContainerError",
             message: words(&error),
@@ -81,7 +84,7 @@ impl Node {
         let running = started.running.clone();
         let turn = self
             .locals
-            .begin(key, container, started.running, self.clock.now());
+            .begin(key, container, running.clone(), self.clock.now());
         let probing = Probing {
             node: Arc::downgrade(self),
             key: key.clone(),
@@ -95,16 +98,11 @@ impl Node {
         };
         let (node, key, of) = (Arc::downgrade(self), key.clone(), name);
         Box::pin(async move {
-            let lived = async { tokio::join!(started.lines.keep(), started.ended) };
-            let (kept, code) = tokio::select! {
-                lived = lived => lived,
+            let code = tokio::select! {
+                code = started.live(probing.clock) => code,
                 () = probing.run() => return,
             };
-            if let Err(error) = kept {
-                tracing::warn!(pod = %key, container = of, %error, "what a container printed is lost");
-            }
             if let Some(node) = node.upgrade() {
-                let code = code.unwrap_or(255);
                 node.locals.end(&key, &of, turn, code, node.clock.now());
                 node.trigger.changed(key);
             }
@@ -112,7 +110,7 @@ impl Node {
     }
 }
 
-fn container<'a>(pod: &'a Pod, name: &str) -> Option<&'a Container> {
+pub(super) fn container<'a>(pod: &'a Pod, name: &str) -> Option<&'a Container> {
     let spec = pod.spec.as_ref()?;
     let mut all = spec
         .init_containers
