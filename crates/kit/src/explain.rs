@@ -1,18 +1,23 @@
 //! Why an object is as it is, in plain words.
 //!
 //! [`explain`] is pure: it takes what is known of an object (the object itself, the Events about it
-//! and the operations on it) and says how it stands, why, and what to do. It needs no knowledge of
-//! the kind: conditions, finalizers and generations mean the same everywhere, and codes of the error
-//! catalogue lead to their remedies.
+//! and the operations on it) and says how it stands, why, and what to do. Of any kind it says what
+//! conditions, finalizers and generations mean everywhere; of those that every cluster has it knows
+//! more: why a pod does not run, who is missing behind a service, what a claim waits for. Codes of the
+//! error catalogue lead to their remedies.
 
 mod decide;
+mod kinds;
 mod said;
 #[cfg(test)]
 mod tests;
 mod words;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
+use serde::Serialize;
 use serde_json::Value;
 
 pub use self::decide::explain;
@@ -27,6 +32,9 @@ pub struct Facts {
     pub key: Key,
     /// The object as the API has it; nothing if there is none.
     pub object: Option<Value>,
+    /// Objects around it, each with its kind: pods, sets, slices, classes. Those that have nothing
+    /// to do with it are left out.
+    pub around: Arc<[Value]>,
     /// Events about it.
     pub events: Vec<Event>,
     /// Operations; those on other objects are left out.
@@ -36,7 +44,7 @@ pub struct Facts {
 }
 
 /// How an object stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
     /// As it should.
     Well,
@@ -50,8 +58,15 @@ pub enum Verdict {
     Missing,
 }
 
+impl Verdict {
+    /// The one that is further from well.
+    pub fn or_worse(self, other: Self) -> Self {
+        self.max(other)
+    }
+}
+
 /// What can be said of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// How it stands.
     pub verdict: Verdict,

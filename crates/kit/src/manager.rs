@@ -7,8 +7,10 @@
 //!
 //! Invariants:
 //! - a service that ends or panics before the stop ends the run, with its name and the cause;
-//! - services that the others need (watches, the election, the listener) are stopped after them;
-//! - a stop takes no longer than the grace period, and who did not end in it is named.
+//! - services that others need are stopped after them, in the order of their [`Turn`]s: the work, the
+//!   audit of it, the anchor of the audit, and then what all of them stand on;
+//! - a stop takes no longer than the grace period; who does not end in its share of it is cut off,
+//!   so that the turns after it have theirs, and is named.
 
 mod health;
 mod listener;
@@ -20,6 +22,6 @@ mod tests;
 pub use self::{
     health::{Health, State},
     listener::listener,
-    service::Service,
+    service::{Service, Turn},
     supervise::{Error, Manager},
 };

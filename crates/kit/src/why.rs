@@ -5,15 +5,18 @@
 //! happened in particular. The catalogue is a table in the program, so it can be asked offline.
 
 mod catalogue;
+mod near;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-pub use self::catalogue::all;
+use serde::Serialize;
+
+pub use self::{catalogue::all, near::nearest};
 
 /// Whose turn it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Class {
     /// Whoever asked can mend it.
     UserFixable,
@@ -26,7 +29,7 @@ pub enum Class {
 }
 
 /// Whether it is worth trying again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Retry {
     /// Not before something changes.
     Never,
@@ -37,7 +40,7 @@ pub enum Retry {
 }
 
 /// An entry of the catalogue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// `NT-<area>-<number>`; once given, it means this for ever.
     pub code: Code,
@@ -56,7 +59,7 @@ pub struct Entry {
 }
 
 /// The name of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Code(pub &'static str);
 
 impl fmt::Display for Code {
@@ -73,9 +76,7 @@ pub trait Coded {
 
 /// The entry of a code, as people type it.
 pub fn find(code: &str) -> Option<&'static Entry> {
-    all()
-        .iter()
-        .find(|entry| entry.code.0.eq_ignore_ascii_case(code.trim()))
+    all().find(|entry| entry.code.0.eq_ignore_ascii_case(code.trim()))
 }
 
 impl fmt::Display for Entry {
@@ -83,18 +84,28 @@ impl fmt::Display for Entry {
         writeln!(f, "{}  {}\n", self.code, self.title)?;
         writeln!(f, "Why      {}", self.cause)?;
         writeln!(f, "Do       {}", self.remedy)?;
-        let whose = match self.class {
-            Class::UserFixable => "yours",
-            Class::WaitingOnSomeone => "somebody else's",
-            Class::PlatformRetrying => "nobody's; it is tried again by itself",
-            Class::PlatformBug => "ours: please report it",
-        };
-        writeln!(f, "Turn     {whose}")?;
-        let retry = match self.retry {
-            Retry::Never => "not before something has changed",
-            Retry::WithBackoff => "later, at growing intervals",
-            Retry::Automatic => "is being done",
-        };
-        write!(f, "Retry    {retry}")
+        writeln!(f, "Turn     {}", self.class)?;
+        write!(f, "Retry    {}", self.retry)
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UserFixable => "yours",
+            Self::WaitingOnSomeone => "somebody else's",
+            Self::PlatformRetrying => "nobody's; it is tried again by itself",
+            Self::PlatformBug => "ours: please report it",
+        })
+    }
+}
+
+impl fmt::Display for Retry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Never => "not before something has changed",
+            Self::WithBackoff => "later, at growing intervals",
+            Self::Automatic => "is being done",
+        })
     }
 }

@@ -34,7 +34,7 @@ impl Server {
     /// The same with a command that ends in running `neap`, such as a shell that sets limits.
     pub fn launch_command(command: &mut Command, data: Option<&Path>) -> Result<Self> {
         let watch = Stopwatch::start();
-        command.args(["up", "--listen", "127.0.0.1:0"]);
+        command.args(["up", "--bare", "--listen", "127.0.0.1:0"]);
         if let Some(data) = data {
             command.arg("--data").arg(data);
         }

@@ -2,18 +2,28 @@
 //!
 //! Text and shape only: what a command does lives in the module of its name.
 
-use std::path::PathBuf;
+mod asking;
+
+use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::up::Listen;
+pub(crate) use self::asking::{
+    Ask, AuditCommand, CheckOptions, CheckOutput, ClusterOptions, ExplainOptions, StatusOptions,
+    VerifyOptions,
+};
+use crate::{sample::Sample, up::Listen};
 
 const EXAMPLES: &str = "\
 Examples:
   neap up                          an API server in memory, on 127.0.0.1:6443
   neap up --data ./neap-data       the same, and it is all still there tomorrow
   neap up --listen 127.0.0.1:0     on any free port
+  neap status                      what runs there, and what is not well
+  neap explain pod/web-0           why it is as it is
+  neap explain NT-UP-0001          what a code means, and what to do
+  neap check                       whether this machine and the cluster are well
   source <(neap completion bash)   completion for this shell
 
 Exit codes:
@@ -69,12 +79,19 @@ pub(crate) enum Command {
     #[command(after_help = UP_EXAMPLES)]
     Up(UpOptions),
 
+    #[command(flatten)]
+    Ask(Ask),
+
     /// Print the version of neap and of the Kubernetes API it serves
     Version {
         /// How to print it
         #[arg(short, long, value_enum, default_value_t = Output::Text)]
         output: Output,
     },
+
+    /// Run a program of the examples; their pods do this
+    #[command(hide = true, subcommand)]
+    Sample(Sample),
 
     /// Run one process of a container; `neap up` does this itself
     #[command(hide = true)]
@@ -122,10 +139,33 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "FILE", env = "NEAP_CLIENT_CA_FILE")]
     pub(crate) client_ca_file: Option<PathBuf>,
 
+    /// The API alone: no node and no controllers, so nothing runs and nothing is done about objects
+    #[arg(long, env = "NEAP_BARE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) bare: bool,
+
+    /// Which commands of this machine run for which images: a TOML file with [[image]] tables
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "NEAP_IMAGES",
+        conflicts_with = "bare"
+    )]
+    pub(crate) images: Option<PathBuf>,
+
+    /// Connections to services follow their pods so much later, as on a slow network: 500ms, 2s
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration, conflicts_with = "bare")]
+    pub(crate) service_lag: Duration,
+
     /// Take a request without credentials for one of system:anonymous, who may see little more
     /// than whether the server is well; with false it is refused
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) anonymous_auth: bool,
+}
+
+/// A time as people write it: 500ms, 2s, 1m.
+fn duration(text: &str) -> Result<Duration, String> {
+    let span: jiff::SignedDuration = text.parse().map_err(|_| "write it like 500ms or 2s")?;
+    Duration::try_from(span).map_err(|_| "it cannot be negative".to_owned())
 }
 
 /// How a command prints what it found.

@@ -13,8 +13,8 @@ use tokio::{runtime::Handle, sync::mpsc};
 
 /// The surroundings of a server in this process, and the news of tasks that died.
 ///
-/// Must be called within a runtime; tasks run on it.
-pub(crate) fn system() -> (Environment, Deaths) {
+/// Must be called within a runtime; tasks run on it, patient ones on another.
+pub(crate) fn system(patient: &Handle) -> (Environment, Deaths) {
     // One death ends the process, so one place is enough.
     let (sender, receiver) = mpsc::channel(1);
     let environment = Environment {
@@ -24,6 +24,7 @@ pub(crate) fn system() -> (Environment, Deaths) {
         )),
         spawner: Arc::new(Supervisor {
             runtime: Handle::current(),
+            patient: patient.clone(),
             deaths: sender,
         }),
     };
@@ -58,13 +59,28 @@ impl Entropy for SystemEntropy {
 
 struct Supervisor {
     runtime: Handle,
+    patient: Handle,
     deaths: mpsc::Sender<Death>,
 }
 
 impl Spawn for Supervisor {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
+        self.runtime.spawn(self.supervised(name, task));
+    }
+
+    fn spawn_patient(&self, name: &'static str, task: BoxFuture<()>) {
+        self.patient.spawn(self.supervised(name, task));
+    }
+}
+
+impl Supervisor {
+    fn supervised(
+        &self,
+        name: &'static str,
+        task: BoxFuture<()>,
+    ) -> impl Future<Output = ()> + use<> {
         let deaths = self.deaths.clone();
-        self.runtime.spawn(async move {
+        async move {
             match AssertUnwindSafe(task).catch_unwind().await {
                 Ok(()) => tracing::debug!(task = name, "task ended"),
                 Err(panic) => {
@@ -73,7 +89,7 @@ impl Spawn for Supervisor {
                     let _ = deaths.try_send(Death { name, cause });
                 }
             }
-        });
+        }
     }
 }
 
@@ -111,7 +127,7 @@ mod tests {
 
     #[tokio::test]
     async fn panicking_task_is_reported_by_name() {
-        let (environment, mut deaths) = system();
+        let (environment, mut deaths) = system(&Handle::current());
         environment.spawner.spawn("calm", Box::pin(async {}));
         environment
             .spawner
@@ -122,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn entropy_does_not_repeat_itself() {
-        let (environment, _deaths) = system();
+        let (environment, _deaths) = system(&Handle::current());
         assert_ne!(environment.uuid(), environment.uuid());
     }
 }

@@ -4,20 +4,28 @@
 //! meaning. It is printed once, here.
 
 use std::{
+    fmt,
     io::{self, Write},
     process::ExitCode,
 };
 
 use crate::symbols::Symbols;
 
-/// What the exit code of a failure means. Wrong usage is 2 and is answered by the parser of the
-/// command line.
+/// What the exit code of a failure means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// It was tried, and it failed.
     Failed = 1,
+    /// What was asked for is no question. Most of it the parser of the command line answers.
+    Usage = 2,
+    /// There is no such thing.
+    NotFound = 3,
+    /// The server does not know who asks, or does not allow it.
+    NotAllowed = 4,
     /// A precondition does not hold; nothing was done.
     Refused = 6,
+    /// The server does not answer.
+    Unreachable = 7,
     /// Told to stop before it was done.
     Interrupted = 130,
 }
@@ -67,6 +75,16 @@ impl Failure {
         .remedy("check where the output goes: a closed pipe, a full disk")
     }
 
+    /// Why it failed.
+    pub(crate) fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// What the person can do about it.
+    pub(crate) fn advice(&self) -> &str {
+        &self.remedy
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
@@ -79,6 +97,13 @@ impl Failure {
             writeln!(out, "  do   {}", self.remedy)?;
         }
         Ok(())
+    }
+}
+
+/// In one line, without the remedy.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.what, self.why, self.code)
     }
 }
 

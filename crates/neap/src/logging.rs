@@ -27,11 +27,13 @@ fn filter(verbose: u8, terminal: bool) -> EnvFilter {
     chosen.unwrap_or_else(|| EnvFilter::new(default_filter(verbose, terminal)))
 }
 
-/// A person at a terminal sees the stages on stdout and needs no log of them.
+/// A person at a terminal sees the stages on stdout and needs no log of them. A request that came to
+/// nothing is told by whoever made it.
 fn default_filter(verbose: u8, terminal: bool) -> &'static str {
     match (verbose, terminal) {
-        (0, true) => "warn",
-        (0, false) | (1, _) => "warn,neap=info,neap_pocket=info",
+        (0, true) => "warn,kube_client::client::builder=off",
+        (0, false) => "warn,kube_client::client::builder=off,neap=info,neap_pocket=info",
+        (1, _) => "warn,neap=info,neap_pocket=info",
         _ => "info,neap=debug,neap_pocket=debug",
     }
 }

@@ -4,12 +4,14 @@
 //! them on it. The invariant it keeps: whatever way it ends, the exit code says how (see
 //! [`exit::Exit`]) and a private folder is gone.
 
+mod ask;
 mod cli;
 mod completion;
 mod environment;
 mod exit;
 mod launch;
 mod logging;
+mod sample;
 mod symbols;
 mod up;
 mod version;
@@ -48,6 +50,8 @@ fn main() -> ExitCode {
 fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
     match command {
         Command::Up(options) => up::run(options, symbols),
+        Command::Ask(question) => ask::run(question, symbols, &mut io::stdout().lock()),
+        Command::Sample(sample) => sample::run(sample),
         // Came to its end in `main`: its exit code is that of the container.
         Command::Launch { .. } => Ok(()),
         Command::Version { output } => version::print(output, &mut io::stdout().lock()),

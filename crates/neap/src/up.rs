@@ -3,49 +3,49 @@
 //! The order is chosen so that whatever can be refused is refused before anything is written:
 //! the files it is given, folder, address, then credentials, store and server.
 
+mod block;
 mod folder;
 mod identity;
 mod kubeconfig;
 mod limits;
 mod listen;
 mod private;
+mod running;
 mod server;
 mod signals;
 mod stages;
+mod surroundings;
+mod threads;
+mod world;
 
-use std::{io, path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use neap_pocket::environment::Environment;
-use tokio::{
-    net::TcpListener,
-    runtime::{Builder, Runtime},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::runtime::Handle;
 
 pub(crate) use self::listen::Listen;
 use self::{
     folder::Folder,
     identity::{Given, Identity},
     listen::Address,
+    running::Running,
     server::{Plan, Server},
     signals::Signals,
     stages::Stages,
+    surroundings::Surroundings,
+    threads::Threads,
 };
 use crate::{
     cli::UpOptions,
-    environment::{self, Death, Deaths},
+    environment,
     exit::{Exit, Failure},
     symbols::Symbols,
 };
 
-/// How long stopping may take after the first signal: requests under way, which the server gives
-/// less than this, and the last sync of the store.
-const DRAIN: Duration = Duration::from_secs(10);
-
 /// Runs the server until it is told to stop.
 pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
     limits::raise_open_files();
-    let runtime = runtime().map_err(|error| {
+    let threads = Threads::start().map_err(|error| {
         Failure::new(
             "NT-UP-0010",
             Exit::Failed,
@@ -54,25 +54,15 @@ pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
         )
         .remedy("look at the limits on threads and open files: ulimit -a")
     })?;
-    let result = runtime.block_on(up(options, symbols));
-    // What is still busy after the drain is dropped, not waited for.
-    runtime.shutdown_background();
+    let result = threads.run(|patient| up(options, symbols, patient));
+    threads.end();
     result
 }
 
-/// Looks at sockets more often than usual: under load, who asks for little should not wait until a
-/// worker has done all that is ready for those who ask for much.
-fn runtime() -> io::Result<Runtime> {
-    Builder::new_multi_thread()
-        .enable_all()
-        .event_interval(7)
-        .build()
-}
-
-async fn up(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
+async fn up(options: UpOptions, symbols: Symbols, patient: Handle) -> Result<(), Failure> {
     let given = Given::read(&options)?;
     let mut signals = Signals::listen()?;
-    let (environment, mut deaths) = environment::system();
+    let (environment, mut deaths) = environment::system(&patient);
     let mut stages = Stages::start(environment.clock.clone(), symbols);
     let folder = Folder::open(options.data.as_deref())?;
     let starting = start(&options, &given, &environment, &folder, &mut stages);
@@ -88,13 +78,6 @@ async fn up(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
     result
 }
 
-/// A server that is ready to answer.
-struct Running {
-    server: Server,
-    listener: TcpListener,
-    tls: std::sync::Arc<rustls::ServerConfig>,
-}
-
 async fn start(
     options: &UpOptions,
     given: &Given,
@@ -103,11 +86,12 @@ async fn start(
     stages: &mut Stages,
 ) -> Result<Running, Failure> {
     let kubeconfig = kubeconfig_path(options, folder)?;
+    let kept = |name| options.data.is_some().then(|| folder.path().join(name));
+    let surroundings = Surroundings::claim(options, folder).await?;
     let (listener, address) = options.listen.bind().await?;
     limits::bound_send_buffers(&listener);
 
-    let names = address.certificate_names();
-    let kept = |name| options.data.is_some().then(|| folder.path().join(name));
+    let names = address.certificate_names(surroundings.kubernetes());
     let identity = Identity::load_or_create(kept("identity").as_deref(), &names, environment)?;
     let tls = identity.tls(given)?;
     stages.done("identity", identity.origin().describe());
@@ -121,15 +105,18 @@ async fn start(
         root_ca: identity.authority().to_owned(),
         port: address.port(),
         advertised: address.host_and_port(),
+        service_range: surroundings.service_range(),
     };
     let server = Server::open(environment.clone(), plan).await?;
     stages.done("store", &store_detail(options));
 
     kubeconfig::write(&kubeconfig, &address.url(), &identity)?;
     stages.done("api", &address.url());
+    let world = surroundings.build(&server, &address, folder, stages)?;
     announce(options, &address, &kubeconfig, stages);
     Ok(Running {
         server,
+        world,
         listener,
         tls,
     })
@@ -165,61 +152,4 @@ fn announce(
     };
     stages.ready(kubeconfig, &left);
     tracing::info!(url = address.url(), kubeconfig = %kubeconfig.display(), "ready");
-}
-
-impl Running {
-    async fn until_stopped(
-        self,
-        signals: &mut Signals,
-        deaths: &mut Deaths,
-    ) -> Result<(), Failure> {
-        let stop = CancellationToken::new();
-        let serving = self
-            .server
-            .serve(self.listener, self.tls, stop.clone().cancelled_owned());
-        tokio::pin!(serving);
-        tokio::select! {
-            result = &mut serving => return Err(ended(result)),
-            death = deaths.next() => return Err(died(&death)),
-            () = signals.next() => stop.cancel(),
-        }
-        tracing::info!("stopping");
-        tokio::select! {
-            result = tokio::time::timeout(DRAIN, &mut serving) => {
-                if result.is_err() {
-                    tracing::warn!("the server did not stop in time and was cut off");
-                }
-                Ok(())
-            }
-            () = signals.next() => Err(interrupted()),
-        }
-    }
-}
-
-fn ended(result: io::Result<()>) -> Failure {
-    let why = match result {
-        Ok(()) => "it stopped accepting connections without being told to".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Failure::new("NT-UP-0011", Exit::Failed, "the server ended", &why)
-        .remedy("start it again; with -vv the log says more")
-}
-
-fn died(death: &Death) -> Failure {
-    Failure::new(
-        "NT-UP-0012",
-        Exit::Failed,
-        &format!("the background task {:?} died", death.name),
-        &death.cause,
-    )
-    .remedy("this is a defect: please report it with the log; data acknowledged so far is safe")
-}
-
-fn interrupted() -> Failure {
-    Failure::new(
-        "NT-UP-0013",
-        Exit::Interrupted,
-        "stopped before all requests had ended",
-        "a second signal arrived",
-    )
 }

@@ -2,6 +2,7 @@
 //!
 //! All three are parameters so that a test can pause the clock, fix the seed and own every task.
 
+pub(crate) mod lane;
 mod rehearsal;
 mod seldom;
 
@@ -32,6 +33,11 @@ pub trait Entropy: Send + Sync + 'static {
 pub trait Spawn: Send + Sync + 'static {
     /// Starts `task` and returns at once.
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
+
+    /// The same for a task that does much at a time and lets every other go first.
+    fn spawn_patient(&self, name: &'static str, task: BoxFuture<()>) {
+        self.spawn(name, task);
+    }
 }
 
 /// The surroundings of one server.

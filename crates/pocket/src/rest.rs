@@ -48,7 +48,7 @@ pub use reply::{Presentation, Reply, ReplyBody, Shown};
 pub use request::{Request, Target, Verb};
 
 pub(crate) use admission::QUOTAS;
-pub(crate) use bulk::{Bulk, OwnedTurn};
+pub(crate) use bulk::Bulk;
 pub(crate) use delete::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use request::{is_yes, path};
 pub(crate) use turns::Turn;

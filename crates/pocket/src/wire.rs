@@ -21,6 +21,7 @@ mod route;
 mod serve;
 mod service;
 mod swagger;
+mod tasks;
 mod warnings;
 
 pub use crate::identity::Authenticate;

@@ -13,6 +13,7 @@ mod gather;
 mod hosts;
 pub mod image;
 pub mod launch;
+mod link;
 pub mod pod;
 mod probe;
 pub mod process;
@@ -20,6 +21,7 @@ mod recipe;
 pub mod register;
 mod run;
 pub mod source;
+pub mod trial;
 pub mod volume;
 
 pub use self::run::{Options, service};

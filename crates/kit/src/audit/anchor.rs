@@ -1,16 +1,20 @@
 //! Keeps the end of the chain where the one who can change the file cannot: in an object.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Api;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use super::{Audit, Error as FileError, Head, verify_file};
+use super::{Audit, Error as FileError, Head, file::verify_up_to};
 use crate::{
     apply::{Error, Hand},
     clock::Clock,
-    manager::Service,
+    manager::{Service, Turn},
 };
 
 /// Which file is anchored, and where.
@@ -22,8 +26,21 @@ pub struct AnchorOptions {
     pub namespace: String,
     /// The name of the ConfigMap: one for each file.
     pub name: String,
-    /// After something was noted, it is anchored within this time.
+    /// After something was noted, it is anchored within this time; what failed is tried again after
+    /// it.
     pub within: Duration,
+}
+
+impl AnchorOptions {
+    /// The audit file of a data folder, and where everybody looks for its anchor.
+    pub fn of(folder: &Path) -> Self {
+        Self {
+            path: folder.join("audit.jsonl"),
+            namespace: "kube-system".into(),
+            name: "neap-audit".into(),
+            within: Duration::from_secs(10),
+        }
+    }
 }
 
 /// Writes where the chain ends into a ConfigMap.
@@ -64,9 +81,12 @@ impl Anchor {
     /// Anchors what is noted until `stop`, and then once more.
     pub async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            self.try_to_fix().await;
+            let again = self.try_to_fix().await;
             let wait = async {
-                self.audit.grown().await;
+                // What failed is not anchored before it is tried again, though nothing be noted.
+                if !again {
+                    self.audit.grown().await;
+                }
                 self.clock.sleep(self.options.within).await;
             };
             tokio::select! {
@@ -77,12 +97,16 @@ impl Anchor {
         self.try_to_fix().await;
     }
 
-    async fn try_to_fix(&mut self) {
+    /// Whether it has to be tried again, even if nothing more is noted.
+    async fn try_to_fix(&mut self) -> bool {
         match self.fix().await {
-            Ok(()) | Err(Trouble::Write(Error::NotLeading(_))) => {}
+            Ok(()) => false,
+            Err(Trouble::Write(Error::NotLeading(_))) => true,
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 tracing::error!(%error, cause, "the audit could not be anchored");
+                // A damaged file does not mend itself, and its anchor is evidence.
+                !matches!(error, Trouble::File(FileError::Damaged { .. }))
             }
         }
     }
@@ -113,12 +137,22 @@ impl Anchor {
             return Ok(());
         }
         if !self.checked {
-            verify_file(&self.options.path, old.as_ref())?;
+            self.check(head.clone(), old).await?;
             self.checked = true;
         }
         let data = Some((&head).into());
         self.hand.replace(&ConfigMap { data, ..map }).await?;
         Ok(())
+    }
+
+    /// Whether the file leads through `old` to `head`. What follows may be half written just now.
+    async fn check(&self, head: Head, old: Option<Head>) -> Result<(), FileError> {
+        let path = self.options.path.clone();
+        let checked = spawn_blocking(move || verify_up_to(&path, &head, old.as_ref()));
+        match checked.await {
+            Ok(checked) => checked,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
     }
 }
 
@@ -143,7 +177,8 @@ impl Head {
 }
 
 impl From<Anchor> for Service {
+    /// Ends after the audit, to anchor its last record, and while this process still leads.
     fn from(anchor: Anchor) -> Self {
-        Self::new("audit anchor", |stop| anchor.run(stop)).outlasting()
+        Self::new("audit anchor", |stop| anchor.run(stop)).in_turn(Turn::Seal)
     }
 }

@@ -51,7 +51,7 @@ impl Log {
             source,
         };
         let file = private(path).map_err(disk)?;
-        let (length, ended) = read(&file, None).map_err(disk)?;
+        let (length, ended) = read(&file, None, None).map_err(disk)?;
         let head = match ended {
             Ok(head) => head,
             Err((head, Fault::Torn { index })) => {
@@ -105,20 +105,46 @@ pub fn verify_file(path: &Path, anchor: Option<&Head>) -> Result<Head, Error> {
         source,
     };
     let file = File::open(path).map_err(disk)?;
-    let (_, ended) = read(&file, anchor).map_err(disk)?;
+    let (_, ended) = read(&file, anchor, None).map_err(disk)?;
     ended.map_err(|(_, fault)| Error::Damaged {
         path: path.to_owned(),
         fault,
     })
 }
 
+/// Whether the file leads through `anchor` to `end`, whatever follows: it may be added to just now.
+pub(super) fn verify_up_to(path: &Path, end: &Head, anchor: Option<&Head>) -> Result<(), Error> {
+    let disk = |source| Error::Disk {
+        path: path.to_owned(),
+        source,
+    };
+    let damaged = |fault| Error::Damaged {
+        path: path.to_owned(),
+        fault,
+    };
+    let file = File::open(path).map_err(disk)?;
+    let (_, ended) = read(&file, anchor, Some(end.index)).map_err(disk)?;
+    let found = ended.map_err(|(_, fault)| damaged(fault))?;
+    if found.index < end.index {
+        return Err(damaged(Fault::Truncated {
+            last: found.index,
+            anchored: end.index,
+        }));
+    }
+    if found.hash != end.hash {
+        return Err(damaged(Fault::Rewritten { index: end.index }));
+    }
+    Ok(())
+}
+
 type Ended = Result<Head, (Head, Fault)>;
 
-/// How much of the file is good, and where its chain ends or breaks.
-fn read(file: &File, anchor: Option<&Head>) -> io::Result<(u64, Ended)> {
+/// How much of the file is good, and where its chain ends or breaks. Nothing after record `last` is
+/// looked at.
+fn read(file: &File, anchor: Option<&Head>, last: Option<u64>) -> io::Result<(u64, Ended)> {
     let mut lines = BufReader::new(file);
     let (mut chain, mut good, mut line) = (Chain::new(anchor), 0, Vec::new());
-    while lines.read_until(b'\n', &mut line)? > 0 {
+    while last != Some(chain.head.index) && lines.read_until(b'\n', &mut line)? > 0 {
         // Bytes that are no text were not written by us: they do not fit their hash.
         let text = String::from_utf8_lossy(&line);
         if let Err(fault) = chain.take(&text) {

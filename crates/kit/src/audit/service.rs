@@ -14,7 +14,7 @@ use super::{Deed, Error, Head, file::Log};
 use crate::{
     apply::{self, Witness, Write},
     clock::Clock,
-    manager::Service,
+    manager::{Service, Turn},
 };
 
 /// So much may be noted before whoever notes has to wait for the disk.
@@ -166,6 +166,6 @@ impl AuditService {
 impl From<AuditService> for Service {
     /// Ends after those whose deeds it writes down.
     fn from(audit: AuditService) -> Self {
-        Self::new("audit", |stop| audit.run(stop)).outlasting()
+        Self::new("audit", |stop| audit.run(stop)).in_turn(Turn::Record)
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     Explanation, Facts, Verdict,
+    kinds::{Judgement, judge},
     said::{Said, Weight},
     words,
 };
@@ -22,43 +23,58 @@ const EVENTS: usize = 3;
 pub fn explain(facts: &Facts) -> Explanation {
     let operations = concerning(facts);
     let warnings = warnings(&facts.events);
-    let conditions = facts.object.as_ref().map(Said::of).unwrap_or_default();
-    let verdict = verdict(facts, &conditions, &operations);
+    let judgement = facts
+        .object
+        .as_ref()
+        .and_then(|object| judge(facts, object));
+    let covers = judgement.as_ref().map_or(&[] as &[_], |known| known.covers);
+    let mut conditions = facts.object.as_ref().map(Said::of).unwrap_or_default();
+    conditions.retain(|said| !covers.contains(&&*said.kind));
+    let verdict = verdict(facts, judgement.as_ref(), &conditions, &operations);
     let told = warnings.iter().take(EVENTS);
     Explanation {
         verdict,
         headline: words::headline(facts, verdict),
-        why: why(facts, &conditions, &operations),
+        why: why(facts, judgement.as_ref(), &conditions, &operations),
         seen: told.map(|event| words::event(event, facts.now)).collect(),
-        advice: advice(facts, &operations, &warnings, verdict),
+        advice: advice(facts, judgement, &operations, &warnings, verdict),
     }
 }
 
-fn verdict(facts: &Facts, conditions: &[Said], operations: &[&Operation]) -> Verdict {
+fn verdict(
+    facts: &Facts,
+    judgement: Option<&Judgement>,
+    conditions: &[Said],
+    operations: &[&Operation],
+) -> Verdict {
     let Some(object) = &facts.object else {
         return Verdict::Missing;
     };
     let under_way = |one: &&Operation| !is_over(phase(one));
     let weightiest = conditions.first().map_or(Weight::Fine, Said::weight);
+    let moving = conditions
+        .iter()
+        .any(|said| said.weight() == Weight::Moving);
+    let known = judgement.map_or(Verdict::Well, |known| known.verdict);
     if is_leaving(object) {
         Verdict::Leaving
-    } else if weightiest == Weight::Stuck {
+    } else if weightiest == Weight::Stuck || known == Verdict::Troubled {
         Verdict::Troubled
-    } else if unseen(object).is_some()
-        || operations.iter().any(under_way)
-        || conditions
-            .iter()
-            .any(|said| said.weight() == Weight::Moving)
-    {
+    } else if unseen(object).is_some() || operations.iter().any(under_way) || moving {
         Verdict::OnItsWay
     } else if weightiest == Weight::Trouble {
         Verdict::Troubled
     } else {
-        Verdict::Well
+        known
     }
 }
 
-fn why(facts: &Facts, conditions: &[Said], operations: &[&Operation]) -> Vec<String> {
+fn why(
+    facts: &Facts,
+    judgement: Option<&Judgement>,
+    conditions: &[Said],
+    operations: &[&Operation],
+) -> Vec<String> {
     let Some(object) = &facts.object else {
         return Vec::new();
     };
@@ -69,6 +85,7 @@ fn why(facts: &Facts, conditions: &[Said], operations: &[&Operation]) -> Vec<Str
     if let Some((wanted, seen)) = unseen(object) {
         why.push(words::unseen(wanted, seen));
     }
+    why.extend(judgement.into_iter().flat_map(|known| known.why.clone()));
     let telling = conditions
         .iter()
         .filter(|said| said.weight() != Weight::Fine);
@@ -126,9 +143,10 @@ fn unseen(object: &Value) -> Option<(i64, i64)> {
     (seen < wanted).then_some((wanted, seen))
 }
 
-/// The remedies of all codes that are mentioned.
+/// What the kind advises, and the remedies of all codes that are mentioned.
 fn advice(
     facts: &Facts,
+    judgement: Option<Judgement>,
     operations: &[&Operation],
     warnings: &[&Event],
     verdict: Verdict,
@@ -142,9 +160,8 @@ fn advice(
     texts.extend(warnings.iter().filter_map(|event| event.message.clone()));
     let codes: BTreeSet<_> = texts.iter().flat_map(|text| codes(text)).collect();
     let remedies = codes.into_iter().filter_map(why::find);
-    let mut advice: Vec<_> = remedies
-        .map(|entry| format!("{} ({})", entry.remedy, entry.code))
-        .collect();
+    let mut advice = judgement.map_or_else(Vec::new, |known| known.advice);
+    advice.extend(remedies.map(|entry| format!("{} ({})", entry.remedy, entry.code)));
     if verdict == Verdict::Missing && advice.is_empty() {
         advice
             .push("See whether name, namespace and kind are spelled as they should be.".to_owned());

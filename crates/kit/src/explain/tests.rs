@@ -1,3 +1,5 @@
+mod kinds;
+
 use serde_json::json;
 
 use super::*;
@@ -6,9 +8,10 @@ const NOW: &str = "2026-01-01T12:00:00Z";
 
 fn facts(object: Option<Value>) -> Facts {
     Facts {
-        kind: "Deployment".into(),
+        kind: "Boat".into(),
         key: Key::new("shop", "web"),
         object,
+        around: Arc::default(),
         events: Vec::new(),
         operations: Vec::new(),
         now: NOW.parse().unwrap(),
@@ -35,7 +38,7 @@ fn event(reason: &str, time: &str, count: i32) -> Event {
 }
 
 fn operation(name: &str, created: &str, status: &Value) -> Operation {
-    let target = json!({"kind": "Deployment", "namespace": "shop", "name": "web"});
+    let target = json!({"kind": "Boat", "namespace": "shop", "name": "web"});
     serde_json::from_value(json!({
         "apiVersion": "neaptide.dev/v1alpha1", "kind": "Operation",
         "metadata": {"name": name, "creationTimestamp": created},
@@ -110,7 +113,7 @@ fn a_change_that_nobody_has_looked_at_comes_before_old_news() {
     let said = explain(&facts(Some(object)));
     assert_eq!(
         said.to_string(),
-        "Deployment shop/web is being brought to its state\n\
+        "Boat shop/web is being brought to its state\n\
          Why      its spec was changed (generation 3), and its controller has looked at generation 2 only"
     );
 }
@@ -132,7 +135,7 @@ fn what_is_not_there_is_said_to_be_missing() {
     let said = explain(&facts(None));
     assert_eq!(
         said.to_string(),
-        "Deployment shop/web does not exist\n\
+        "Boat shop/web does not exist\n\
          Do       See whether name, namespace and kind are spelled as they should be."
     );
 }
@@ -164,7 +167,7 @@ fn an_operation_that_failed_is_the_reason_and_its_code_leads_to_a_remedy() {
     assert_eq!(
         lines[..5],
         [
-            "Deployment shop/web is not as it should be",
+            "Boat shop/web is not as it should be",
             "Why      Available is False (Because) for 4m: 1 of 3",
             "         the operation second (roll out) failed, 2/3 steps done: the step pour failed: it took longer than 5s",
             "Seen     FailedCreate, 7 times, 30s ago: no room",

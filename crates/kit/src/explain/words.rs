@@ -111,7 +111,7 @@ pub(super) fn last_seen(event: &Event) -> Option<Timestamp> {
 }
 
 /// A length of time as people say it, in one unit.
-fn span(from: Timestamp, to: Timestamp) -> String {
+pub(super) fn span(from: Timestamp, to: Timestamp) -> String {
     let seconds = to.duration_since(from).as_secs().max(0);
     match seconds {
         0..120 => format!("{seconds}s"),

@@ -34,12 +34,15 @@ async fn serve(socket: TcpListener, health: Health, stop: CancellationToken) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
-        let Ok(place) = room.clone().acquire_owned().await else {
-            return;
+        let next = async {
+            // A place first: who finds none waits in the line of the system.
+            let place = room.clone().acquire_owned().await.ok()?;
+            Some((place, socket.accept().await))
         };
-        let accepted = tokio::select! {
+        let (place, accepted) = tokio::select! {
             () = stop.cancelled() => return,
-            accepted = socket.accept() => accepted,
+            Some(next) = next => next,
+            else => return,
         };
         while connections.try_join_next().is_some() {}
         match accepted {

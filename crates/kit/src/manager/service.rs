@@ -16,7 +16,25 @@ pub struct Service {
     pub name: &'static str,
     run: Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>,
     pub(super) readiness: Option<Readiness>,
-    pub(super) outlasts: bool,
+    pub(super) turn: Turn,
+}
+
+/// When a service is told to stop: after all of the turns before its own have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Turn {
+    /// Those who do the work.
+    #[default]
+    Work,
+    /// Those who write down what was done.
+    Record,
+    /// Those who seal what was written down, which only the one that leads may do.
+    Seal,
+    /// What all of them stand on: watches, the election, the listener.
+    Ground,
+}
+
+impl Turn {
+    pub(super) const ALL: [Self; 4] = [Self::Work, Self::Record, Self::Seal, Self::Ground];
 }
 
 impl Service {
@@ -33,7 +51,7 @@ impl Service {
             name,
             run: Box::new(move |stop| Box::pin(run(stop))),
             readiness: None,
-            outlasts: false,
+            turn: Turn::Work,
         }
     }
 
@@ -46,10 +64,15 @@ impl Service {
         self
     }
 
-    /// The same service, stopped only after those that need it have ended.
-    pub fn outlasting(mut self) -> Self {
-        self.outlasts = true;
+    /// The same service, stopped in another turn.
+    pub fn in_turn(mut self, turn: Turn) -> Self {
+        self.turn = turn;
         self
+    }
+
+    /// The same service, stopped only after all that may need it have ended.
+    pub fn outlasting(self) -> Self {
+        self.in_turn(Turn::Ground)
     }
 
     /// Runs it until `stop`.

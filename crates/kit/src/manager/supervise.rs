@@ -2,10 +2,10 @@
 
 use std::{any::Any, collections::HashMap, time::Duration};
 
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{Health, Service, State};
+use super::{Health, Service, State, Turn};
 use crate::{
     clock::Clock,
     site::Site,
@@ -27,11 +27,11 @@ pub enum Error {
         message: String,
     },
     /// Services did not end when they were told to.
-    #[error("{} did not end within {grace:?} of being told to stop", names.join(", "))]
+    #[error("{} did not end in time: everything has {grace:?} together once it is told to stop", names.join(", "))]
     Late {
         /// Which ones.
         names: Vec<&'static str>,
-        /// How long they had.
+        /// How long all of them together had.
         grace: Duration,
     },
 }
@@ -76,15 +76,14 @@ impl Manager {
 
     /// Runs everything until `stop`, or until a service fails; then ends the rest in order.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
-        let (early, late) = (CancellationToken::new(), CancellationToken::new());
         let mut run = Run {
             tasks: JoinSet::new(),
             names: HashMap::new(),
+            tokens: Turn::ALL.map(|turn| (turn, CancellationToken::new())),
             health: self.health,
         };
         for service in self.services {
-            let token = if service.outlasts { &late } else { &early };
-            run.start(service, token.clone());
+            run.start(service);
         }
         run.health.started();
         let failure = tokio::select! {
@@ -95,15 +94,11 @@ impl Manager {
             tracing::error!(code = %failure.code(), error = %failure, "the process ends");
         }
         run.health.stopping();
-        let ending = run.end(&early, &late);
-        let ended = self.clock.within(self.grace, ending).await;
-        let names = run.left();
-        let late = ended.is_none().then_some(Error::Late {
-            names,
-            grace: self.grace,
-        });
+        let names = run.end(self.clock, self.grace).await;
+        let grace = self.grace;
+        let late = (!names.is_empty()).then_some(Error::Late { names, grace });
         if let Some(late) = &late {
-            tracing::error!(code = %late.code(), error = %late, "the process does not wait any longer");
+            tracing::error!(code = %late.code(), error = %late, "the process did not wait any longer");
         }
         failure.or(late).map_or(Ok(()), Err)
     }
@@ -112,16 +107,18 @@ impl Manager {
 /// Services under way.
 struct Run {
     tasks: JoinSet<()>,
-    /// The name of each, and whether it outlasts others.
-    names: HashMap<Id, (&'static str, bool)>,
+    names: HashMap<Id, (&'static str, Turn, AbortHandle)>,
+    tokens: [(Turn, CancellationToken); Turn::ALL.len()],
     health: Health,
 }
 
 impl Run {
-    fn start(&mut self, service: Service, stop: CancellationToken) {
-        let (name, outlasts) = (service.name, service.outlasts);
-        let task = self.tasks.spawn(service.run(stop));
-        self.names.insert(task.id(), (name, outlasts));
+    fn start(&mut self, service: Service) {
+        let (name, turn) = (service.name, service.turn);
+        let token = self.tokens.iter().find(|(one, _)| *one == turn);
+        let token = token.map(|(_, token)| token.clone()).unwrap_or_default();
+        let task = self.tasks.spawn(service.run(token));
+        self.names.insert(task.id(), (name, turn, task));
         self.health.note(name, State::Running);
     }
 
@@ -136,16 +133,38 @@ impl Run {
         }
     }
 
-    /// Ends those that need others, then the others.
-    async fn end(&mut self, early: &CancellationToken, late: &CancellationToken) {
-        early.cancel();
-        while self.names.values().any(|(_, outlasts)| !outlasts) {
+    /// Ends one turn after the other; the names of those that had to be cut off.
+    async fn end(&mut self, clock: Clock, grace: Duration) -> Vec<&'static str> {
+        let deadline = clock.uptime() + grace;
+        let mut late = Vec::new();
+        for (turn, token) in self.tokens.clone() {
+            let left = deadline.saturating_sub(clock.uptime());
+            let is_last = self.names.values().all(|(_, one, _)| *one <= turn);
+            let share = if is_last { left } else { left * 2 / 3 };
+            token.cancel();
+            let ended = clock.within(share, self.all_ended(turn)).await;
+            if ended.is_none() {
+                late.extend(self.cut_off(turn));
+            }
+        }
+        late.sort_unstable();
+        late
+    }
+
+    async fn all_ended(&mut self, turn: Turn) {
+        while self.names.values().any(|(_, one, _)| *one == turn) {
             self.one_more().await;
         }
-        late.cancel();
-        while !self.names.is_empty() {
-            self.one_more().await;
-        }
+    }
+
+    /// Lets go of those that have not ended in their turn.
+    fn cut_off(&mut self, turn: Turn) -> Vec<&'static str> {
+        let of_turn = self.names.extract_if(|_, (_, one, _)| *one == turn);
+        let cut = of_turn.map(|(_, (name, _, task))| {
+            task.abort();
+            name
+        });
+        cut.collect()
     }
 
     async fn one_more(&mut self) {
@@ -156,22 +175,19 @@ impl Run {
         }
     }
 
+    /// Notes who ended, and why if it panicked.
     fn ended(&mut self, ended: Result<(Id, ()), JoinError>) -> (&'static str, Option<Error>) {
         let (id, panic) = match ended {
             Ok((id, ())) => (id, None),
             Err(error) => (error.id(), Some(said(error))),
         };
-        let (name, _) = self.names.remove(&id).unwrap_or(("unknown", false));
+        // One that was cut off is known to be late, and no longer by its name.
+        let Some((name, ..)) = self.names.remove(&id) else {
+            return ("unknown", None);
+        };
         let state = panic.clone().map_or(State::Ended, State::Panicked);
         self.health.note(name, state);
         (name, panic.map(|message| Error::Panicked { name, message }))
-    }
-
-    /// Those that have not ended.
-    fn left(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.names.values().map(|(name, _)| *name).collect();
-        names.sort_unstable();
-        names
     }
 }
 

@@ -142,9 +142,51 @@ async fn who_does_not_end_in_time_is_named() {
     let (ended, ()) = tokio::join!(bench.manager.run(stop), passing);
     assert_eq!(
         ended.unwrap_err().to_string(),
-        "cat, mule did not end within 10s of being told to stop"
+        "cat, mule did not end in time: everything has 10s together once it is told to stop"
     );
     assert_eq!(clock.uptime(), 11 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_is_recorded_and_sealed_before_the_ground_goes() {
+    let mut bench = bench().await;
+    let log = Arc::default();
+    for (name, turn) in [
+        ("ground", Turn::Ground),
+        ("seal", Turn::Seal),
+        ("record", Turn::Record),
+        ("work", Turn::Work),
+    ] {
+        bench.manager.add(obedient(name, &log).in_turn(turn));
+    }
+    let (stop, passing) = after(&bench, SECOND);
+    let (ended, ()) = tokio::join!(bench.manager.run(stop), passing);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(*log.lock(), ["work", "record", "seal", "ground"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_stuck_leaves_the_others_their_time_to_end() {
+    let mut bench = bench().await;
+    let (log, clock): (Arc<Mutex<Vec<_>>>, _) = (Arc::default(), bench.site.clock);
+    bench.manager.add(stubborn("mule"));
+    let noted = log.clone();
+    let slow = Service::new("record", move |stop| async move {
+        stop.cancelled().await;
+        clock.sleep(2 * SECOND).await;
+        noted.lock().push("record");
+    });
+    bench.manager.add(slow.in_turn(Turn::Record));
+    bench.manager.add(obedient("ground", &log).outlasting());
+    let (stop, passing) = after(&bench, SECOND);
+    let (ended, ()) = tokio::join!(bench.manager.run(stop), passing);
+    let late = Error::Late {
+        names: vec!["mule"],
+        grace: 10 * SECOND,
+    };
+    assert_eq!(ended, Err(late));
+    assert_eq!(*log.lock(), ["record", "ground"]);
+    assert!(clock.uptime() < 11 * SECOND, "{:?}", clock.uptime());
 }
 
 #[tokio::test(start_paused = true)]

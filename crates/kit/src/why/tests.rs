@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, path::Path};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn codes_are_well_formed_and_used_once() {
         assert_eq!(prefix, "NT");
         assert!(area.bytes().all(|byte| byte.is_ascii_uppercase()), "{area}");
         assert!(
-            number.len() == 3 && number.parse::<u16>().is_ok(),
+            matches!(number.len(), 3 | 4) && number.parse::<u16>().is_ok(),
             "{number}"
         );
         assert!(seen.insert(entry.code), "{} is given twice", entry.code);
@@ -48,6 +48,57 @@ fn a_code_is_found_as_people_type_it() {
         Some(Code("NT-KIT-001"))
     );
     assert_eq!(find("NT-KIT-999"), None);
+    assert!(find("nt-up-0010").is_some());
+}
+
+#[test]
+fn a_code_that_is_not_there_leads_to_those_that_are_near() {
+    for (typed, first) in [
+        ("NT-UP-010", "NT-UP-0010"),
+        ("UP-0014", "NT-UP-0014"),
+        ("nt-kit-0010", "NT-KIT-010"),
+        ("NT-KTI-011", "NT-KIT-011"),
+        ("NT-CIL-0003", "NT-CLI-0003"),
+        ("NT-UP-3", "NT-UP-0003"),
+    ] {
+        let near: Vec<_> = nearest(typed).iter().map(|entry| entry.code.0).collect();
+        assert_eq!(near.first(), Some(&first), "{typed}: {near:?}");
+        assert!(near.len() <= 3, "{near:?}");
+    }
+    assert_eq!(nearest("tea"), [] as [&Entry; 0]);
+}
+
+/// Codes in the sources of all crates, tests aside: those make up some.
+fn codes_below(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() && !matches!(&*name, "tests" | "why") {
+            codes_below(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") && name != "tests.rs" {
+            let text = fs::read_to_string(&path).unwrap();
+            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let codes = text
+                .split('"')
+                .filter(|word| word.starts_with("NT-") && word.len() > 3);
+            found.extend(codes.map(str::to_owned));
+        }
+    }
+}
+
+#[test]
+fn every_code_of_the_program_is_in_the_catalogue() {
+    let mut found = BTreeSet::new();
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for one in fs::read_dir(crates).unwrap() {
+        let source = one.unwrap().path().join("src");
+        if source.is_dir() {
+            codes_below(&source, &mut found);
+        }
+    }
+    assert!(found.len() > 30, "{found:?}");
+    let unknown: Vec<_> = found.iter().filter(|code| find(code).is_none()).collect();
+    assert!(unknown.is_empty(), "not in the catalogue: {unknown:?}");
 }
 
 #[test]

@@ -172,12 +172,16 @@ impl Address {
 
     /// The same without a scheme.
     pub(super) fn host_and_port(&self) -> String {
-        let host = match self.local.ip() {
+        format!("{}:{}", bracketed(&self.client_host()), self.local.port())
+    }
+
+    /// The host alone.
+    pub(super) fn client_host(&self) -> String {
+        match self.local.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.to_string(),
             _ => self.host.clone(),
-        };
-        format!("{}:{}", bracketed(&host), self.local.port())
+        }
     }
 
     /// The port, chosen by the system if none was asked for.
@@ -190,11 +194,9 @@ impl Address {
         !self.local.ip().is_loopback()
     }
 
-    /// Every name and address the serving certificate has to hold.
-    pub(super) fn certificate_names(&self) -> Vec<String> {
-        let service_range = neap_pocket::kinds::Settings::default().service_range.0;
-        // By convention the server's own Service has the first address of the range.
-        let service = Ipv4Addr::from(u32::from(service_range) + 1);
+    /// Every name and address the serving certificate has to hold; `service` is the address of the
+    /// server's own Service.
+    pub(super) fn certificate_names(&self, service: Ipv4Addr) -> Vec<String> {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".into(), "::1".into()];
         names.extend(SERVICE_NAMES.map(str::to_owned));
         names.push(service.to_string());

@@ -2,8 +2,9 @@
 //!
 //! The only file of this crate that knows how the server is made.
 
-use std::{error::Error as _, future::Future, io, path::PathBuf, sync::Arc};
+use std::{error::Error as _, future::Future, io, net::Ipv4Addr, path::PathBuf, sync::Arc};
 
+use kube::Client;
 use neap_pocket::{
     Error, Options, Pocket, Storage,
     environment::Environment,
@@ -32,6 +33,8 @@ pub(super) struct Plan {
     pub(super) port: u16,
     /// Where clients find it.
     pub(super) advertised: String,
+    /// Where services get their addresses: the first, and how long the prefix is.
+    pub(super) service_range: (Ipv4Addr, u8),
 }
 
 /// The server.
@@ -59,6 +62,7 @@ impl Server {
             settings: Settings {
                 // Pods are local processes here, so their addresses are loopback ones.
                 loopback_endpoints: true,
+                service_range: plan.service_range,
                 ..Settings::default()
             },
             ..Options::new(environment)
@@ -71,6 +75,11 @@ impl Server {
             authenticator: plan.authenticator,
             anonymous: plan.anonymous,
         })
+    }
+
+    /// A client that needs no socket and may do everything.
+    pub(super) fn client(&self) -> Client {
+        Client::new(self.pocket.service(), "default")
     }
 
     /// Answers requests until `stop` resolves and those under way have ended.

@@ -7,7 +7,7 @@
 //! best is the one that says most about the server, and a noisy quiet time cannot excuse it. A crowd
 //! that is too much is too much every time it gathers.
 //!
-//! The bounds of p99 have not been shown to hold on a quiet machine yet, so these are run by hand:
+//! A p99 says nothing on a machine that does other things, so these are run by hand on a quiet one:
 //! `NEAP_BIN=target/release/neap cargo test -p neap --features crowds --test crowd`.
 
 #![expect(

@@ -1,8 +1,9 @@
 //! A server and a kubectl that knows it, in a folder of their own.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io::{BufRead, BufReader, Write},
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
     sync::mpsc,
@@ -32,21 +33,46 @@ pub(crate) struct Said {
 }
 
 impl Cluster {
-    /// Starts a server; `None`, and a word about it, if there is no kubectl.
+    /// Starts a server on which nothing runs; `None`, and a word about it, if there is no kubectl.
     pub(crate) fn start(test: &str) -> Option<Self> {
+        Self::up(test, &["--bare"])
+    }
+
+    /// Starts a server; on all but a bare one workloads run.
+    pub(crate) fn up(test: &str, arguments: &[&str]) -> Option<Self> {
+        let neap = std::env::var_os("NEAP_BIN").unwrap_or(env!("CARGO_BIN_EXE_neap").into());
+        Self::launch(test, Command::new(neap), arguments)
+    }
+
+    /// The same for a user without privileges; as oneself, if one has none.
+    pub(crate) fn up_without_root(test: &str) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return Self::up(test, &[]);
+        }
+        let neap = std::env::var_os("NEAP_BIN").unwrap_or(env!("CARGO_BIN_EXE_neap").into());
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(neap);
+        Self::launch(test, command, &[])
+    }
+
+    fn launch(test: &str, mut neap: Command, arguments: &[&str]) -> Option<Self> {
         let Some(kubectl) = std::env::var_os("NEAP_KUBECTL") else {
             skip(test, "NEAP_KUBECTL is not set; run cargo xtask test");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("home")).unwrap();
-        let neap = std::env::var_os("NEAP_BIN").unwrap_or(env!("CARGO_BIN_EXE_neap").into());
-        let mut neap = Command::new(neap)
+        // Whoever the server runs as writes its files here.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+        let mut neap = neap
             .args(["up", "--listen", "127.0.0.1:0", "--kubeconfig"])
             .arg(folder.path().join("kubeconfig"))
+            .args(arguments)
             .env_clear()
             .env("HOME", folder.path().join("home"))
             .env("TMPDIR", folder.path())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -65,6 +91,12 @@ impl Cluster {
             neap,
             _transcript: transcript,
         })
+    }
+
+    /// Kills the server as it stands, and waits until it is gone.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.neap.kill();
+        let _ = self.neap.wait();
     }
 
     /// Writes a YAML file that later commands know by its name.
@@ -147,8 +179,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let _ = self.neap.kill();
-        let _ = self.neap.wait();
+        self.kill();
     }
 }
 

@@ -1,10 +1,15 @@
 //! kubectl, as its users type it, against `neap up`.
 //!
 //! One server per test. Texts that differ between releases of kubectl are only matched where they
-//! agree. Nothing here runs pods or workloads: what needs that (`rollout status`, `rollout undo`,
-//! `logs`, `exec`) is only asked to fail in words that a person understands.
+//! agree. Workloads run in [`workloads`] and what follows it; the other servers are bare, where what
+//! needs pods (`rollout status`, `logs`, `exec`) is only asked to fail in words that a person
+//! understands.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
 
 mod absent;
 mod access;
@@ -20,3 +25,4 @@ mod manifests;
 mod read;
 mod watch;
 mod webhooks;
+mod workloads;

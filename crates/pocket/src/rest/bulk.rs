@@ -6,18 +6,16 @@
 //! most, however many ask for everything.
 //!
 //! A turn is for computing alone. Nobody keeps one while a client is slow to take what was computed.
+//! Where there is a lane for who asks for much, it is taken there.
 
 use std::{sync::Arc, thread};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::environment::BoxFuture;
+use crate::environment::lane;
 
 /// What is smaller than this many objects is done at once.
 pub(crate) const MANY: usize = 200;
-
-/// A turn that outlives whoever asked for it.
-pub(crate) type OwnedTurn = OwnedSemaphorePermit;
 
 /// The turns of one server.
 #[derive(Debug, Clone)]
@@ -27,12 +25,7 @@ impl Bulk {
     /// Leaves half of the machine to others.
     pub(crate) fn new() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self::of((cores / 2).max(1))
-    }
-
-    /// So many turns at a time.
-    pub(crate) fn of(turns: usize) -> Self {
-        Self(Arc::new(Semaphore::new(turns)))
+        Self(Arc::new(Semaphore::new((cores / 2).max(1))))
     }
 
     /// Waits for a turn, if work on so many objects needs one.
@@ -40,18 +33,8 @@ impl Bulk {
         if objects < MANY {
             return None;
         }
+        lane::patient().await;
         // Never closed, so there is always a turn.
         self.0.acquire().await.ok()
-    }
-
-    /// A turn, if nobody waits for one.
-    pub(crate) fn turn_now(&self) -> Option<OwnedTurn> {
-        self.0.clone().try_acquire_owned().ok()
-    }
-
-    /// Waits for a turn.
-    pub(crate) fn owned_turn(&self) -> BoxFuture<Option<OwnedTurn>> {
-        let turns = self.0.clone();
-        Box::pin(async move { turns.acquire_owned().await.ok() })
     }
 }

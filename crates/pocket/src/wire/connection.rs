@@ -7,14 +7,14 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use hyper::server::conn::{http1, http2};
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
 use rustls::pki_types::CertificateDer;
 use tokio::{net::TcpStream, sync::watch};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::{Service, paced::Paced, serve::GRACE};
+use super::{Service, paced::Paced, serve::GRACE, tasks::Tasks};
 use crate::environment::Seldom;
 
 /// How long a client may take for its TLS handshake.
@@ -73,7 +73,7 @@ async fn over_http1(
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS)
         .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(paced(stream, &service)), answers)
+        .serve_connection(TokioIo::new(Paced::new(stream)), answers)
         .with_upgrades();
     let shut_down = http1::UpgradeableConnection::graceful_shutdown;
     until_stopped(connection, shut_down, service, stopped).await
@@ -85,19 +85,16 @@ async fn over_http2(
     stopped: watch::Receiver<bool>,
 ) -> hyper::Result<()> {
     let answers = answers(&stream, &service, &stopped);
-    let connection = http2::Builder::new(TokioExecutor::new())
+    let tasks = Tasks::new(service.machine().environment.spawner.clone());
+    let connection = http2::Builder::new(tasks)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_send_buf_size(STREAM_BUFFER)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(30))
-        .serve_connection(TokioIo::new(paced(stream, &service)), answers);
+        .serve_connection(TokioIo::new(Paced::new(stream)), answers);
     let shut_down = http2::Connection::graceful_shutdown;
     until_stopped(connection, shut_down, service, stopped).await
-}
-
-fn paced<S>(stream: S, service: &Service) -> Paced<S> {
-    Paced::new(stream, service.machine().bulk.clone())
 }
 
 /// The service for the client at the other end.

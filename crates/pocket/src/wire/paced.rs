@@ -1,7 +1,6 @@
-//! A stream on which much is sent: large writes wait for a turn, small ones do not.
+//! A stream that is written to where it belongs: much of it on the patient lane, little on the other.
 //!
-//! Sending costs more than making what is sent: it is encrypted, and handed to the system. Without
-//! turns, a thousand clients who take large lists would keep every processor busy with that.
+//! Sending costs more than making what is sent: it is encrypted, and handed to the system.
 
 use std::{
     io::{self, IoSlice},
@@ -11,50 +10,38 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::{
-    environment::BoxFuture,
-    rest::{Bulk, OwnedTurn},
-};
+use crate::environment::lane;
 
-/// Writes of more bytes than this wait for a turn.
+/// Writes of more bytes than this are for the patient lane.
 const LARGE: usize = 8 << 10;
+/// So many small ones in a row say that a large answer is over. One may be the rest of a buffer.
+const CALM: u8 = 2;
 
-/// The stream, and its place in line.
+/// The stream, and what was written to it lately.
 pub(super) struct Paced<S> {
     stream: S,
-    bulk: Bulk,
-    waiting: Option<BoxFuture<Option<OwnedTurn>>>,
-    /// The client did not take what was written last. Looking whether it does now costs nothing,
-    /// and whoever asked for a turn to look would be back in line at once, and go round for ever.
-    full: bool,
+    small: u8,
 }
 
 impl<S> Paced<S> {
-    pub(super) fn new(stream: S, bulk: Bulk) -> Self {
+    pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
-            bulk,
-            waiting: None,
-            full: false,
+            small: CALM,
         }
     }
 
-    /// A turn to write so many bytes. It is given back when the write returns, whether or not the
-    /// client takes what was written.
-    fn poll_turn(&mut self, bytes: usize, context: &mut Context<'_>) -> Poll<Option<OwnedTurn>> {
-        if bytes < LARGE || self.full {
-            return Poll::Ready(None);
+    /// Ready where so many bytes may be written.
+    fn poll_lane(&mut self, bytes: usize, context: &mut Context<'_>) -> Poll<()> {
+        if bytes >= LARGE {
+            self.small = 0;
+            return lane::poll_patient(context);
         }
-        if self.waiting.is_none()
-            && let Some(turn) = self.bulk.turn_now()
-        {
-            return Poll::Ready(Some(turn));
+        self.small = (self.small + 1).min(CALM);
+        if self.small == CALM {
+            lane::hurry();
         }
-        let bulk = &self.bulk;
-        let waiting = self.waiting.get_or_insert_with(|| bulk.owned_turn());
-        let turn = ready!(waiting.as_mut().poll(context));
-        self.waiting = None;
-        Poll::Ready(turn)
+        Poll::Ready(())
     }
 }
 
@@ -74,10 +61,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let _turn = ready!(self.poll_turn(bytes.len(), context));
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.full = written.is_pending();
-        written
+        ready!(self.poll_lane(bytes.len(), context));
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -86,10 +71,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let bytes = parts.iter().map(|part| part.len()).sum();
-        let _turn = ready!(self.poll_turn(bytes, context));
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.full = written.is_pending();
-        written
+        ready!(self.poll_lane(bytes, context));
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -107,53 +90,51 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use std::sync::Arc;
+
+    use tokio::io::AsyncWriteExt;
 
     use super::*;
+    use crate::environment::{BoxFuture, Spawn, lane::travel};
 
-    #[tokio::test]
-    async fn large_writes_wait_for_a_turn_and_small_ones_do_not() {
-        let bulk = Bulk::of(1);
-        let (near, mut far) = tokio::io::duplex(1 << 20);
-        let mut paced = Paced::new(near, bulk.clone());
-        let turn = bulk.turn_now();
-        paced.write_all(b"small").await.unwrap();
-        let large = vec![0; LARGE];
-        let mut write = Box::pin(paced.write_all(&large));
-        assert!((&mut write).now_or_never().is_none());
-        drop(turn);
-        write.await.unwrap();
-        assert!(bulk.turn_now().is_some(), "the turn was kept");
-        let mut read = vec![0; 5 + LARGE];
-        far.read_exact(&mut read).await.unwrap();
+    /// Counts how often a task moves to the patient lane.
+    #[derive(Default)]
+    struct Moves(std::sync::atomic::AtomicUsize);
+
+    impl Spawn for Moves {
+        fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
+            tokio::runtime::Handle::current().spawn(task);
+        }
+
+        fn spawn_patient(&self, name: &'static str, task: BoxFuture<()>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.spawn(name, task);
+        }
+    }
+
+    /// How often a stream moves over writes of so many bytes, with a pause after each.
+    async fn moves(writes: &'static [usize]) -> usize {
+        let moves = Arc::new(Moves::default());
+        let task = async move {
+            let mut paced = Paced::new(tokio::io::sink());
+            for &bytes in writes {
+                paced.write_all(&vec![0; bytes]).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        };
+        travel(moves.clone(), "writes", Box::pin(task)).await;
+        moves.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     #[tokio::test]
-    async fn a_client_that_takes_nothing_keeps_no_turn() {
-        let bulk = Bulk::of(1);
-        let (near, _far) = tokio::io::duplex(16);
-        let mut paced = Paced::new(near, bulk.clone());
-        let large = vec![0; LARGE];
-        assert!(paced.write_all(&large).now_or_never().is_none());
-        assert!(bulk.turn_now().is_some());
+    async fn large_writes_move_and_small_ones_do_not() {
+        assert_eq!(moves(&[5, LARGE - 1, 5]).await, 0);
+        assert_eq!(moves(&[5, LARGE, LARGE]).await, 1);
     }
 
     #[tokio::test]
-    async fn a_client_that_takes_nothing_does_not_line_up_again() {
-        let bulk = Bulk::of(1);
-        let (near, _far) = tokio::io::duplex(16);
-        let mut paced = Paced::new(near, bulk.clone());
-        let large = vec![0; LARGE];
-        let mut write = Box::pin(paced.write_all(&large));
-        assert!((&mut write).now_or_never().is_none());
-        // While another has the turn, it is looked at again and again.
-        let turn = bulk.turn_now();
-        assert!((&mut write).now_or_never().is_none());
-        drop(turn);
-        assert!(
-            bulk.turn_now().is_some(),
-            "a turn was given to somebody who cannot use it"
-        );
+    async fn a_stream_comes_back_after_the_answer_and_not_within_it() {
+        assert_eq!(moves(&[LARGE, 5, LARGE, 5, LARGE]).await, 1);
+        assert_eq!(moves(&[LARGE, 5, 5, LARGE]).await, 2);
     }
 }

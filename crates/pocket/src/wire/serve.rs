@@ -1,15 +1,14 @@
 //! TLS on a socket: connections up to a bound, each a task of its own.
 
-use std::{future::Future, io, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
-use futures::FutureExt;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{Service, connection::connection, service::cause};
+use super::{Service, connection::connection, tasks::Tasks};
 
 /// How long requests under way may take after the end was asked for. Streams, which have no end of
 /// their own, are ended at once.
@@ -28,7 +27,7 @@ pub async fn serve(
     let (stop, stopped) = watch::channel(false);
     let seats = Arc::new(Semaphore::new(CONNECTIONS));
     let acceptor = TlsAcceptor::from(tls);
-    let spawner = service.machine().environment.spawner.clone();
+    let tasks = Tasks::new(service.machine().environment.spawner.clone());
     tokio::pin!(shutdown);
     loop {
         let seat = tokio::select! {
@@ -55,16 +54,10 @@ pub async fn serve(
             }
         };
         let connection = connection(stream, acceptor.clone(), service.clone(), stopped.clone());
-        spawner.spawn(
-            "connection",
-            Box::pin(async move {
-                // What a defect in one connection costs is this connection.
-                if let Err(panic) = AssertUnwindSafe(connection).catch_unwind().await {
-                    tracing::error!(cause = cause(&*panic), "a connection met a defect");
-                }
-                drop(seat);
-            }),
-        );
+        tasks.spawn("connection", async move {
+            connection.await;
+            drop(seat);
+        });
     }
     drop(listener);
     // Nobody listening means that every connection has ended already.

@@ -18,7 +18,6 @@ use crate::{
     workload::{is_ready, owned_by, suffix},
 };
 
-/// The Service that a slice is of.
 /// Who writes a slice.
 pub(super) const WRITER: &str = "endpointslice.kubernetes.io/managed-by";
 pub(super) const US: &str = "endpointslice-controller.k8s.io";

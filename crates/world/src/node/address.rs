@@ -1,6 +1,6 @@
 //! Addresses: each pod and each service has one of its own on the loopback interface.
 
-use std::net::Ipv4Addr;
+use std::{fmt, net::Ipv4Addr};
 
 /// The addresses of one node: all of `127.N.0.0/16`.
 ///
@@ -20,9 +20,14 @@ impl Block {
         Ipv4Addr::new(127, self.0, 0, 1)
     }
 
-    /// The range from which services are given addresses.
-    pub fn services(self) -> String {
-        format!("127.{}.128.0/17", self.0)
+    /// Which one it is.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The range from which services are given addresses: the first, and how long its prefix is.
+    pub fn services(self) -> (Ipv4Addr, u8) {
+        (Ipv4Addr::new(127, self.0, 128, 0), 17)
     }
 
     /// Whether a pod of this node may have this address.
@@ -36,6 +41,12 @@ impl Block {
         let all = (1..128).flat_map(|third| (1..255).map(move |last| (third, last)));
         let mut addresses = all.map(|(third, last)| Ipv4Addr::new(127, self.0, third, last));
         addresses.find(|&address| !is_taken(address))
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "127.{}.0.0/16", self.0)
     }
 }
 

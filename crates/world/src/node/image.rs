@@ -74,7 +74,8 @@ impl Images {
     pub fn usual(neap: &Path) -> Self {
         let of_machine = ["busybox", "alpine", "debian", "ubuntu"].map(|name| Image {
             name: name.to_owned(),
-            command: vec!["/bin/sh".to_owned()],
+            // As in these images: what a container is given to run takes the place of the shell.
+            args: vec!["/bin/sh".to_owned()],
             ..Image::default()
         });
         let own = Image {

@@ -196,3 +196,67 @@ async fn a_file_that_was_cut_does_not_replace_its_anchor() {
         Err(Fault::Rewritten { index: 2 })
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_anchored_is_tried_again_though_nothing_more_is_noted() {
+    let bench = Bench::new().await;
+    let nobody = bench.hand("other");
+    bench
+        .audited(async |hand| {
+            bench.clock.sleep(SECOND).await;
+            hand.create(&map("a")).await.unwrap();
+            // The anchor is made by others first and cannot be changed: its write is refused.
+            let mut fixed = bench.maps().get("audit").await.unwrap();
+            fixed.immutable = Some(true);
+            nobody.replace(&fixed).await.unwrap();
+            bench.clock.sleep(15 * SECOND).await;
+            assert_eq!(bench.anchored().await.unwrap().index, 0);
+            let delete = kube::api::DeleteParams::default();
+            bench.maps().delete("audit", &delete).await.unwrap();
+            bench.clock.sleep(15 * SECOND).await;
+            assert_eq!(bench.anchored().await.unwrap().index, 1);
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_is_being_written_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let first = noted(&path, 0..1).await;
+    let head = noted(&path, 1..3).await;
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, whole.clone() + "{\"index\":4,\"ti").unwrap();
+    let up_to = |end: &Head, anchor| file::verify_up_to(&path, end, anchor);
+    up_to(&head, Some(&first)).unwrap();
+    let (_, other) = chain(3);
+    for (end, anchor, expected) in [
+        (&other, None, Fault::Rewritten { index: 3 }),
+        (&head, Some(&other), Fault::Rewritten { index: 3 }),
+        (
+            &first,
+            Some(&head),
+            Fault::Truncated {
+                last: 1,
+                anchored: 3,
+            },
+        ),
+    ] {
+        let Err(Error::Damaged { fault, .. }) = up_to(end, anchor) else {
+            panic!("{end:?} {anchor:?}");
+        };
+        assert_eq!(fault, expected);
+    }
+    let cut = whole.lines().next().unwrap().to_owned() + "\n";
+    fs::write(&path, cut).unwrap();
+    let Err(Error::Damaged { fault, .. }) = up_to(&head, None) else {
+        panic!("cut");
+    };
+    assert_eq!(
+        fault,
+        Fault::Truncated {
+            last: 1,
+            anchored: 3
+        }
+    );
+}

@@ -90,6 +90,32 @@ async fn the_listener_answers_over_a_socket_until_all_else_has_ended() {
     assert_eq!(ended, Ok(()));
 }
 
+#[tokio::test]
+async fn the_listener_stops_though_all_places_are_taken() {
+    let mut bench = bench().await;
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let health = bench.manager.health();
+    bench.manager.add(listener(socket, health));
+    let stop = CancellationToken::new();
+    let crowd = async {
+        let mut held = Vec::new();
+        for _ in 0..64 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            // An answer tells that it was let in; it stays.
+            let request = "GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n";
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut first = [0; 8];
+            stream.read_exact(&mut first).await.unwrap();
+            held.push(stream);
+        }
+        stop.cancel();
+        held
+    };
+    let (ended, _held) = tokio::join!(bench.manager.run(stop.clone()), crowd);
+    assert_eq!(ended, Ok(()));
+}
+
 async fn ask(address: std::net::SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");

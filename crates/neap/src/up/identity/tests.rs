@@ -31,7 +31,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let dial = Arc::new(Dial(Mutex::new("2026-01-01T00:00:00Z".parse().unwrap())));
-        let (system, _deaths) = crate::environment::system();
+        let (system, _deaths) = crate::environment::system(&tokio::runtime::Handle::current());
         Self {
             folder: tempfile::tempdir().unwrap(),
             environment: Environment {

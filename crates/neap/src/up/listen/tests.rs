@@ -71,7 +71,7 @@ fn certificate_holds_the_named_host_but_no_wildcard() {
             host: host.into(),
             local: local.parse().unwrap(),
         }
-        .certificate_names()
+        .certificate_names(Ipv4Addr::new(10, 0, 0, 1))
     };
     let named = names("devbox", "192.0.2.7:1");
     for name in [

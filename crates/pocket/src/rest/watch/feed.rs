@@ -10,6 +10,7 @@ use super::{
     schedule::{Due, Schedule, Scheduled},
 };
 use crate::{
+    environment::lane,
     rest::selection::Selection,
     store::{Cursor, Event, Flow, Object},
 };
@@ -96,6 +97,10 @@ impl Feed {
                 let bulk = self.lines.bulk();
                 let _turn = bulk.turn(self.items.len()).await;
                 self.fill(&mut chunk).await;
+            }
+            if self.items.is_empty() {
+                // What a watch began with has been told; the news that follow are few.
+                lane::hurry();
             }
             if !chunk.is_empty() {
                 return Some(chunk.freeze());

@@ -40,7 +40,8 @@ fn an_image_is_found_by_as_much_as_is_said_of_it() {
     ] {
         let found = images
             .find(reference)
-            .map(|image| image.command[0].as_str());
+            .and_then(|image| image.command.iter().chain(&image.args).next())
+            .map(String::as_str);
         assert_eq!(found, program, "{reference}");
     }
 }

@@ -1,0 +1,139 @@
+//! What is known of kinds that everybody has: their pods, their counts, their ways to fail.
+
+mod claim;
+mod job;
+mod operation;
+mod pod;
+mod service;
+mod workload;
+
+use serde_json::Value;
+
+use super::{Facts, Verdict};
+
+/// What can be said of an object because of its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Judgement {
+    pub(super) verdict: Verdict,
+    pub(super) why: Vec<String>,
+    pub(super) advice: Vec<String>,
+    /// Conditions about which everything is said herewith.
+    pub(super) covers: &'static [&'static str],
+}
+
+impl Judgement {
+    fn new(covers: &'static [&'static str]) -> Self {
+        Self {
+            verdict: Verdict::Well,
+            why: Vec::new(),
+            advice: Vec::new(),
+            covers,
+        }
+    }
+
+    fn say(&mut self, verdict: Verdict, why: impl Into<String>) {
+        self.verdict = self.verdict.or_worse(verdict);
+        self.why.push(why.into());
+    }
+
+    fn advise(&mut self, advice: impl Into<String>) {
+        let advice = advice.into();
+        if !self.advice.contains(&advice) {
+            self.advice.push(advice);
+        }
+    }
+}
+
+/// What the kind says of `object`; nothing if it is one that only its own controller knows.
+pub(super) fn judge(facts: &Facts, object: &Value) -> Option<Judgement> {
+    let judgement = match facts.kind.as_str() {
+        "Pod" => pod::judge(object, facts.now),
+        "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" => {
+            workload::judge(&facts.kind, object, &facts.around, facts.now)
+        }
+        "Job" => job::judge(object, &facts.around, facts.now),
+        "CronJob" => job::judge_cron(object),
+        "Service" => service::judge(object, &facts.around, &facts.events, facts.now),
+        "PersistentVolumeClaim" => claim::judge(object, &facts.around),
+        "Operation" => operation::judge(object, facts.now)?,
+        _ => return None,
+    };
+    Some(judgement)
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+fn same_namespace(one: &Value, other: &Value) -> bool {
+    one["metadata"]["namespace"] == other["metadata"]["namespace"]
+}
+
+fn count(object: &Value, field: &str) -> i64 {
+    object["status"][field].as_i64().unwrap_or(0)
+}
+
+/// How many, with the right form of the noun.
+fn many(count: i64, noun: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{s}")
+}
+
+/// The pods that `object` owns, itself or by way of what it owns.
+fn pods_of<'a>(object: &Value, around: &'a [Value]) -> Vec<&'a Value> {
+    let mut owners = vec![object["metadata"]["uid"].as_str().unwrap_or_default()];
+    let owned_by = |one: &Value, owners: &[&str]| {
+        let references = one["metadata"]["ownerReferences"].as_array();
+        let mut references = references.into_iter().flatten();
+        references.any(|owner| {
+            owner["uid"]
+                .as_str()
+                .is_some_and(|uid| owners.contains(&uid))
+        })
+    };
+    let sets = around.iter().filter(|one| one["kind"] != "Pod");
+    let sets: Vec<_> = sets.filter(|one| owned_by(one, &owners)).collect();
+    owners.extend(
+        sets.iter()
+            .filter_map(|set| set["metadata"]["uid"].as_str()),
+    );
+    let pods = around.iter().filter(|one| one["kind"] == "Pod");
+    pods.filter(|pod| owned_by(pod, &owners)).collect()
+}
+
+/// So many pods are told of by name.
+const TOLD: usize = 3;
+
+/// What ails these pods, those with the same trouble together.
+fn ailing(pods: &[&Value], now: jiff::Timestamp, judgement: &mut Judgement) {
+    let mut told: Vec<(String, &str, usize)> = Vec::new();
+    for pod in pods {
+        let of_pod = pod::judge(pod, now);
+        let Some(first) = of_pod
+            .why
+            .first()
+            .filter(|_| of_pod.verdict != Verdict::Well)
+        else {
+            continue;
+        };
+        judgement.verdict = judgement.verdict.or_worse(of_pod.verdict);
+        if let Some((_, _, others)) = told.iter_mut().find(|(why, ..)| why == first) {
+            *others += 1;
+            continue;
+        }
+        told.push((first.clone(), name(pod), 0));
+        if told.len() <= TOLD {
+            of_pod
+                .advice
+                .into_iter()
+                .for_each(|one| judgement.advise(one));
+        }
+    }
+    for (why, pod, others) in told.iter().take(TOLD) {
+        let others = match others {
+            0 => String::new(),
+            others => format!(" (and {} likewise)", many(*others as i64, "other")),
+        };
+        judgement.why.push(format!("pod {pod}{others}: {why}"));
+    }
+}

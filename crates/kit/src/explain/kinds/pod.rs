@@ -1,0 +1,192 @@
+//! Pods.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Judgement, many, name};
+use crate::explain::{Verdict, words::span};
+
+const COVERS: &[&str] = &[
+    "Ready",
+    "ContainersReady",
+    "Initialized",
+    "PodScheduled",
+    "PodReadyToStartContainers",
+];
+
+pub(super) fn judge(pod: &Value, now: Timestamp) -> Judgement {
+    let mut judgement = Judgement::new(COVERS);
+    let status = &pod["status"];
+    match status["phase"].as_str().unwrap_or("Pending") {
+        "Succeeded" => judgement.say(Verdict::Well, "it ran to its end"),
+        phase => {
+            if phase == "Failed" {
+                failed(status, &mut judgement);
+            }
+            containers(pod, now, &mut judgement);
+            if judgement.why.is_empty() {
+                place(pod, &mut judgement);
+            }
+        }
+    }
+    judgement
+}
+
+fn failed(status: &Value, judgement: &mut Judgement) {
+    let text = |field: &str| status[field].as_str().unwrap_or_default();
+    judgement.verdict = Verdict::Troubled;
+    if !text("reason").is_empty() {
+        let why = format!("it failed ({}) {}", text("reason"), text("message"));
+        judgement.say(Verdict::Troubled, why.trim_end());
+    }
+}
+
+/// Where it is, if no container has anything to say.
+fn place(pod: &Value, judgement: &mut Judgement) {
+    let conditions = pod["status"]["conditions"].as_array();
+    let condition = |kind: &str| {
+        let mut all = conditions.into_iter().flatten();
+        all.find(|one| one["type"] == kind && one["status"] != "True")
+    };
+    let message = |one: &Value| one["message"].as_str().unwrap_or_default().to_owned();
+    if let Some(unscheduled) = condition("PodScheduled") {
+        let why = format!("no node takes it: {}", message(unscheduled));
+        judgement.say(Verdict::Troubled, why.trim_end_matches(": "));
+        judgement.advise("Make room on a node, ask for less, or mend what the message names: selectors, taints, claims.");
+        return;
+    }
+    match pod["spec"]["nodeName"].as_str() {
+        None => judgement.say(
+            Verdict::OnItsWay,
+            "it waits for a scheduler to choose its node",
+        ),
+        Some(node) if pod["status"]["phase"] != "Running" => {
+            let why = format!("the node {node} has not started its containers yet");
+            judgement.say(Verdict::OnItsWay, why);
+        }
+        Some(_) => {
+            if let Some(unready) = condition("Ready") {
+                let why = format!("it runs and is not ready: {}", message(unready));
+                judgement.say(Verdict::OnItsWay, why.trim_end_matches(": "));
+            }
+        }
+    }
+}
+
+fn containers(pod: &Value, now: Timestamp, judgement: &mut Judgement) {
+    let of = |field: &str| pod["status"][field].as_array().into_iter().flatten();
+    for container in of("initContainerStatuses") {
+        // One that is over has done its part.
+        if container["state"]["terminated"]["exitCode"] != 0 && container["ready"] != true {
+            one(pod, container, now, judgement);
+        }
+    }
+    let never = pod["spec"]["restartPolicy"] == "Never";
+    for container in of("containerStatuses") {
+        let over = container["state"]["terminated"]["exitCode"] == 0;
+        if !(over && (never || pod["spec"]["restartPolicy"] == "OnFailure")) {
+            one(pod, container, now, judgement);
+        }
+    }
+}
+
+fn one(pod: &Value, container: &Value, now: Timestamp, judgement: &mut Judgement) {
+    let (state, called) = (&container["state"], name_of(container));
+    if state["waiting"].is_object() {
+        waiting(pod, container, now, judgement);
+    } else if state["terminated"].is_object() {
+        let ended = ended(&state["terminated"], now);
+        judgement.say(Verdict::Troubled, format!("the container {called} {ended}"));
+        judgement.advise(logs(pod, called, false));
+    } else if state["running"].is_object() && container["ready"] == false {
+        let before = &container["lastState"]["terminated"];
+        let before = if before.is_object() {
+            format!("; before, it {}", ended(before, now))
+        } else {
+            String::new()
+        };
+        let why = format!("the container {called} runs and is not ready{before}");
+        judgement.say(Verdict::OnItsWay, why);
+        judgement.advise(logs(pod, called, false));
+    }
+}
+
+fn waiting(pod: &Value, container: &Value, now: Timestamp, judgement: &mut Judgement) {
+    let called = name_of(container);
+    let text = |field: &str| {
+        container["state"]["waiting"][field]
+            .as_str()
+            .unwrap_or_default()
+    };
+    let image = container["image"].as_str().unwrap_or_default();
+    let (reason, message) = (text("reason"), text("message"));
+    let message = if message.is_empty() { reason } else { message };
+    match reason {
+        "CrashLoopBackOff" => {
+            let restarts = container["restartCount"].as_i64().unwrap_or(0);
+            let ended = ended(&container["lastState"]["terminated"], now);
+            let restarts = many(restarts, "restart");
+            let why =
+                format!("the container {called} ends again and again ({restarts}): it {ended}");
+            judgement.say(Verdict::Troubled, why);
+            judgement.advise(logs(pod, called, true));
+        }
+        "ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull" => {
+            let why = format!("the container {called} has no image {image}: {message}");
+            judgement.say(Verdict::Troubled, why);
+            judgement.advise(format!(
+                "See whether the image {image} is there, is spelled so, and may be read from here."
+            ));
+        }
+        "CreateContainerConfigError" => {
+            let why = format!("the container {called} cannot be made: {message}");
+            judgement.say(Verdict::Troubled, why);
+            judgement.advise(
+                "Make the ConfigMap, Secret or key that is named, or correct the reference to it.",
+            );
+        }
+        "" | "ContainerCreating" | "PodInitializing" => {
+            let why = format!("the container {called} is being made ready");
+            judgement.say(Verdict::OnItsWay, why);
+        }
+        _ => {
+            let why = format!("the container {called} cannot be started ({reason}): {message}");
+            judgement.say(Verdict::Troubled, why);
+        }
+    }
+}
+
+fn name_of(container: &Value) -> &str {
+    container["name"].as_str().unwrap_or_default()
+}
+
+/// How a container ended.
+fn ended(state: &Value, now: Timestamp) -> String {
+    let code = state["exitCode"].as_i64().unwrap_or(0);
+    let means = match (state["reason"].as_str(), code) {
+        (Some("OOMKilled"), _) => ", for it used more memory than its limit",
+        (_, 126) => ", for its command cannot be executed",
+        (_, 127) => ", for its command was not found",
+        (_, 137) => ", killed: it did not end when told to, or the machine was out of memory",
+        (_, 139) => ", by an access to memory that is not there",
+        (_, 143) => ", because it was told to",
+        _ => "",
+    };
+    let ago = state["finishedAt"]
+        .as_str()
+        .and_then(|time| time.parse().ok());
+    let ago = ago.map_or(String::new(), |time| format!(" {} ago", span(time, now)));
+    let message = state["message"]
+        .as_str()
+        .map(str::trim)
+        .filter(|text| !text.is_empty());
+    let message = message.map_or(String::new(), |text| format!(": {text}"));
+    format!("ended with code {code}{ago}{means}{message}")
+}
+
+fn logs(pod: &Value, container: &str, previous: bool) -> String {
+    let namespace = pod["metadata"]["namespace"].as_str().unwrap_or("default");
+    let previous = if previous { " --previous" } else { "" };
+    let pod = name(pod);
+    format!("See what it printed: kubectl logs -n {namespace} {pod} -c {container}{previous}")
+}

@@ -1,0 +1,120 @@
+//! Services: who answers behind them, and where.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Event;
+use serde_json::Value;
+
+use super::{Judgement, ailing, many, name, same_namespace};
+use crate::explain::{Verdict, words::last_seen};
+
+/// The label that leads from a slice to its service.
+const SERVICE: &str = "kubernetes.io/service-name";
+/// The reason with which the proxy tells of an address that it could not listen on.
+const NOT_SERVED: &str = "AddressNotServed";
+/// It tries again, and tells again, far more often than this; what is older was mended.
+const RECENT: SignedDuration = SignedDuration::from_mins(5);
+
+pub(super) fn judge(
+    service: &Value,
+    around: &[Value],
+    events: &[Event],
+    now: Timestamp,
+) -> Judgement {
+    let mut judgement = Judgement::new(&[]);
+    let spec = &service["spec"];
+    if spec["type"] == "ExternalName" {
+        return judgement;
+    }
+    for message in unserved(events, now) {
+        judgement.say(Verdict::Troubled, message);
+    }
+    if spec["type"] == "LoadBalancer" && service["status"]["loadBalancer"]["ingress"][0].is_null() {
+        judgement.say(
+            Verdict::OnItsWay,
+            "no load balancer has given it an address",
+        );
+    }
+    let (ready, unready) = endpoints(service, around);
+    if ready == 0 && !is_servers_own(service) {
+        nobody(service, around, unready, now, &mut judgement);
+    }
+    judgement
+}
+
+/// What the proxy has said of late about addresses that it could not listen on.
+fn unserved(events: &[Event], now: Timestamp) -> BTreeSet<String> {
+    let recent = |event: &&Event| {
+        let last = last_seen(event);
+        last.is_none_or(|last| now.duration_since(last) <= RECENT)
+    };
+    events
+        .iter()
+        .filter(|event| event.reason.as_deref() == Some(NOT_SERVED))
+        .filter(recent)
+        .filter_map(|event| event.message.clone())
+        .collect()
+}
+
+/// Whether it is the API server's own: whoever reads this has been answered by it.
+fn is_servers_own(service: &Value) -> bool {
+    service["metadata"]["namespace"] == "default"
+        && name(service) == "kubernetes"
+        && service["spec"]["selector"].is_null()
+}
+
+/// How many addresses are ready behind it, and how many are not.
+fn endpoints(service: &Value, around: &[Value]) -> (usize, usize) {
+    let slices = around.iter().filter(|one| one["kind"] == "EndpointSlice");
+    let own = slices.filter(|slice| {
+        let label = &slice["metadata"]["labels"][SERVICE];
+        same_namespace(slice, service) && *label == name(service)
+    });
+    let all: Vec<_> = own
+        .filter_map(|slice| slice["endpoints"].as_array())
+        .flatten()
+        .collect();
+    let ready = |one: &&&Value| one["conditions"]["ready"] != false;
+    let ready = all.iter().filter(ready).count();
+    (ready, all.len() - ready)
+}
+
+fn nobody(
+    service: &Value,
+    around: &[Value],
+    unready: usize,
+    now: Timestamp,
+    judgement: &mut Judgement,
+) {
+    let selector = service["spec"]["selector"].as_object();
+    let Some(selector) = selector.filter(|selector| !selector.is_empty()) else {
+        let why = "it has no selector, and nobody has written endpoints for it";
+        judgement.say(Verdict::Troubled, why);
+        return;
+    };
+    let labels: Vec<_> = selector
+        .iter()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    let labels = labels.join(",");
+    let chosen = |pod: &&Value| {
+        let own = &pod["metadata"]["labels"];
+        pod["kind"] == "Pod"
+            && same_namespace(pod, service)
+            && selector.iter().all(|(key, value)| own[key] == *value)
+    };
+    let pods: Vec<_> = around.iter().filter(chosen).collect();
+    if pods.is_empty() {
+        let why = format!("nobody answers behind it: no pod has the labels {labels}");
+        judgement.say(Verdict::Troubled, why);
+        judgement.advise("Start pods with these labels, or correct the selector.");
+        return;
+    }
+    let unready = unready.max(pods.len());
+    let pods_match = many(unready as i64, "pod");
+    let why =
+        format!("nobody answers behind it: of {pods_match} with the labels {labels} none is ready");
+    judgement.say(Verdict::OnItsWay, why);
+    ailing(&pods, now, judgement);
+}

@@ -1,0 +1,49 @@
+//! Codes that somebody may have meant.
+
+use super::{Entry, all};
+
+/// So many are named.
+const NAMED: usize = 3;
+/// One that needs more changes than this was not meant.
+const FAR: usize = 2;
+
+/// The entries whose codes are nearest to `typed`, the nearest first; none if all are far.
+pub fn nearest(typed: &str) -> Vec<&'static Entry> {
+    let typed = plain(typed);
+    let mut near: Vec<_> = all()
+        .map(|entry| (distance(&typed, &plain(entry.code.0)), entry))
+        .filter(|(distance, _)| *distance <= FAR)
+        .collect();
+    near.sort_by_key(|(distance, entry)| (*distance, entry.code));
+    near.truncate(NAMED);
+    near.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// The code without what people leave out: the prefix, dashes, and zeros before the number.
+fn plain(code: &str) -> Vec<char> {
+    let code = code.trim().to_ascii_uppercase();
+    let code = code.strip_prefix("NT-").unwrap_or(&code);
+    let at = code.find(|one: char| one.is_ascii_digit());
+    let (area, number) = code.split_at(at.unwrap_or(code.len()));
+    let number = number.trim_start_matches('0');
+    let letters = area.chars().filter(|one| *one != '-');
+    letters.chain(number.chars()).collect()
+}
+
+/// How many letters have to be put in, taken out, changed or swapped with their neighbour.
+fn distance(one: &[char], other: &[char]) -> usize {
+    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
+    for (i, a) in one.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in other.iter().enumerate() {
+            let changed = rows[i][j] + usize::from(a != b);
+            let mut least = changed.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && one[i - 1] == *b && other[j - 1] == *a {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[one.len()][other.len()]
+}

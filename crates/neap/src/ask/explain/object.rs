@@ -1,0 +1,127 @@
+//! Why an object is as it is: reads what is known, and lets kit explain it.
+
+use std::io::Write;
+
+use futures::future::try_join_all;
+use neap_kit::{
+    clock::Clock,
+    explain::{Explanation, Facts, Verdict, explain as explained},
+    key::Key,
+};
+use serde_json::{Value, json};
+
+use super::resource::Resource;
+use crate::{
+    ask::{
+        cluster::Cluster,
+        print,
+        read::{self, CLASS, EVENT, Kind, OPERATION, POD, REPLICA_SET, SLICE},
+    },
+    cli::{ExplainOptions, Output},
+    exit::{Exit, Failure},
+};
+
+/// An object as it was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wanted<'a> {
+    pub(super) kind: &'a str,
+    pub(super) name: &'a str,
+}
+
+/// Says why it is as it is.
+pub(super) async fn explain(
+    wanted: &Wanted<'_>,
+    options: &ExplainOptions,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let cluster = Cluster::connect(&options.cluster, None).await?;
+    let resource = Resource::find(&cluster, wanted.kind).await?;
+    let namespace = options.namespace.clone();
+    let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
+    let namespace = resource.namespaced.then_some(namespace);
+    let facts = facts(&cluster, &resource, namespace.as_deref(), wanted.name).await?;
+    let explanation = explained(&facts);
+    if explanation.verdict == Verdict::Missing {
+        return Err(missing(&cluster, &explanation));
+    }
+    match options.output {
+        Output::Text => print::text(out, &explanation.to_string()),
+        Output::Json => print::json(out, "Explanation", &about(&facts, &explanation)),
+    }
+}
+
+fn about(facts: &Facts, explanation: &Explanation) -> Value {
+    let mut answer = serde_json::to_value(explanation).unwrap_or_default();
+    answer["object"] = json!({
+        "kind": facts.kind,
+        "namespace": facts.key.namespace(),
+        "name": facts.key.name(),
+    });
+    answer
+}
+
+fn missing(cluster: &Cluster, explanation: &Explanation) -> Failure {
+    let why = if explanation.seen.is_empty() {
+        format!("{} has no such object", cluster.address)
+    } else {
+        format!("it is gone; last was seen {}", explanation.seen.join("; "))
+    };
+    let remedy = "see whether name, namespace (-n) and kind are spelled as they should be";
+    Failure::new("NT-CLI-0008", Exit::NotFound, &explanation.headline, &why).remedy(remedy)
+}
+
+async fn facts(
+    cluster: &Cluster,
+    resource: &Resource,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Facts, Failure> {
+    let what = format!("{} {name}", resource.kind);
+    let failed = |error| cluster.failed(&what, &error);
+    let client = &cluster.client;
+    let path = read::path(&resource.api_version, namespace, &resource.plural);
+    let path = format!("{path}/{name}");
+    let fields = format!(
+        "involvedObject.kind={},involvedObject.name={name}",
+        resource.kind
+    );
+    // The object has to be seen; what is around it makes the answer better.
+    let seen = async |kind, fields| {
+        let found = read::list(client, kind, namespace, fields).await;
+        read::visible(found).map(|(found, _)| found)
+    };
+    let around = around(&resource.kind).iter().map(|kind| seen(*kind, None));
+    let (object, events, operations, around) = futures::try_join!(
+        read::find(client, &path),
+        seen(EVENT, Some(&fields)),
+        seen(OPERATION, None),
+        try_join_all(around),
+    )
+    .map_err(failed)?;
+    Ok(Facts {
+        kind: resource.kind.clone(),
+        key: Key::new(namespace.unwrap_or_default(), name),
+        object,
+        around: around.into_iter().flatten().collect(),
+        events: readable(events),
+        operations: readable(operations),
+        now: Clock::system().now(),
+    })
+}
+
+/// What has to be known beside an object of this kind.
+fn around(kind: &str) -> &'static [Kind] {
+    match kind {
+        "Deployment" => &[REPLICA_SET, POD],
+        "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job" => &[POD],
+        "Service" => &[POD, SLICE],
+        "PersistentVolumeClaim" => &[CLASS],
+        _ => &[],
+    }
+}
+
+/// Those that are what their kind should be; the others cannot be told of.
+pub(crate) fn readable<T: serde::de::DeserializeOwned>(items: Vec<Value>) -> Vec<T> {
+    let read = items.into_iter().map(serde_json::from_value);
+    read.filter_map(Result::ok).collect()
+}

@@ -1,0 +1,85 @@
+//! What the server has, as far as it says how things stand.
+
+use std::sync::Arc;
+
+use futures::{future::join_all, join};
+use k8s_openapi::api::core::v1::Event;
+use neap_kit::operation::Operation;
+use serde_json::Value;
+
+use crate::{
+    ask::{
+        cluster::Cluster,
+        explain::readable,
+        read::{
+            self, CLAIM, CLASS, DAEMON_SET, DEPLOYMENT, EVENT, JOB, NODE, OPERATION, POD,
+            REPLICA_SET, SERVICE, SLICE, STATEFUL_SET,
+        },
+    },
+    exit::Failure,
+};
+
+/// Everything that is looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) address: String,
+    pub(crate) version: String,
+    /// The namespace; all if there is none.
+    pub(crate) namespace: Option<String>,
+    /// Nodes, workloads, pods, services and claims, each with its kind.
+    pub(crate) objects: Arc<[Value]>,
+    /// Kinds that whoever asks may not see.
+    pub(crate) hidden: Vec<&'static str>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) operations: Vec<Operation>,
+}
+
+impl Seen {
+    /// Reads all of it at once.
+    pub(crate) async fn read(cluster: &Cluster, namespace: Option<&str>) -> Result<Self, Failure> {
+        let client = &cluster.client;
+        let version = client.apiserver_version();
+        let version = version
+            .await
+            .map_err(|error| cluster.failed("the version", &error))?;
+        let kinds = [
+            NODE,
+            DEPLOYMENT,
+            STATEFUL_SET,
+            DAEMON_SET,
+            REPLICA_SET,
+            JOB,
+            POD,
+            SERVICE,
+            SLICE,
+            CLAIM,
+            CLASS,
+        ];
+        let lists = kinds.map(|kind| read::list(client, kind, namespace, None));
+        let (lists, events, operations) = join!(
+            join_all(lists),
+            read::list(client, EVENT, namespace, Some("type=Warning")),
+            read::list(client, OPERATION, namespace, None),
+        );
+        let failed = |error| cluster.failed("what runs", &error);
+        let (mut objects, mut hidden) = (Vec::new(), Vec::new());
+        for (kind, found) in kinds.iter().zip(lists) {
+            let (found, may_see) = read::visible(found).map_err(failed)?;
+            objects.extend(found);
+            if !may_see {
+                hidden.push(kind.name);
+            }
+        }
+        let (events, _) = read::visible(events).map_err(failed)?;
+        let (operations, _) = read::visible(operations).map_err(failed)?;
+        Ok(Self {
+            address: cluster.address.clone(),
+            version: version.git_version,
+            namespace: namespace.map(str::to_owned),
+            objects: objects.into(),
+            hidden,
+            events: readable(events),
+            operations: readable(operations),
+        })
+    }
+}

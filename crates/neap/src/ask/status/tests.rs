@@ -1,0 +1,110 @@
+use neap_kit::explain::Verdict;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn seen(objects: Vec<Value>) -> Seen {
+    Seen {
+        address: "https://127.0.0.1:6443".into(),
+        version: "v1.36.3".into(),
+        namespace: Some("shop".into()),
+        objects: objects.into(),
+        ..Seen::default()
+    }
+}
+
+fn looked(seen: &Seen) -> Survey {
+    survey(seen, "2026-01-01T12:00:00Z".parse().unwrap())
+}
+
+fn objects() -> Vec<Value> {
+    vec![
+        json!({"kind": "Node", "metadata": {"name": "here"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+        json!({"kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "uid": "d", "generation": 1}, "spec": {"replicas": 2},
+            "status": {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 1, "availableReplicas": 1}}),
+        json!({"kind": "ReplicaSet", "metadata": {"name": "web-1", "namespace": "shop", "uid": "r",
+            "ownerReferences": [{"uid": "d", "controller": true}]}}),
+        json!({"kind": "Pod", "metadata": {"name": "web-1-a", "namespace": "shop", "labels": {"app": "web"},
+            "ownerReferences": [{"uid": "r", "controller": true}]},
+            "spec": {"nodeName": "here"}, "status": {"phase": "Running", "containerStatuses": [
+                {"name": "main", "image": "web:2", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}}]}}),
+        json!({"kind": "Service", "metadata": {"name": "web", "namespace": "shop"}, "spec": {
+            "type": "NodePort", "clusterIP": "127.1.128.5", "selector": {"app": "web"}, "ports": [{"port": 80, "nodePort": 30080}]}}),
+        json!({"kind": "EndpointSlice", "metadata": {"namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
+            "endpoints": [{"addresses": ["127.1.1.1"]}]}),
+        json!({"kind": "PersistentVolumeClaim", "metadata": {"name": "full", "namespace": "shop"}, "status": {"phase": "Bound"}}),
+    ]
+}
+
+#[test]
+fn the_screen_shows_counts_addresses_and_reasons() {
+    let mut seen = seen(objects());
+    seen.events = vec![serde_json::from_value(json!({
+        "metadata": {}, "type": "Warning", "reason": "AddressNotServed",
+        "message": "127.1.128.5:80 is not served: ports below 1024 need root; use the node port 30080",
+        "involvedObject": {"kind": "Service", "namespace": "shop", "name": "web"},
+    }))
+    .unwrap()];
+    let expected = "\
+Server     https://127.0.0.1:6443 - Kubernetes v1.36.3
+
+Nodes
+  ok node/here                          ready
+
+Workloads in shop
+  x  deployment/web                     1/2 ready
+       1 of 2 pods are ready
+       pod web-1-a: the container main has no image web:2: no such image
+
+Pods that are not well
+  x  pod/web-1-a                        Running
+       the container main has no image web:2: no such image
+
+Services in shop
+  x  service/web                        127.1.128.5:80 (node port 30080)
+       127.1.128.5:80 is not served: ports below 1024 need root; use the node port 30080
+
+! 3 objects are not well, or not yet. More of each: neap explain deployment/web -n shop";
+    assert_eq!(words::text(&looked(&seen), Symbols::ASCII), expected);
+}
+
+#[test]
+fn a_set_that_is_owned_is_told_of_by_its_owner_alone() {
+    let survey = looked(&seen(objects()));
+    let names: Vec<_> = survey.workloads.iter().map(|line| &*line.name).collect();
+    assert_eq!(names, ["web"]);
+    assert!(survey.claims.is_empty());
+}
+
+#[test]
+fn an_empty_cluster_is_well_and_has_no_node() {
+    let survey = looked(&seen(vec![]));
+    let text = words::text(&survey, Symbols::ASCII);
+    assert!(
+        text.contains("Nodes\n  none: pods stay where they are"),
+        "{text}"
+    );
+    assert!(text.ends_with("ok All that is there is well."), "{text}");
+}
+
+#[test]
+fn operations_under_way_are_shown_with_their_step() {
+    let operation = |name: &str, phase: &str| {
+        serde_json::from_value(json!({
+            "apiVersion": "neaptide.dev/v1alpha1", "kind": "Operation", "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"work": "roll out", "target": {"kind": "Boat", "name": "tug"}},
+            "status": {"phase": phase, "step": "pour", "progress": "1/3", "message": "not hot"},
+        }))
+        .unwrap()
+    };
+    let mut seen = seen(vec![]);
+    seen.operations = vec![operation("tea", "Running"), operation("old", "Failed")];
+    let survey = looked(&seen);
+    assert_eq!(survey.operations.len(), 1);
+    let line = &survey.operations[0];
+    assert_eq!(
+        (&*line.name, &*line.detail, line.verdict),
+        ("tea", "1/3", Verdict::OnItsWay)
+    );
+    assert_eq!(line.why[0], "it is at its step pour");
+}

@@ -1,0 +1,168 @@
+//! The small world around the API of `neap up`: a node that runs pods, and the controllers.
+//!
+//! All of it works through the API as any client would; it only saves itself the socket.
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use kube::Client;
+use neap_kit::{
+    clock::Clock,
+    lease::Leadership,
+    manager::{self, Manager, Service},
+    process::Process,
+    site::Site,
+    watch::{Ended, Watches},
+};
+use neap_world::{
+    node::{self, image::Images, register::Machine},
+    proxy,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{block::Claim, listen::Address};
+use crate::{
+    cli::UpOptions,
+    exit::{Exit, Failure, chain},
+    version,
+};
+
+/// What the one node is called.
+const NODE: &str = "neap";
+/// How long pods have to end when everything does.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// What the world is made of.
+pub(super) struct Plan {
+    images: Images,
+    launcher: PathBuf,
+    lag: Duration,
+}
+
+impl Plan {
+    /// Reads what the user named.
+    pub(super) fn read(options: &UpOptions) -> Result<Self, Failure> {
+        let launcher = std::env::current_exe().map_err(|error| {
+            Failure::new(
+                "NT-UP-0016",
+                Exit::Failed,
+                "cannot find the program neap itself, which starts containers",
+                &error.to_string(),
+            )
+            .remedy("start neap by its full path, or run the API alone: neap up --bare")
+        })?;
+        let mut images = Images::usual(&launcher);
+        if let Some(file) = &options.images {
+            images = images.with_file(file).map_err(|error| {
+                Failure::new(
+                    "NT-UP-0017",
+                    Exit::Refused,
+                    "the image table cannot be used",
+                    &chain(&error),
+                )
+                .remedy("correct the file; docs/node.md shows one")
+            })?;
+        }
+        Ok(Self {
+            images,
+            launcher,
+            lag: options.service_lag,
+        })
+    }
+}
+
+/// The world, ready to turn.
+pub(super) struct World {
+    manager: Manager,
+    /// Why containers have no rooms of their own, if they have none.
+    pub(super) cramped: Option<String>,
+}
+
+impl World {
+    /// Everything that a cluster has beside its API, with the node's files in `folder`.
+    pub(super) fn build(
+        client: Client,
+        plan: Plan,
+        claim: Claim,
+        address: &Address,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
+        let cramped = node::trial::rooms(&plan.launcher, folder).err();
+        let Claim { block, socket } = claim;
+        let options = node::Options {
+            name: NODE.to_owned(),
+            folder: folder.to_owned(),
+            launcher: plan.launcher,
+            images: plan.images,
+            block,
+            environment: whereabouts(address),
+            rooms: cramped.is_none(),
+        };
+        let clock = Clock::system();
+        let (watches, watching) = Watches::in_process(clock, Process::default());
+        let site = Site {
+            client,
+            watches,
+            leadership: Leadership::alone(clock),
+            clock,
+        };
+        let mut manager = Manager::new(&site).with_grace(GRACE);
+        let proxy = proxy::Options {
+            nodes: vec![IpAddr::V4(block.node())],
+            lag: plan.lag,
+        };
+        // None of them can have ended: they have not begun.
+        let services =
+            services(&site, options, proxy).map_err(|error| ended(&error.to_string()))?;
+        for service in services {
+            manager.add(service);
+        }
+        manager.add(watching);
+        manager.add(manager::listener(socket, manager.health()));
+        Ok(Self { manager, cramped })
+    }
+
+    /// Turns until `stop`; an error says what could not go on.
+    pub(super) async fn run(self, stop: CancellationToken) -> Result<(), Failure> {
+        let ended_by = self.manager.run(stop).await;
+        ended_by.map_err(|error| ended(&error.to_string()))
+    }
+}
+
+fn services(
+    site: &Site,
+    node: node::Options,
+    proxy: proxy::Options,
+) -> Result<Vec<Service>, Ended> {
+    let machine = Machine::this(&node.folder, version::KUBERNETES);
+    let mut services = neap_world::services(site, &node.folder.join("volumes"))?;
+    services.push(node::register::service(site, &node, &machine)?);
+    services.push(node::service(site, node)?);
+    services.push(proxy::service(site, proxy)?);
+    Ok(services)
+}
+
+/// How clients in pods find the API. Not by its service, whose port only root may listen on.
+fn whereabouts(address: &Address) -> BTreeMap<String, String> {
+    let (host, port) = (address.client_host(), address.port().to_string());
+    let named = [
+        ("KUBERNETES_SERVICE_HOST", host),
+        ("KUBERNETES_SERVICE_PORT", port.clone()),
+        ("KUBERNETES_SERVICE_PORT_HTTPS", port),
+    ];
+    named.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+fn ended(why: &str) -> Failure {
+    Failure::new(
+        "NT-UP-0018",
+        Exit::Failed,
+        "the node or a controller cannot go on",
+        why,
+    )
+    .remedy("start it again; with -vv the log says more")
+}

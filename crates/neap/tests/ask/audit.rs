@@ -1,0 +1,110 @@
+//! The audit of a data folder, and its anchor in the server.
+
+use std::{fs, path::Path};
+
+use kube::Client;
+use neap_kit::{
+    apply::Hand,
+    audit::{Anchor, AnchorOptions, Audit},
+    clock::Clock,
+    lease::Leadership,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Place, client, json_of, neap, said};
+
+/// Notes five deeds in the folder's audit, and anchors their end.
+async fn noted(folder: &Path, client: Client) -> AnchorOptions {
+    let clock = Clock::system();
+    let options = AnchorOptions::of(folder);
+    let (audit, service) = Audit::open(&options.path, clock).unwrap();
+    let hand = Hand::new(client, "audit", Leadership::alone(clock), clock);
+    let anchor = Anchor::new(audit.clone(), hand, options.clone(), clock);
+    let (writing, anchoring) = (CancellationToken::new(), CancellationToken::new());
+    let noting = async {
+        for number in 0..5 {
+            let object = format!("thing {number}");
+            audit.note("tester", "touch", &object, "done").await;
+        }
+        writing.cancel();
+    };
+    tokio::join!(service.run(writing.clone()), noting);
+    anchoring.cancel();
+    anchor.run(anchoring).await;
+    options
+}
+
+#[tokio::test]
+async fn edits_and_cuts_are_found_and_the_line_is_named() {
+    let place = Place::new();
+    let data = place.path("data");
+    let folder = data.to_str().unwrap();
+    let up = place.up(&["--data", folder]);
+    let nowhere = Path::new("/nowhere");
+    let arguments = ["audit", "verify", "--data", folder];
+    let output = neap(&place, nowhere, &arguments);
+    let (code, _, stderr) = said(&output);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("NT-CLI-0011"), "{stderr}");
+
+    let file = noted(&data, client(&up.kubeconfig_path()).await).await.path;
+    let output = neap(&place, nowhere, &arguments);
+    let (code, stdout, stderr) = said(&output);
+    assert_eq!(code, Some(0), "{stderr}");
+    let fits = "5 records, each as it was written; the anchor of record 5 fits";
+    assert!(stdout.contains(fits), "{stdout}");
+
+    let whole = fs::read_to_string(&file).unwrap();
+    let lines: Vec<_> = whole.lines().collect();
+    let cut = lines[..3].join("\n") + "\n";
+    for (text, expected) in [
+        (
+            whole.replace("thing 1", "thing 9"),
+            "line 2: record 2 is not as it was written",
+        ),
+        (
+            cut,
+            "line 4: the file ends with record 3, and record 5 was anchored",
+        ),
+        (
+            whole[..whole.len() - 9].to_owned(),
+            "line 5: record 5, the last, is incomplete",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        let output = neap(&place, nowhere, &arguments);
+        let (code, stdout, stderr) = said(&output);
+        assert_eq!((code, stdout), (Some(1), ""), "{stderr}");
+        assert!(
+            stderr.contains(expected) && stderr.contains("NT-KIT-010"),
+            "{stderr}"
+        );
+    }
+    let output = neap(&place, nowhere, &["check", "--data", folder, "-o", "short"]);
+    assert_eq!(said(&output).0, Some(1));
+    assert!(said(&output).1.contains("record 5"), "{output:?}");
+}
+
+#[tokio::test]
+async fn without_an_anchor_a_cut_cannot_be_seen_and_that_is_said() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let file = noted(&place.home(), client(&up.kubeconfig_path()).await)
+        .await
+        .path;
+    let whole = fs::read_to_string(&file).unwrap();
+    let cut: Vec<_> = whole.split_inclusive('\n').take(3).collect();
+    fs::write(&file, cut.concat()).unwrap();
+    let file = file.to_str().unwrap();
+    let arguments = ["audit", "verify", "--file", file, "-o", "json"];
+    let json = json_of(&neap(&place, Path::new("/nowhere"), &arguments));
+    assert_eq!(
+        (&json["records"], &json["anchored"]),
+        (&3.into(), &().into())
+    );
+    assert_eq!(json["unanchored"], "no cluster is named");
+    let output = neap(&place, &up.kubeconfig_path(), &arguments);
+    let (code, _, stderr) = said(&output);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("record 5 was anchored"), "{stderr}");
+}

@@ -1,0 +1,44 @@
+//! The tasks of clients: each on the lane that it wants, none able to harm another.
+
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
+
+use futures::FutureExt;
+use hyper::rt::Executor;
+
+use super::service::cause;
+use crate::environment::{Spawn, lane::travel};
+
+/// Where tasks of clients are started.
+#[derive(Clone)]
+pub(super) struct Tasks(Arc<dyn Spawn>);
+
+impl Tasks {
+    pub(super) fn new(spawner: Arc<dyn Spawn>) -> Self {
+        Self(spawner)
+    }
+
+    pub(super) fn spawn(
+        &self,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let contained = async move {
+            // What a defect in one of them costs is this one.
+            if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
+                tracing::error!(cause = cause(&*panic), "a {name} met a defect");
+            }
+        };
+        let travelling = travel(self.0.clone(), name, Box::pin(contained));
+        self.0.spawn(name, Box::pin(travelling));
+    }
+}
+
+/// Of an HTTP/2 connection, where each request is a task of its own.
+impl<F> Executor<F> for Tasks
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, request: F) {
+        self.spawn("request", request);
+    }
+}
