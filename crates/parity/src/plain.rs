@@ -10,13 +10,14 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 7] = [
+pub const MASKS: [&str; 8] = [
     "uids, times, addresses, minutes in the names of a CronJob's Jobs: presence",
     "resourceVersion, managedFields: left out",
     "drawn suffixes of names, also in prose: presence",
     "hashes of templates and revisions: their number in order of creation; of what is gone: presence",
     "conditions, endpoints and addresses: sorted",
     "objects of one name after this: sorted",
+    "sizes of ReplicaSets on the way: the sum of all changes; generations of those of Deployments",
     "Events: type, reason, message, object and component, and how often they were told",
 ];
 
@@ -27,6 +28,8 @@ static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
 static ADDRESS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.\d+\b").ok());
+static UID: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").ok());
 static MINUTE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"-[23]\d{7}\b").ok());
 static HASH: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!(r"-{LETTERS}{{6,10}}\b")).ok());
@@ -40,6 +43,12 @@ pub fn plain(mut objects: Vec<Value>) -> Vec<Value> {
         if let Some(meta) = object["metadata"].as_object_mut() {
             meta.remove("managedFields");
             meta.remove("resourceVersion");
+        }
+        let owner = &object["metadata"]["ownerReferences"][0]["kind"];
+        if object["kind"] == "ReplicaSet" && owner == "Deployment" {
+            for (part, field) in [("metadata", "generation"), ("status", "observedGeneration")] {
+                object[part][field] = "<generation>".into();
+            }
         }
         mask(object, &names);
     }
@@ -105,6 +114,9 @@ fn mask(value: &mut Value, names: &[(String, String)]) {
         Value::Object(fields) => {
             for (key, field) in fields.iter_mut() {
                 mask(field, names);
+                if key == "resourceVersion" {
+                    *field = "<revision>".into();
+                }
                 if let (
                     "conditions" | "endpoints" | "addresses" | "notReadyAddresses",
                     Some(list),
@@ -125,6 +137,7 @@ fn mask_text(text: &mut String, names: &[(String, String)]) {
         }
     }
     for (regex, with) in [
+        (&UID, "<uid>"),
         (&TIME, "<time>"),
         (&ADDRESS, "<address>"),
         (&MINUTE, "-<minute>"),
@@ -136,6 +149,23 @@ fn mask_text(text: &mut String, names: &[(String, String)]) {
         {
             *text = regex.replace_all(text, with).into_owned();
         }
+    }
+}
+
+/// Steps of a new size depend on when pods become ready; their sum does not.
+fn summed(mut said: Value, times: i64) -> (Value, i64) {
+    let name = said["metadata"]["name"].as_str().unwrap_or_default();
+    let sizes = name.rsplit_once(" from ").and_then(|(what, sizes)| {
+        let (from, to) = sizes.split_once(" to ")?;
+        let change = to.parse::<i64>().ok()? - from.parse::<i64>().ok()?;
+        Some((what.to_owned(), change.abs() * times))
+    });
+    match sizes {
+        Some((what, change)) => {
+            said["metadata"]["name"] = what.into();
+            (said, change)
+        }
+        None => (said, times),
     }
 }
 
@@ -156,6 +186,7 @@ fn told(events: &[Value]) -> Vec<Value> {
             "reporter": event["reportingComponent"], "field": about["fieldPath"],
         });
         let times = event["count"].as_i64().unwrap_or(1);
+        let (said, times) = summed(said, times);
         sums.entry(said.to_string()).or_insert((said, 0)).1 += times;
     }
     let sums = sums.into_values().map(|(mut said, times)| {
