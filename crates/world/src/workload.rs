@@ -32,7 +32,8 @@ pub(crate) use self::{
     number::{Round, moment, second, share, some, whole},
     owner::owned_by,
     pod::{
-        from_template, has_ended, is_active, is_available, is_ready, is_running, phase, ready_since,
+        from_template, has_ended, is_active, is_available, is_ready, is_running, phase, readiness,
+        ready_since,
     },
     quantity::{Amounts, ONE, add, amount, amounts, at_least},
     refusal::reason,

@@ -85,6 +85,10 @@ impl Machine {
         kinds::check_binding(&binding, &request.target.name)?;
         self.agree_to_action(&shown, &binding, &mut warnings)
             .await?;
+        let target = binding["target"]["name"].as_str().unwrap_or_default();
+        if let Some(node) = kinds::Cluster::get(self, "", "nodes", "", target) {
+            kinds::tell_place(&mut binding, &node);
+        }
         let moment = self.moment();
         let resource = &served.resource;
         let name = &request.target.name;
