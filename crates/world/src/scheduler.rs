@@ -11,4 +11,5 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::fit::taken_port;
 pub use self::run::service;

@@ -116,6 +116,7 @@ impl World {
         let proxy = proxy::Options {
             nodes: vec![IpAddr::V4(block.node())],
             lag: plan.lag,
+            api: Some(format!("{}:{}", address.client_host(), address.port())),
         };
         // None of them can have ended: they have not begun.
         let (services, access) =

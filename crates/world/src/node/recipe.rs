@@ -72,6 +72,7 @@ pub(super) fn recipe(
         to: "/etc/hosts".into(),
         read_only: false,
     }];
+    mounts.extend(program(&image.command));
     for mount in container.volume_mounts.iter().flatten() {
         let (mount, folder) = placed(mount, &environment, kitchen)?;
         mounts.push(mount);
@@ -136,6 +137,18 @@ fn refused(message: String) -> Obstacle {
         reason: "CreateContainerConfigError",
         message,
     }
+}
+
+/// The program of an image, if it lies among the machine's temporary files, of which a container sees
+/// none.
+fn program(command: &[String]) -> Option<Mount> {
+    let program = Path::new(command.first()?);
+    let is_hidden = program.starts_with("/tmp") && program.is_file();
+    is_hidden.then(|| Mount {
+        from: program.to_owned(),
+        to: program.to_owned(),
+        read_only: true,
+    })
 }
 
 /// Where a volume is to be in a container, and the part of it that has to be made for that.

@@ -1,5 +1,6 @@
 //! The node at work: one pod at a time is looked at, and brought to what was decided.
 
+mod accept;
 mod access;
 mod follow;
 mod local;

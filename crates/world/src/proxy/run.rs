@@ -34,6 +34,8 @@ use super::{
 
 const NAME: &str = "service-proxy";
 const SERVICE: &str = "kubernetes.io/service-name";
+/// The reason by which `neap status` knows what is said of addresses.
+const NOT_SERVED: &str = "AddressNotServed";
 /// What could not be listened on is tried again after this time.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
 
@@ -44,6 +46,8 @@ pub struct Options {
     pub nodes: Vec<IpAddr>,
     /// So much later than the slices say do connections follow them, as on a slow data plane.
     pub lag: Duration,
+    /// Where the API listens. Clients in pods are told this, so its own service may go unserved.
+    pub api: Option<String>,
 }
 
 /// Passes connections to services on to their pods.
@@ -145,21 +149,78 @@ impl Proxy {
             return;
         };
         let about: ObjectReference = service.object_ref(&());
-        let note = Note::warning("AddressNotServed", advice(address, route, error));
+        let instead = way_round(address, route, self.options.api.as_deref());
+        let note = told(address, instead.as_deref(), error);
         self.recorder.tell_of(about, &note).await;
     }
 }
 
-/// What to do about an address that cannot be listened on.
-fn advice(address: SocketAddr, route: &Route, error: &io::Error) -> String {
-    let instead = route.node_port.map_or_else(
-        || "give the service a port from 1024 on, or type NodePort".to_owned(),
-        |port| format!("use the node port {port}"),
-    );
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            format!("{address} is not served: ports below 1024 need root; {instead}")
-        }
-        _ => format!("{address} is not served: {error}; {instead}"),
+/// How else whoever wants to reach an address gets there, if there is a way.
+fn way_round(address: SocketAddr, route: &Route, api: Option<&str>) -> Option<String> {
+    let node_port = route.node_port.filter(|port| *port != address.port());
+    if let Some(port) = node_port {
+        return Some(format!("use the node port {port}"));
+    }
+    let is_api = route.service == Key::new("default", "kubernetes");
+    let api = api.filter(|_| is_api)?;
+    Some(format!(
+        "clients in pods are led to {api} by KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT"
+    ))
+}
+
+/// What is said of an address that cannot be listened on: a warning only if there is no way round.
+fn told(address: SocketAddr, instead: Option<&str>, error: &io::Error) -> Note {
+    let why = match error.kind() {
+        io::ErrorKind::PermissionDenied => "ports below 1024 need root".to_owned(),
+        _ => error.to_string(),
+    };
+    let words = |remedy: &str| format!("{address} is not served: {why}; {remedy}");
+    match instead {
+        Some(instead) => Note::normal(NOT_SERVED, words(instead)),
+        None => Note::warning(
+            NOT_SERVED,
+            words("give the service a port from 1024 on, or type NodePort"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use neap_kit::event::Weight;
+
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_not_served_is_a_worry_unless_there_is_a_way_round() {
+        let say = |namespace: &str, name: &str, node_port| {
+            let route = Route {
+                service: Key::new(namespace, name),
+                backends: Vec::new(),
+                sticky: false,
+                node_port,
+            };
+            let address = "127.1.128.5:80".parse().unwrap();
+            let instead = way_round(address, &route, Some("127.0.0.1:6443"));
+            let refused = io::ErrorKind::PermissionDenied.into();
+            let note = told(address, instead.as_deref(), &refused);
+            let start = "127.1.128.5:80 is not served: ports below 1024 need root; ";
+            (note.weight, note.message.replace(start, ""))
+        };
+        let (weight, words) = say("shop", "web", None);
+        assert_eq!(weight, Weight::Warning);
+        assert_eq!(
+            words,
+            "give the service a port from 1024 on, or type NodePort"
+        );
+        let noted = say("shop", "web", Some(30080));
+        assert_eq!(
+            noted,
+            (Weight::Normal, "use the node port 30080".to_owned())
+        );
+        // The node port itself is no way round it.
+        assert_eq!(say("shop", "web", Some(80)).0, Weight::Warning);
+        let (weight, words) = say("default", "kubernetes", None);
+        assert_eq!(weight, Weight::Normal);
+        assert!(words.contains("led to 127.0.0.1:6443"), "{words}");
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn obstacles(pod: &Pod, node: &Node, others: &[&Pod]) -> Vec<String> 
     if !is_wanted(pod, node) {
         return vec!["node(s) didn't match Pod's node affinity/selector".to_owned()];
     }
-    if host_ports(pod).any(|port| is_taken(port, others)) {
+    if taken_port(pod, others).is_some() {
         return vec!["node(s) didn't have free ports for the requested pod ports".to_owned()];
     }
     lacking(pod, node, others)
@@ -38,6 +38,12 @@ fn host_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let ports = containers.flat_map(|container| container.ports.iter().flatten());
     ports.filter(|port| port.host_port.is_some_and(|port| port > 0))
+}
+
+/// The first port of the node that the pod asks for and that one of the others has.
+pub(crate) fn taken_port(pod: &Pod, others: &[&Pod]) -> Option<i32> {
+    let mut clashes = host_ports(pod).filter(|port| is_taken(port, others));
+    clashes.next().and_then(|port| port.host_port)
 }
 
 fn is_taken(port: &ContainerPort, others: &[&Pod]) -> bool {

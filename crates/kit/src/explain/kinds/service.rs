@@ -27,8 +27,8 @@ pub(super) fn judge(
     if spec["type"] == "ExternalName" || is_servers_own(service) {
         return judgement;
     }
-    for message in unserved(events, now) {
-        judgement.say(Verdict::Troubled, message);
+    for (verdict, message) in unserved(events, now) {
+        judgement.say(verdict, message);
     }
     if spec["type"] == "LoadBalancer" && service["status"]["loadBalancer"]["ingress"][0].is_null() {
         judgement.say(
@@ -43,8 +43,13 @@ pub(super) fn judge(
     judgement
 }
 
-/// What the proxy has said of late about addresses that it could not listen on.
-fn unserved(events: &[Event], now: Timestamp) -> BTreeSet<String> {
+/// What the proxy has said of late about addresses that it could not listen on. Where it knows a
+/// way round it does not warn.
+fn unserved(events: &[Event], now: Timestamp) -> BTreeSet<(Verdict, String)> {
+    let weigh = |event: &Event| match event.type_.as_deref() {
+        Some("Normal") => Verdict::Well,
+        _ => Verdict::Troubled,
+    };
     let recent = |event: &&Event| {
         let last = last_seen(event);
         last.is_none_or(|last| now.duration_since(last) <= RECENT)
@@ -53,7 +58,7 @@ fn unserved(events: &[Event], now: Timestamp) -> BTreeSet<String> {
         .iter()
         .filter(|event| event.reason.as_deref() == Some(NOT_SERVED))
         .filter(recent)
-        .filter_map(|event| event.message.clone())
+        .filter_map(|event| Some((weigh(event), event.message.clone()?)))
         .collect()
 }
 

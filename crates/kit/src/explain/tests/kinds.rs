@@ -202,17 +202,20 @@ fn a_service_says_who_is_missing_behind_it() {
     old.message = Some("127.1.128.5:81 is not served".into());
     let mut told = event("AddressNotServed", NOW, 1);
     told.message = Some("127.1.128.5:80 is not served; use the node port 30080".into());
-    let said = explain(&Facts {
-        kind: "Service".into(),
-        around: vec![slice(true)].into(),
-        events: vec![told, old],
-        ..facts(Some(selects()))
-    });
-    assert_eq!(said.verdict, Troubled);
-    assert_eq!(
-        said.why,
-        ["127.1.128.5:80 is not served; use the node port 30080"]
-    );
+    for (weight, verdict) in [("Warning", Troubled), ("Normal", Well)] {
+        told.type_ = Some(weight.into());
+        let said = explain(&Facts {
+            kind: "Service".into(),
+            around: vec![slice(true)].into(),
+            events: vec![told.clone(), old.clone()],
+            ..facts(Some(selects()))
+        });
+        assert_eq!(said.verdict, verdict);
+        assert_eq!(
+            said.why,
+            ["127.1.128.5:80 is not served; use the node port 30080"]
+        );
+    }
 }
 
 #[test]

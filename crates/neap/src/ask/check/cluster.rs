@@ -41,10 +41,7 @@ fn judge(survey: &Survey) -> Vec<Finding> {
         ("services", &survey.services, "with somebody behind each"),
         ("claims", &survey.claims, "all bound"),
     ] {
-        let unwell: Vec<_> = lines
-            .iter()
-            .filter(|line| line.verdict != Verdict::Well)
-            .collect();
+        let unwell: Vec<_> = lines.iter().filter(|line| !line.is_fine()).collect();
         if unwell.is_empty() && !(name == "nodes" && lines.is_empty()) {
             let says = match (name, lines.len()) {
                 ("pods" | "claims", _) => well.to_owned(),

@@ -56,9 +56,11 @@ impl Seen {
             CLASS,
         ];
         let lists = kinds.map(|kind| read::list(client, kind, namespace, None));
-        let (lists, events, operations) = join!(
+        let notes = "type=Normal,reason=AddressNotServed";
+        let (lists, events, notes, operations) = join!(
             join_all(lists),
             read::list(client, EVENT, namespace, Some("type=Warning")),
+            read::list(client, EVENT, namespace, Some(notes)),
             read::list(client, OPERATION, namespace, None),
         );
         let failed = |error| cluster.failed("what runs", &error);
@@ -70,7 +72,8 @@ impl Seen {
                 hidden.push(kind.name);
             }
         }
-        let (events, _) = read::visible(events).map_err(failed)?;
+        let (mut events, _) = read::visible(events).map_err(failed)?;
+        events.extend(read::visible(notes).map_err(failed)?.0);
         let (operations, _) = read::visible(operations).map_err(failed)?;
         Ok(Self {
             address: cluster.address.clone(),

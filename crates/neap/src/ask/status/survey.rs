@@ -43,9 +43,16 @@ pub(crate) struct Line {
     /// Counts, addresses, a phase: what is worth knowing even if all is well.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) detail: String,
-    /// Why it is not well, the most telling first.
+    /// Why it is not well, the most telling first; of a service that is well, what is worth knowing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) why: Vec<String>,
+}
+
+impl Line {
+    /// Whether there is nothing to say of it.
+    pub(crate) fn is_fine(&self) -> bool {
+        self.verdict == Verdict::Well && self.why.is_empty()
+    }
 }
 
 /// What can be said.
@@ -119,7 +126,7 @@ fn line(seen: &Seen, object: &Value, detail: String, now: Timestamp) -> Line {
         operations: seen.operations.clone(),
         now,
     });
-    let why = if said.verdict == Verdict::Well {
+    let why = if said.verdict == Verdict::Well && kind != "Service" {
         Vec::new()
     } else {
         said.why

@@ -69,6 +69,30 @@ Services in shop
 }
 
 #[test]
+fn an_address_with_a_way_round_is_noted_and_no_trouble() {
+    let service = objects().swap_remove(4);
+    let slice = objects().swap_remove(5);
+    let mut seen = seen(vec![service, slice]);
+    let told = "127.1.128.5:80 is not served: ports below 1024 need root; use the node port 30080";
+    let event = json!({
+        "metadata": {}, "type": "Normal", "reason": "AddressNotServed", "message": told,
+        "involvedObject": {"kind": "Service", "namespace": "shop", "name": "web"},
+    });
+    seen.events = vec![serde_json::from_value(event).unwrap()];
+    let survey = looked(&seen);
+    let [line] = &survey.services[..] else {
+        panic!("{:?}", survey.services);
+    };
+    assert_eq!(
+        (line.verdict, &line.why[..]),
+        (Verdict::Well, &[told.to_owned()][..])
+    );
+    let text = words::text(&survey, Symbols::ASCII);
+    assert!(text.contains("\n  !  service/web "), "{text}");
+    assert!(text.contains("All that is there is well"), "{text}");
+}
+
+#[test]
 fn a_set_that_is_owned_is_told_of_by_its_owner_alone() {
     let survey = looked(&seen(objects()));
     let names: Vec<_> = survey.workloads.iter().map(|line| &*line.name).collect();

@@ -63,9 +63,9 @@ pub(super) fn text(survey: &Survey, symbols: Symbols) -> String {
 
 fn add(text: &mut String, line: &Line, with_namespace: bool, symbols: Symbols) {
     let mark = match line.verdict {
-        Verdict::Well => symbols.done,
+        Verdict::Well if line.is_fine() => symbols.done,
         Verdict::Troubled | Verdict::Missing => symbols.failed,
-        Verdict::OnItsWay | Verdict::Leaving => symbols.note,
+        Verdict::Well | Verdict::OnItsWay | Verdict::Leaving => symbols.note,
     };
     let name = called(line, with_namespace);
     let _ = writeln!(text, "  {mark:<2} {name:<34} {}", line.detail);

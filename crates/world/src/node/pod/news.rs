@@ -43,7 +43,15 @@ fn of_wait(pod: &Pod, status: &ContainerStatus, waits: &ContainerStateWaiting) -
         "ContainerCreating" | "PodInitializing" => None,
         "CrashLoopBackOff" => {
             let (name, pod) = (&status.name, pod.name_any());
-            let message = format!("Back-off restarting failed container {name} in pod {pod}");
+            let end = status
+                .last_state
+                .as_ref()
+                .and_then(|state| state.terminated.as_ref());
+            let ended = end.map_or(String::new(), |end| {
+                format!(": it ended with exit code {}", end.exit_code)
+            });
+            let message =
+                format!("Back-off restarting failed container {name} in pod {pod}{ended}");
             Some(Note::warning("BackOff", message))
         }
         _ => Some(Note::warning(
@@ -73,12 +81,17 @@ mod tests {
 
     #[test]
     fn what_a_container_waits_for_is_told_when_it_is_new() {
-        let loops = status(&json!({"reason": "CrashLoopBackOff", "message": "back-off 10s"}));
+        let mut loops = status(&json!({"reason": "CrashLoopBackOff", "message": "back-off 10s"}));
         let longer = status(&json!({"reason": "CrashLoopBackOff", "message": "back-off 20s"}));
         let back_off = "Back-off restarting failed container main in pod p".to_owned();
         assert_eq!(told(None, &loops), [("BackOff", back_off.clone())]);
         assert_eq!(told(Some(&loops), &loops), []);
-        assert_eq!(told(Some(&loops), &longer), [("BackOff", back_off)]);
+        assert_eq!(told(Some(&loops), &longer), [("BackOff", back_off.clone())]);
+        let main = &mut loops.container_statuses.as_mut().unwrap()[0];
+        let end = json!({"terminated": {"exitCode": 3}});
+        main.last_state = serde_json::from_value(end).unwrap();
+        let with_code = format!("{back_off}: it ended with exit code 3");
+        assert_eq!(told(None, &loops), [("BackOff", with_code)]);
         let image =
             status(&json!({"reason": "ErrImageNeverPull", "message": "image \"x\" is not there"}));
         let expected = "Error: ErrImageNeverPull: image \"x\" is not there".to_owned();

@@ -1,11 +1,13 @@
-use std::net::Ipv4Addr;
+use std::{net::Ipv4Addr, sync::Arc};
 
+use rustls::{ServerConfig, crypto::aws_lc_rs, pki_types::PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
     task::JoinSet,
 };
+use tokio_rustls::TlsAcceptor;
 
 use super::{
     Finding::{Ill, Open, Well},
@@ -81,4 +83,54 @@ async fn answers_are_judged_as_a_kubelet_judges_them() {
     assert_eq!(command, Err("run [\"true\"]".to_owned()));
     let strange = ask(json!({"grpc": {"port": bad}})).await.unwrap_err();
     assert!(strange.starts_with("grpc 127.0.0.1:"), "{strange}");
+}
+
+/// The same over TLS, with a certificate that nobody has signed and that names somebody else.
+async fn encrypted_server(answer: &'static str, tasks: &mut JoinSet<()>) -> u16 {
+    let names = vec!["somebody.else".to_owned()];
+    let own = rcgen::generate_simple_self_signed(names).unwrap();
+    let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tasks.spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            // Whoever does not speak TLS gets no answer.
+            let Ok(mut stream) = acceptor.accept(stream).await else {
+                continue;
+            };
+            let mut question = [0; 1024];
+            let _ = stream.read(&mut question).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn an_encrypted_answer_counts_whoever_signed_for_it() {
+    let mut tasks = JoinSet::new();
+    let good = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+    let good = encrypted_server(good, &mut tasks).await;
+    let bad = "HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n";
+    let bad = encrypted_server(bad, &mut tasks).await;
+    let https = |port| ask(json!({"httpGet": {"port": port, "scheme": "HTTPS"}}));
+    assert_eq!(https(good).await, Ok(()));
+    let refused = Err("HTTP probe failed with statuscode: 500".to_owned());
+    assert_eq!(https(bad).await, refused);
+    let plain = ask(json!({"httpGet": {"port": good}})).await.unwrap_err();
+    assert!(plain.starts_with("Get \"http://127.0.0.1:"), "{plain}");
+    let clear = server("HTTP/1.1 200 OK\r\n\r\n", &mut tasks).await;
+    let unencrypted = https(clear).await.unwrap_err();
+    let words = format!("Get \"https://127.0.0.1:{clear}/\": ");
+    assert!(unencrypted.starts_with(&words), "{unencrypted}");
 }

@@ -115,3 +115,17 @@ fn a_part_of_a_volume_lies_in_it_and_is_made_where_that_may_be() {
         assert!(refused.contains(words), "{refused}");
     }
 }
+
+#[test]
+fn a_program_among_temporary_files_is_brought_along() {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let own = folder.path().join("server");
+    let command = |path: &Path| vec![path.display().to_string(), "--port=1".to_owned()];
+    assert_eq!(program(&command(&own)), None);
+    std::fs::write(&own, "").unwrap();
+    let brought = program(&command(&own)).unwrap();
+    assert_eq!((brought.from, brought.to), (own.clone(), own));
+    assert_eq!(program(&command(Path::new("/bin/sh"))), None);
+    assert_eq!(program(&["sh".to_owned()]), None);
+    assert_eq!(program(&[]), None);
+}

@@ -55,21 +55,20 @@ impl Locals {
             .is_some_and(|local| local.uid != uid)
     }
 
-    /// Takes a pod in, with an address that `choose` finds beside those that are taken, and says
-    /// which it has.
-    pub(super) fn accept(
+    /// Takes a pod in, with an address that `choose` finds beside those that are there already, and
+    /// says which it has.
+    pub(super) fn accept<E>(
         &self,
         key: &Key,
         pod: &Pod,
         now: Timestamp,
-        choose: impl FnOnce(&[Ipv4Addr]) -> Option<Ipv4Addr>,
-    ) -> Option<Ipv4Addr> {
+        choose: impl FnOnce(&HashMap<Key, Local>) -> Result<Ipv4Addr, E>,
+    ) -> Result<Ipv4Addr, E> {
         let mut all = self.all.lock();
         if let Some(local) = all.get(key) {
-            return Some(local.address);
+            return Ok(local.address);
         }
-        let taken: Vec<_> = all.values().map(|local| local.address).collect();
-        let address = choose(&taken)?;
+        let address = choose(&all)?;
         let started = pod
             .status
             .as_ref()
@@ -85,7 +84,7 @@ impl Locals {
             turns: 0,
         };
         all.insert(key.clone(), local);
-        Some(address)
+        Ok(address)
     }
 
     /// What is known of a pod that was taken in. The time it has to end begins when that is seen

@@ -28,6 +28,7 @@ use tokio::sync::mpsc;
 
 use super::{
     LAST_GRACE, Options, TRY_AGAIN,
+    accept::was_refused,
     local::{Local, Locals},
     mount::{Parts, blocking},
 };
@@ -68,11 +69,12 @@ impl Node {
         let Some(pod) = found else {
             return Ok(Outcome::Gone);
         };
-        let Some(pod) = self.accept(&key, &pod) else {
-            let message = "this node has no address left for the pod";
-            let note = Note::warning("FailedCreatePodSandBox", message);
-            self.recorder.tell(&*pod, &note).await;
-            return Ok(Outcome::Again(TRY_AGAIN));
+        if was_refused(&pod) {
+            return self.let_go(&pod).await;
+        }
+        let pod = match self.accept(&key, &pod) {
+            Ok(pod) => pod,
+            Err(refusal) => return self.refuse(&pod, refusal).await,
         };
         // What ends needs nothing any more, least of all what cannot be had.
         let is_over = pod.metadata.deletion_timestamp.is_some() || has_ended(&pod);
@@ -101,26 +103,6 @@ impl Node {
         let moments = [decision.again, renewal, obstructed.then_some(TRY_AGAIN)];
         let soonest: Option<Duration> = moments.into_iter().flatten().min();
         soonest.map_or(Outcome::Settled, Outcome::Again)
-    }
-
-    /// The pod with the address that it has, or is given now; nothing if there is none left.
-    fn accept(&self, key: &Key, pod: &Pod) -> Option<Pod> {
-        let block = self.options.block;
-        let now = self.clock.now();
-        let own = own_address(pod);
-        let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
-        let address = self.locals.accept(key, pod, now, |taken| {
-            if on_host {
-                return Some(block.node());
-            }
-            let kept = own.filter(|&address| block.has_pod(address) && !taken.contains(&address));
-            kept.or_else(|| block.free(|address| taken.contains(&address)))
-        })?;
-        let mut pod = pod.clone();
-        let status = pod.status.get_or_insert_default();
-        status.pod_ip = Some(address.to_string());
-        status.host_ip = Some(block.node().to_string());
-        Some(pod)
     }
 
     /// Starts and stops until nothing is left to do, and returns the last decision.
@@ -254,7 +236,7 @@ impl Node {
     }
 }
 
-fn own_address(pod: &Pod) -> Option<Ipv4Addr> {
+pub(super) fn own_address(pod: &Pod) -> Option<Ipv4Addr> {
     let status = pod.status.as_ref()?;
     status.pod_ip.as_ref()?.parse().ok()
 }
