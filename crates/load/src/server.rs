@@ -33,11 +33,22 @@ impl Server {
 
     /// The same with a command that ends in running `neap`, such as a shell that sets limits.
     pub fn launch_command(command: &mut Command, data: Option<&Path>) -> Result<Self> {
-        let watch = Stopwatch::start();
         command.args(["up", "--bare", "--listen", "127.0.0.1:0"]);
         if let Some(data) = data {
             command.arg("--data").arg(data);
         }
+        Self::spawn(command)
+    }
+
+    /// Starts one on which workloads run, by this table of images, and waits until it is ready.
+    pub fn start_world(neap: &Path, images: &Path) -> Result<Self> {
+        let mut command = Command::new(neap);
+        command.args(["up", "--listen", "127.0.0.1:0", "--images"]);
+        Self::spawn(command.arg(images))?.ready()
+    }
+
+    fn spawn(command: &mut Command) -> Result<Self> {
+        let watch = Stopwatch::start();
         let stderr = tempfile::tempfile()?;
         let mut child = command
             .stdin(Stdio::null())

@@ -15,6 +15,19 @@ use neap_load::{
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// What the chart's images stand for where workloads run: a web server, and something that does its
+/// work at once.
+const IMAGES: &str = r#"
+[[image]]
+name = "example.com/harbour"
+command = ["NEAP", "sample"]
+args = ["serve"]
+
+[[image]]
+name = "example.com/done"
+command = ["true"]
+"#;
+
 /// A running `neap up` and the folder that Helm works in.
 pub(crate) struct Cluster {
     folder: TempDir,
@@ -31,17 +44,36 @@ pub(crate) struct Said {
 }
 
 impl Cluster {
-    /// Starts a server; `None`, and a word about it, if there is no Helm.
+    /// Starts a server on which nothing runs; `None`, and a word about it, if there is no Helm.
     pub(crate) fn start(test: &str) -> Option<Self> {
+        Self::launch(test, |neap, _| Server::start(neap, None))
+    }
+
+    /// Starts one on which workloads run.
+    pub(crate) fn start_world(test: &str) -> Option<Self> {
+        Self::launch(test, |neap, folder| {
+            let images = folder.join("images.toml");
+            let neap_itself = neap.to_str().unwrap();
+            fs::write(&images, IMAGES.replace("NEAP", neap_itself))?;
+            Server::start_world(neap, &images)
+        })
+    }
+
+    fn launch(
+        test: &str,
+        start: impl FnOnce(&Path, &Path) -> anyhow::Result<Server>,
+    ) -> Option<Self> {
         let Some(helm) = std::env::var_os("NEAP_HELM") else {
             skip(test, "NEAP_HELM is not set; run cargo xtask test");
             return None;
         };
         let neap = std::env::var_os("NEAP_BIN").unwrap_or(env!("CARGO_BIN_EXE_neap").into());
+        let folder = tempfile::tempdir().unwrap();
+        let server = start(Path::new(&neap), folder.path()).unwrap();
         Some(Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder,
             helm: helm.into(),
-            server: Server::start(Path::new(&neap), None).unwrap(),
+            server,
         })
     }
 

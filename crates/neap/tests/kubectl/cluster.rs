@@ -4,8 +4,8 @@ use std::{
     fs::{self, File, Permissions},
     io::{BufRead, BufReader, Write},
     os::unix::fs::PermissionsExt,
-    path::PathBuf,
-    process::{Child, ChildStdout, Command, Stdio},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Output, Stdio},
     sync::mpsc,
     time::Duration,
 };
@@ -40,16 +40,19 @@ impl Cluster {
 
     /// Starts a server; on all but a bare one workloads run.
     pub(crate) fn up(test: &str, arguments: &[&str]) -> Option<Self> {
-        let neap = std::env::var_os("NEAP_BIN").unwrap_or(env!("CARGO_BIN_EXE_neap").into());
-        Self::launch(test, Command::new(neap), arguments)
+        Self::launch(test, Command::new(program()), arguments)
     }
 
     /// The same for a user without privileges; as oneself, if one has none.
     pub(crate) fn up_without_root(test: &str) -> Option<Self> {
+        Self::up_from(test, &program())
+    }
+
+    /// The same with the program at another place.
+    pub(crate) fn up_from(test: &str, neap: &Path) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            return Self::up(test, &[]);
+            return Self::launch(test, Command::new(neap), &[]);
         }
-        let neap = std::env::var_os("NEAP_BIN").unwrap_or(env!("CARGO_BIN_EXE_neap").into());
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         command.arg(neap);
@@ -147,6 +150,40 @@ impl Cluster {
         said.stderr
     }
 
+    /// Runs a command that is given something to read.
+    pub(crate) fn fed(&self, line: &str, input: &str) -> Said {
+        let mut command = self.command(line);
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        of(child.wait_with_output().unwrap())
+    }
+
+    /// Runs a command that succeeds, until what it prints has all of these words.
+    #[track_caller]
+    pub(crate) fn says(&self, line: &str, words: &[&str]) -> String {
+        let mut text = String::new();
+        for _ in 0..600 {
+            text = self.ok(line);
+            if words.iter().all(|words| text.contains(words)) {
+                return text;
+            }
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        panic!("kubectl {line} never says {words:?}:\n{text}");
+    }
+
+    /// Runs `neap` itself on this cluster.
+    pub(crate) fn neap(&self, line: &str) -> Said {
+        let mut command = Command::new(program());
+        command.args(words(line)).env_clear();
+        command.env("KUBECONFIG", self.folder.path().join("kubeconfig"));
+        said(&mut command)
+    }
+
     /// Edits an object with a sed script for an editor.
     pub(crate) fn edit(&self, object: &str, script: &str) -> Said {
         let editor = format!("sed -i -e '{script}'");
@@ -209,8 +246,17 @@ impl Drop for Follow {
     }
 }
 
+/// The program under test.
+pub(crate) fn program() -> PathBuf {
+    let other = std::env::var_os("NEAP_BIN");
+    other.unwrap_or(env!("CARGO_BIN_EXE_neap").into()).into()
+}
+
 fn said(command: &mut Command) -> Said {
-    let output = command.output().unwrap();
+    of(command.output().unwrap())
+}
+
+fn of(output: Output) -> Said {
     Said {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
@@ -269,7 +315,7 @@ pub(crate) fn assert_lines(text: &str, expected: &[&str]) {
 }
 
 /// Says that a test did not run, so that it is not counted as passed.
-fn skip(test: &str, why: &str) {
+pub(crate) fn skip(test: &str, why: &str) {
     let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
     assert!(!in_ci, "{test} did not run: {why}");
     if let Some(path) = std::env::var_os("NEAP_SKIPS") {

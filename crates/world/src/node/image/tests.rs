@@ -92,3 +92,15 @@ fn a_bad_table_is_refused_with_its_place() {
         "{cause}"
     );
 }
+
+#[test]
+fn the_table_in_the_documentation_is_one() {
+    let page = include_str!("../../../../../docs/node.md");
+    let (_, from_table) = page.split_once("```toml\n").unwrap();
+    let (table, _) = from_table.split_once("```").unwrap();
+    let images = self::table(table);
+    let cart = images.find("shop/cart:7").unwrap();
+    assert_eq!(cart.command, ["/opt/shop/cart"]);
+    let postgres = images.find("docker.io/library/postgres:17").unwrap();
+    assert_eq!(postgres.user, Some(999));
+}

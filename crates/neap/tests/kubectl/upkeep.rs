@@ -1,0 +1,128 @@
+//! Workloads that are changed, moved and ended while they run.
+
+use crate::{
+    cluster::Cluster,
+    workloads::{sleeper, until},
+};
+
+#[test]
+fn a_wait_is_not_over_before_a_change_is() {
+    let Some(cluster) = Cluster::up("a_wait_is_not_over_before_a_change_is", &[]) else {
+        return;
+    };
+    // A pod becomes ready a while after it starts, so whoever believes what was said before is early.
+    let probe = "readinessProbe: {exec: {command: ['true']}, initialDelaySeconds: 1}";
+    let slow = sleeper(1, 1000).replace("'1000']", &format!("'1000'], {probe}"));
+    cluster.file("web.yaml", &slow);
+    cluster.ok("apply -f web.yaml");
+    for replicas in [1, 3, 5] {
+        cluster.ok(&format!("scale deployment web --replicas={replicas}"));
+        cluster.ok("wait deployment/web --for=condition=Available --timeout=60s");
+        let available = cluster.ok("get deployment web -o jsonpath='{.status.availableReplicas}'");
+        assert_eq!(available, replicas.to_string());
+    }
+}
+
+#[test]
+fn a_pod_that_is_deleted_is_replaced() {
+    let Some(cluster) = Cluster::up("a_pod_that_is_deleted_is_replaced", &[]) else {
+        return;
+    };
+    cluster.file("web.yaml", &sleeper(1, 1000));
+    cluster.ok("apply -f web.yaml");
+    cluster.ok("rollout status deployment/web --timeout=60s");
+    let name = "get pods -l app=web -o jsonpath='{.items[*].metadata.name}'";
+    let first = cluster.ok(name);
+    cluster.ok(&format!("delete pod {first} --timeout=60s"));
+    cluster.ok("wait deployment/web --for=condition=Available --timeout=60s");
+    cluster.ok("rollout status deployment/web --timeout=60s");
+    let second = cluster.ok(name);
+    assert!(second != first && !second.contains(' '), "{first} {second}");
+}
+
+#[test]
+fn a_node_that_is_drained_keeps_its_pods_away_until_it_is_opened() {
+    let test = "a_node_that_is_drained_keeps_its_pods_away_until_it_is_opened";
+    let Some(cluster) = Cluster::up(test, &[]) else {
+        return;
+    };
+    cluster.file("web.yaml", &sleeper(2, 1000));
+    cluster.ok("apply -f web.yaml");
+    cluster.ok("rollout status deployment/web --timeout=60s");
+    cluster.ok("create pdb web --selector=app=web --min-available=1");
+    cluster.ok("wait pdb/web --for=jsonpath='{.status.disruptionsAllowed}'=1 --timeout=60s");
+
+    // The budget lets one of them go, and the other only once there is a successor.
+    let said = cluster.run("drain neap --timeout=3s");
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("disruption budget"), "{said:?}");
+    let told = cluster.says("get events", &["FailedScheduling"]);
+    assert!(told.contains("node(s) were unschedulable"), "{told}");
+    cluster.ok("delete pdb web");
+    cluster.ok("drain neap --timeout=60s");
+    let phases = cluster.ok("get pods -l app=web -o jsonpath='{.items[*].status.phase}'");
+    assert_eq!(phases, "Pending Pending");
+    cluster.ok("uncordon neap");
+    cluster.ok("rollout status deployment/web --timeout=60s");
+}
+
+const KEEPER: &str = "
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: keeper}
+spec:
+  serviceName: keeper
+  selector: {matchLabels: {app: keeper}}
+  volumeClaimTemplates:
+    - metadata: {name: data}
+      spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+  template:
+    metadata: {labels: {app: keeper}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+        - name: main
+          image: busybox
+          volumeMounts: [{name: data, mountPath: /data}]
+          command: [sh, -c, 'echo start >> /data/starts; exec sleep 1000']
+";
+
+#[test]
+fn what_is_kept_in_a_claim_survives_its_pod() {
+    let Some(cluster) = Cluster::up("what_is_kept_in_a_claim_survives_its_pod", &[]) else {
+        return;
+    };
+    cluster.file("keeper.yaml", KEEPER);
+    cluster.ok("apply -f keeper.yaml");
+    cluster.ok("rollout status statefulset/keeper --timeout=60s");
+    cluster.ok("exec keeper-0 -- sh -c 'echo treasure > /data/chest'");
+    let uid = "get pod keeper-0 --ignore-not-found -o jsonpath='{.metadata.uid}'";
+    let first = cluster.ok(uid);
+    cluster.ok("delete pod keeper-0 --timeout=60s");
+    until("a successor", || {
+        let now = cluster.ok(uid);
+        !now.is_empty() && now != first
+    });
+    cluster.ok("wait pod/keeper-0 --for=condition=Ready --timeout=60s");
+    let kept = cluster.ok("exec keeper-0 -- cat /data/chest /data/starts");
+    assert_eq!(kept, "treasure\nstart\nstart\n");
+}
+
+#[test]
+fn a_job_is_waited_for_to_its_end() {
+    let Some(cluster) = Cluster::up("a_job_is_waited_for_to_its_end", &[]) else {
+        return;
+    };
+    cluster.ok("create job sum --image=busybox -- sh -c 'echo $((40 + 2))'");
+    cluster.ok("wait job/sum --for=condition=complete --timeout=60s");
+    assert_eq!(cluster.ok("logs job/sum"), "42\n");
+    let done = cluster.ok("get job sum -o jsonpath='{.status.succeeded}'");
+    assert_eq!(done, "1");
+    cluster.file(
+        "bad.yaml",
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: bad}, spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox, command: ['false']}]}}}}",
+    );
+    cluster.ok("apply -f bad.yaml");
+    cluster.ok("wait job/bad --for=condition=failed --timeout=60s");
+    cluster.says("describe job bad", &["BackoffLimitExceeded"]);
+}
