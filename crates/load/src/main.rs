@@ -6,6 +6,8 @@
     reason = "a command-line tool speaks"
 )]
 
+mod elections;
+
 use std::{
     ffi::{OsStr, OsString},
     io::{self, IsTerminal, Write},
@@ -30,7 +32,7 @@ const WATCHERS: usize = 1000;
 #[derive(Debug, Parser)]
 struct Cli {
     /// The program to work
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "neap")]
     neap: PathBuf,
     #[command(subcommand)]
     task: Task,
@@ -49,6 +51,30 @@ enum Task {
         /// How many clients write
         #[arg(long, default_value_t = 16)]
         writers: usize,
+    },
+    /// Stop, kill and end the leader of an election again and again, and judge who wrote when
+    Leaders {
+        /// How often a leader is stopped past its lease and goes on, at short timings
+        #[arg(long, default_value_t = 200)]
+        stops: usize,
+        /// How often one is killed, and how often one ends in order, at default timings
+        #[arg(long, default_value_t = 20)]
+        takeovers: usize,
+        /// Decides the moments
+        #[arg(long)]
+        seed: u64,
+    },
+    /// Stand for election and write while leading; what `leaders` starts
+    Contestant {
+        /// The server
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: PathBuf,
+        /// Unlike every other
+        #[arg(long)]
+        identity: String,
+        /// How long things last
+        #[arg(long, value_enum)]
+        pace: Timings,
     },
     /// Run a command beside a real control plane
     Beside {
@@ -101,6 +127,14 @@ struct Measure {
     /// Measure the real control plane that this program is, in place of neap
     #[arg(long, value_name = "FILE")]
     reference: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Timings {
+    /// The shortest that a Lease can say
+    Short,
+    /// Those of every controller
+    Default,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -161,6 +195,16 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             seed,
             writers,
         } => crash(neap, *kills, *seed, *writers).await,
+        Task::Leaders {
+            stops,
+            takeovers,
+            seed,
+        } => elections::leaders(neap, *stops, *takeovers, *seed).await,
+        Task::Contestant {
+            kubeconfig,
+            identity,
+            pace,
+        } => elections::contestant(kubeconfig, identity, *pace).await,
         Task::Beside {
             reference,
             controllers,

@@ -42,7 +42,7 @@ const ARROWS: [Row; 16] = [
     ("neap-store", These(&[]), &[]),
     ("neap-kit", These(&[]), IN_PROCESS),
     ("neap-differential", These(&["neap-load"]), &[]),
-    ("neap-load", These(&[]), &[]),
+    ("neap-load", KIT, &[]),
     ("neap-pocket", These(&[]), &["neap-oracle"]),
     ("neap-oracle", These(&[]), &[]),
     ("xtask", These(&[]), &[]),
