@@ -9,6 +9,7 @@ mod loaded;
 mod pocket;
 mod report;
 mod row;
+mod up;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -26,6 +27,8 @@ use row::Row;
 pub(crate) enum Area {
     /// The embedded API server
     Pocket,
+    /// All of `neap up`: the API, the controllers and the node
+    Up,
 }
 
 /// How the rows are printed.
@@ -64,6 +67,7 @@ trait Figure {
 pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
     let mut figures = match area {
         Area::Pocket => pocket::figures(),
+        Area::Up => up::figures(),
     };
     if let Some(only) = &scope.only {
         figures = chosen(figures, only)?;

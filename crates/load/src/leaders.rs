@@ -32,6 +32,8 @@ const LEASE: &str = "contest";
 const LEDGER: &str = "ledger";
 /// What has not happened after this many leases never will.
 const PATIENCE: u32 = 10;
+/// So many breaches are told of.
+const SHOWN: usize = 10;
 
 /// By which times the contestants go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -276,8 +278,13 @@ impl Contest {
         let history = self.seen.history();
         let breaches = judge(&history, self.timings.deadline);
         if !breaches.is_empty() {
-            let lines: Vec<_> = breaches.iter().map(ToString::to_string).collect();
-            bail!("{} promises broken:\n{}", lines.len(), lines.join("\n"));
+            let first = breaches.iter().take(SHOWN).map(ToString::to_string);
+            let first: Vec<_> = first.collect();
+            bail!(
+                "{} promises broken, the first of them:\n{}",
+                breaches.len(),
+                first.join("\n")
+            );
         }
         self.tally.count(&history);
         Ok(self.tally)

@@ -169,6 +169,10 @@ enum What {
     Restart,
     /// From a definition to its resource
     Definition,
+    /// From the command to the first answer of the sample's service
+    Sample,
+    /// From a Deployment of 50 to its pods
+    Rollout,
 }
 
 fn main() -> ExitCode {
@@ -264,6 +268,8 @@ async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
         What::Namespace => measure::namespace(subject, task.objects, task.times).await,
         What::Restart => measure::restart(neap, task.objects, task.writes).await,
         What::Definition => measure::definition(neap, task.times).await,
+        What::Sample => measure::sample(neap, task.times).await,
+        What::Rollout => measure::rollout(subject, task.times).await,
     }
 }
 
