@@ -19,7 +19,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use neap_load::{
-    crash, informers, measure, reference,
+    crash, follower, informers, measure, reference,
     stopwatch::Stopwatch,
     subject::{Keeping, Subject},
 };
@@ -75,6 +75,15 @@ enum Task {
         /// How long things last
         #[arg(long, value_enum)]
         pace: Timings,
+    },
+    /// Follow ConfigMaps with one controller; what the figure of that name starts
+    Follow {
+        /// The server
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: PathBuf,
+        /// Their metadata alone
+        #[arg(long)]
+        metadata: bool,
     },
     /// Run a command beside a real control plane
     Beside {
@@ -171,6 +180,10 @@ enum What {
     Definition,
     /// From the command to the first answer of the sample's service
     Sample,
+    /// What it costs a process to watch
+    Follow,
+    /// The same with metadata alone
+    FollowMetadata,
     /// From a Deployment of 50 to its pods
     Rollout,
 }
@@ -209,6 +222,10 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             identity,
             pace,
         } => elections::contestant(kubeconfig, identity, *pace).await,
+        Task::Follow {
+            kubeconfig,
+            metadata,
+        } => follower::follow(kubeconfig, *metadata, |answer| println!("{answer}")).await,
         Task::Beside {
             reference,
             controllers,
@@ -269,6 +286,8 @@ async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
         What::Restart => measure::restart(neap, task.objects, task.writes).await,
         What::Definition => measure::definition(neap, task.times).await,
         What::Sample => measure::sample(neap, task.times).await,
+        What::Follow => measure::kit(neap, false).await,
+        What::FollowMetadata => measure::kit(neap, true).await,
         What::Rollout => measure::rollout(subject, task.times).await,
     }
 }

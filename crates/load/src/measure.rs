@@ -5,6 +5,7 @@
 
 mod bound;
 mod definition;
+mod kit;
 mod list;
 mod namespace;
 mod pace;
@@ -25,6 +26,7 @@ use crate::{client::Connection, objects::NAMESPACE, objects::Resource, rush::Sho
 
 pub use bound::bound;
 pub use definition::definition;
+pub use kit::kit;
 pub use list::list;
 pub use namespace::namespace;
 pub use pace::{single, throughput};

@@ -80,12 +80,16 @@ impl Contestant {
     }
 }
 
-/// A client that sends nothing twice.
-pub(crate) async fn connect(kubeconfig: &Path) -> Result<Client> {
+async fn connect(kubeconfig: &Path) -> Result<Client> {
+    Ok(Client::try_from(config(kubeconfig).await?)?)
+}
+
+/// For a client that sends nothing twice.
+pub(crate) async fn config(kubeconfig: &Path) -> Result<Config> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     config.default_retry = false;
-    Ok(Client::try_from(config)?)
+    Ok(config)
 }
 
 struct Writer {
