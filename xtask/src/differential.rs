@@ -38,6 +38,20 @@ pub(crate) fn run(seeds: u64) -> Result<bool> {
     Ok(scenarios && random)
 }
 
+/// `cargo xtask controllers`; false if something differs that may not.
+pub(crate) fn controllers(only: &str) -> Result<bool> {
+    let reference = tools::reference()?;
+    println!("building world's controllers and what compares");
+    let build = ["build", "--locked", "--quiet", "--package", "neap-parity"];
+    process::run(process::cargo().args(build))?;
+    let mut parity = Command::new(process::root().join("target/debug/neap-parity"));
+    parity
+        .arg("--reference")
+        .arg(reference)
+        .args(["--only", only]);
+    Ok(parity.status()?.success())
+}
+
 /// Plays every scenario file on both servers, and compares all that was answered.
 fn scenarios(built: &Built, reference: &Path) -> Result<bool> {
     let folder = process::root().join("target/recordings");

@@ -91,6 +91,12 @@ enum Task {
         #[arg(long, default_value_t = 10)]
         seeds: u64,
     },
+    /// Plays the same scripts to world's controllers and to the real ones, and names every difference
+    Controllers {
+        /// Only scenarios whose name has this in it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
     /// Lets the real kube-controller-manager work on ours, and hears what it complains about
     Informers {
         /// How long it runs at least, each time
@@ -121,6 +127,7 @@ fn main() -> ExitCode {
             seed,
         } => load::leaders(stops, takeovers, seed),
         Task::Differential { seeds } => differential::run(seeds),
+        Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),
         Task::Generate => generate::run(false).map(|()| true),
     };

@@ -57,7 +57,8 @@ fn check_number(all: usize) -> Result<()> {
     Ok(())
 }
 
-fn read(file: &'static str, text: &str) -> Result<Vec<Entry>> {
+/// The entries of a list, if each says what it is about.
+pub fn read(file: &'static str, text: &str) -> Result<Vec<Entry>> {
     let list: List = toml::from_str(text).context(file)?;
     for entry in &list.allow {
         let whole = |text: &str| text.trim().is_empty() || text == "*";

@@ -120,8 +120,9 @@ async fn ask(url: &Uri) -> io::Result<String> {
         .map_err(io::Error::other)?;
     let asking = async {
         let answer = sender.send_request(request).await?;
-        let body = answer.into_body().collect().await?.to_bytes();
-        Ok(String::from_utf8_lossy(&body).into_owned())
+        let first = answer.into_body().frame().await.transpose()?;
+        let words = first.and_then(|frame| frame.into_data().ok());
+        Ok(String::from_utf8_lossy(&words.unwrap_or_default()).into_owned())
     };
     tokio::pin!(connection);
     tokio::select! {

@@ -11,6 +11,7 @@ mod limits;
 mod listen;
 mod private;
 mod running;
+mod runtime;
 mod server;
 mod signals;
 mod stages;
@@ -106,6 +107,7 @@ async fn start(
         port: address.port(),
         advertised: address.host_and_port(),
         service_range: surroundings.service_range(),
+        runtime: surroundings.runtime(),
     };
     let server = Server::open(environment.clone(), plan).await?;
     stages.done("store", &store_detail(options));

@@ -53,6 +53,33 @@ fn help_of_up_says_where_the_kubeconfig_is_and_how_to_stop() {
 }
 
 #[test]
+fn every_command_that_asks_teaches_with_examples() {
+    for (command, texts) in [
+        (
+            &["explain"] as &[&str],
+            &[
+                "neap explain NT-UP-0001",
+                "deployment/web -n shop",
+                "--kubeconfig",
+                "--context",
+            ] as &[&str],
+        ),
+        (&["status"], &["neap status -A", "-o json", "--namespace"]),
+        (
+            &["check"],
+            &["neap check --data ./neap-data", "-o short", "ends with 0"],
+        ),
+        (&["audit", "verify"], &["--file", "anchor", "Examples:"]),
+    ] {
+        let help = neap(&[command, &["--help"]].concat());
+        assert_eq!(help.status.code(), Some(0), "{command:?}");
+        for text in texts {
+            assert!(stdout(&help).contains(text), "{command:?}: {text}");
+        }
+    }
+}
+
+#[test]
 fn version_names_neap_and_the_api_level() {
     let version = neap(&["version"]);
     assert_eq!(version.status.code(), Some(0));
@@ -76,7 +103,9 @@ fn every_shell_gets_a_completion_script() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = neap(&["completion", shell]);
         assert_eq!(script.status.code(), Some(0), "{shell}");
-        assert!(stdout(&script).contains("kubeconfig"), "{shell}");
+        for word in ["kubeconfig", "explain", "all-namespaces", "verify"] {
+            assert!(stdout(&script).contains(word), "{shell}: {word}");
+        }
     }
 }
 
@@ -89,6 +118,10 @@ fn wrong_usage_exits_with_2_and_a_hint() {
         (&["up", "--listen", "localhost:no"], "65535"),
         (&["up", "--listen", ":6443"], "0.0.0.0:6443"),
         (&["version", "-o", "yaml"], "json"),
+        (&["audit", "verify"], "--file"),
+        (&["status", "-A", "-n", "shop"], "cannot be used with"),
+        (&["check", "-o", "long"], "short"),
+        (&["explain"], "WHAT"),
         (&[], "neap up"),
     ] {
         let output = neap(arguments);

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use neap_world::node::launch::{Launch, Mount, Rooms};
+use neap_world::node::launch::{Joined, Launch, Mount, Rooms};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
@@ -46,6 +46,7 @@ impl Container {
             parent: std::process::id(),
             rooms: Some(rooms),
             joins: None,
+            terminal: false,
         };
         Self {
             folder,
@@ -98,6 +99,25 @@ impl Container {
 
     fn start(&self) -> Child {
         self.command().spawn().unwrap()
+    }
+
+    /// A process that asks for it and does nothing else, to be killed.
+    fn asker(&self) -> Child {
+        let description = self.folder.path().join("launch.json");
+        let neap = env!("CARGO_BIN_EXE_neap");
+        // Who asks is known only when it runs.
+        let script = r#"sed "s/\"parent\":[0-9]*/\"parent\":$$/" "$1" > "$1.own"
+            "$2" launch "$1.own" & wait"#;
+        fs::write(&description, serde_json::to_string(&self.launch).unwrap()).unwrap();
+        Command::new("sh")
+            .args(["-c", script, "asker"])
+            .arg(description)
+            .arg(neap)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     }
 
     fn output(&self) -> Output {
@@ -213,9 +233,88 @@ fn another_command_may_join_a_container() {
     let mut guest =
         Container::new("cat /config/a; hostname; kill -0 1 && echo sees its first process");
     guest.launch.rooms = None;
-    guest.launch.joins = Some(child.id());
+    guest.launch.joins = Some(joined(&child));
     let lines = printed(&guest.output());
     assert_eq!(lines, ["text", "web-0", "sees its first process"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_command_never_joins_anything_but_its_container() {
+    let container = Container::new("exit 0");
+    let mut child = container.start();
+    let over = joined(&child);
+    let mut guest = Container::new("echo on the host");
+    guest.launch.rooms = None;
+    // One that is not there yet is waited for, and it is there too late.
+    child.wait().unwrap();
+    let own = Joined {
+        launcher: std::process::id(),
+        began: 1,
+    };
+    for joins in [over, own] {
+        guest.launch.joins = Some(joins);
+        let output = guest.output();
+        assert_eq!(output.status.code(), Some(127), "{joins:?}");
+        assert_eq!(text(&output.stdout), "");
+        assert!(text(&output.stderr).contains("the container has ended"));
+    }
+}
+
+#[test]
+fn without_rooms_nothing_is_left_of_a_container_that_is_ended() {
+    let marker = format!("86401.{}", std::process::id());
+    let script = format!("(sleep {marker} &); setsid sleep {marker} & echo ready; wait");
+    let mut container = Container::new(&script);
+    container.launch.rooms = None;
+    let mut child = container.start();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    until("both run", || running(&marker) == 2);
+    kill_process(pid(&child), Signal::POWER).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(137));
+    assert_eq!(running(&marker), 0, "all ended before the launcher");
+    container.launch.command[2] = format!("(sleep {marker} &); exit 4");
+    assert_eq!(container.output().status.code(), Some(4));
+    assert_eq!(running(&marker), 0, "they go with the command");
+}
+
+/// Kills whoever asked for a process at several moments; everything must go with it.
+fn nothing_is_left_of(container: &Container, marker: &str) {
+    for moment in 0..12 {
+        let mut asker = container.asker();
+        if moment < 9 {
+            std::thread::park_timeout(Duration::from_millis(4 * moment));
+        } else {
+            let mut lines = BufReader::new(asker.stdout.take().unwrap()).lines();
+            assert_eq!(lines.next().unwrap().unwrap(), "ready");
+            until("it runs", || running(marker) > 0);
+        }
+        asker.kill().unwrap();
+        asker.wait().unwrap();
+        until("all are gone", || running(marker) == 0);
+    }
+}
+
+#[test]
+fn nothing_outlives_whoever_asked_for_it_at_any_moment() {
+    let marker = format!("86402.{}", std::process::id());
+    let script = format!("(sleep {marker} &); echo ready; sleep {marker}; true");
+    let mut container = Container::new(&script);
+    nothing_is_left_of(&container, &marker);
+    container.launch.rooms = None;
+    nothing_is_left_of(&container, &marker);
+
+    let host = Container::new("echo ready; sleep 60");
+    let mut child = host.start();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let script = format!("echo ready; sleep {marker}; true");
+    let mut guest = Container::new(&script);
+    guest.launch.rooms = None;
+    guest.launch.joins = Some(joined(&child));
+    nothing_is_left_of(&guest, &marker);
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -226,13 +325,24 @@ fn no_privileges_are_needed() {
         // Every other test here shows it.
         return;
     }
-    let (container, config) = Container::new("id -u; cat /config/a").file("config", "a", "text\n");
+    let script = "id -u; cat /config/a; echo ready; sleep 60";
+    let (container, config) = Container::new(script).file("config", "a", "text\n");
     let mut container = container.mounted(&config, "/config", false);
     container.unprivileged = true;
     open_to_all(container.folder.path());
     container.rooms().user = 26;
-    let lines = printed(&container.output());
-    assert_eq!(lines, ["26", "text"]);
+    let mut child = container.start();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let lines: Vec<String> = lines.take(3).map(Result::unwrap).collect();
+    assert_eq!(lines, ["26", "text", "ready"]);
+    let mut guest = Container::new("id -u; cat /config/a");
+    guest.unprivileged = true;
+    open_to_all(guest.folder.path());
+    guest.launch.rooms = None;
+    guest.launch.joins = Some(joined(&child));
+    assert_eq!(printed(&guest.output()), ["26", "text"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// Looks again and again until it is so.
@@ -245,6 +355,16 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
         std::thread::park_timeout(Duration::from_millis(10));
     }
     panic!("still not so: {what}");
+}
+
+/// The container of a launcher that is there.
+fn joined(launcher: &Child) -> Joined {
+    let line = fs::read_to_string(format!("/proc/{}/stat", launcher.id())).unwrap();
+    let (_, fields) = line.rsplit_once(')').unwrap();
+    Joined {
+        launcher: launcher.id(),
+        began: fields.split_whitespace().nth(19).unwrap().parse().unwrap(),
+    }
 }
 
 fn pid(child: &Child) -> Pid {

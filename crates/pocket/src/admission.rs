@@ -19,7 +19,7 @@ mod review;
 
 pub use ask::{Ask, Operation, Place};
 pub use backend::endpoint;
-pub use courier::{Courier, Destination, Dial, Tcp};
+pub use courier::{Connection, Courier, Destination, Dial, Tcp};
 pub use hook::{Backend, Hook, ReviewVersion};
 pub use hooks::{Hooks, Phase};
 pub use review::{KindName, Review, sent};

@@ -80,7 +80,7 @@ pub use life::{
     furniture, namespace_remains, own_service,
 };
 pub use names::path_problem;
-pub use pod_actions::{Budget, bind, check_binding, eviction_budget, mark_evicted};
+pub use pod_actions::{Budget, bind, check_binding, eviction_budget, mark_evicted, tell_place};
 pub use priority_class::{PRIORITY_CLASSES, system_classes};
 pub use protection::{CLAIMS, may_hold_claims, released};
 pub use table::{Alias, alias, rules};

@@ -3,17 +3,23 @@
 //! The server stores pods; whether anything runs them is the embedder's business. Without a
 //! runtime the endpoints that need one are absent from discovery.
 
+use std::{fmt, pin::Pin};
+
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{environment::BoxFuture, status::Result};
+use crate::{
+    environment::BoxFuture,
+    status::{ApiError, Result},
+};
 
 /// The options of a log request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogOptions {
-    /// The container, empty when the pod has only one.
+    /// The container.
     pub container: String,
     /// Go on as lines come.
     pub follow: bool,
@@ -21,8 +27,8 @@ pub struct LogOptions {
     pub previous: bool,
     /// Only this many lines from the end.
     pub tail_lines: Option<u64>,
-    /// Only the last seconds.
-    pub since_seconds: Option<u64>,
+    /// Only what was printed since.
+    pub since: Option<Timestamp>,
     /// Each line begins with its time.
     pub timestamps: bool,
     /// At most this many bytes.
@@ -32,7 +38,7 @@ pub struct LogOptions {
 /// The options of an exec request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExecOptions {
-    /// The container, empty when the pod has only one.
+    /// The container.
     pub container: String,
     /// Program and arguments.
     pub command: Vec<String>,
@@ -46,10 +52,25 @@ pub struct ExecOptions {
     pub tty: bool,
 }
 
-/// A connection that was taken over from HTTP.
-pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+/// A command that runs in a container, by its ends. It is to end when this is dropped.
+pub struct Execution {
+    /// What it reads, if that was asked for; nothing more comes once this is dropped.
+    pub stdin: Option<Pin<Box<dyn AsyncWrite + Send>>>,
+    /// What it prints, if that was asked for.
+    pub stdout: Option<Pin<Box<dyn AsyncRead + Send>>>,
+    /// What it complains about, if that was asked for.
+    pub stderr: Option<Pin<Box<dyn AsyncRead + Send>>>,
+    /// Gives its terminal another size: columns and rows.
+    pub resize: Option<Box<dyn Fn(u16, u16) + Send + Sync>>,
+    /// Its exit code, once it has ended.
+    pub exit: BoxFuture<i32>,
+}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+impl fmt::Debug for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution").finish_non_exhaustive()
+    }
+}
 
 /// Use of one pod or node, as `metrics.k8s.io` reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,18 +88,71 @@ pub trait PodRuntime: Send + Sync + 'static {
     /// The output of a container of `pod`.
     fn log(&self, pod: Value, options: LogOptions) -> BoxFuture<Result<BoxStream<'static, Bytes>>>;
 
-    /// Whether `exec` may be asked for; refused before the connection is taken over.
-    fn may_exec(&self, pod: Value, options: ExecOptions) -> BoxFuture<Result<()>>;
-
-    /// Runs a command in a container. `connection` carries the WebSocket subprotocol
-    /// `v5.channel.k8s.io` after the upgrade.
-    fn exec(
-        &self,
-        pod: Value,
-        options: ExecOptions,
-        connection: Box<dyn Connection>,
-    ) -> BoxFuture<()>;
+    /// Starts a command in a container.
+    fn exec(&self, pod: Value, options: ExecOptions) -> BoxFuture<Result<Execution>>;
 
     /// What the containers of `pod` use now.
     fn usage(&self, pod: Value) -> BoxFuture<Result<Vec<Usage>>>;
+
+    /// What a node uses now.
+    fn node_usage(&self, node: Value) -> BoxFuture<Result<Usage>>;
+}
+
+/// The container of `pod` that is meant by `asked`, which may be left out if there is one only.
+pub(crate) fn container(pod: &Value, asked: &str) -> Result<String> {
+    let names = |kind: &str| -> Vec<String> {
+        let containers = pod["spec"][kind].as_array().into_iter().flatten();
+        let names = containers.filter_map(|container| container["name"].as_str());
+        names.map(str::to_owned).collect()
+    };
+    let pod_name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let (plain, init) = (names("containers"), names("initContainers"));
+    if asked.is_empty() {
+        if let [only] = &plain[..] {
+            return Ok(only.clone());
+        }
+        let init = match &init[..] {
+            [] => String::new(),
+            names => format!(" or one of the init containers: [{}]", names.join(" ")),
+        };
+        return Err(ApiError::bad_request(format!(
+            "a container name must be specified for pod {pod_name}, choose one of: [{}]{init}",
+            plain.join(" ")
+        )));
+    }
+    if plain.iter().chain(&init).any(|name| name == asked) {
+        return Ok(asked.to_owned());
+    }
+    Err(ApiError::bad_request(format!(
+        "container {asked} is not valid for pod {pod_name}"
+    )))
+}
+
+/// Whether a node was found for `pod`.
+pub(crate) fn is_scheduled(pod: &Value) -> bool {
+    pod["spec"]["nodeName"]
+        .as_str()
+        .is_some_and(|node| !node.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_container_is_named_unless_there_is_one_only() {
+        let pod = |names: &[&str]| {
+            let containers: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+            json!({"metadata": {"name": "p"}, "spec": {"containers": containers, "initContainers": [{"name": "i"}]}})
+        };
+        assert_eq!(container(&pod(&["a"]), "").unwrap(), "a");
+        assert_eq!(container(&pod(&["a", "b"]), "i").unwrap(), "i");
+        let unclear = container(&pod(&["a", "b"]), "").unwrap_err();
+        let expected = "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]";
+        assert_eq!(unclear.message, expected);
+        let unknown = container(&pod(&["a"]), "c").unwrap_err();
+        assert_eq!(unknown.message, "container c is not valid for pod p");
+    }
 }

@@ -5,6 +5,7 @@
 mod authenticate;
 mod authorize;
 mod body;
+mod channels;
 mod connection;
 pub mod decode;
 mod documents;

@@ -12,6 +12,7 @@
 //!   was stopped anywhere makes it once;
 //! - what is deleted is named by its uid.
 
+pub mod claim;
 pub mod cron_job;
 pub mod daemon_set;
 pub mod deployment;
@@ -34,11 +35,16 @@ mod quiet;
 #[cfg(test)]
 mod stage;
 
+use std::path::Path;
+
 use neap_kit::{manager::Service, site::Site, watch::Ended};
 
-/// Everything that a cluster's controllers do.
-pub fn services(site: &Site) -> Result<Vec<Service>, Ended> {
+/// Everything that a cluster's controllers do. What claims are given is kept in `volumes`, a folder
+/// of this machine.
+pub fn services(site: &Site, volumes: &Path) -> Result<Vec<Service>, Ended> {
     Ok(vec![
+        claim::service(site, volumes)?,
+        claim::volumes(site, volumes)?,
         cron_job::service(site)?,
         daemon_set::service(site)?,
         deployment::service(site)?,

@@ -6,13 +6,16 @@
 //!
 //! Invariant: nothing that was started outlives the node.
 
+pub mod access;
 pub mod address;
 mod environment;
+mod family;
 mod field;
 mod gather;
 mod hosts;
 pub mod image;
 pub mod launch;
+mod link;
 pub mod pod;
 mod probe;
 pub mod process;
@@ -23,4 +26,4 @@ pub mod source;
 pub mod trial;
 pub mod volume;
 
-pub use self::run::{Options, service};
+pub use self::run::{Access, Options, open, service};

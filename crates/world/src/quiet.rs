@@ -1,11 +1,11 @@
 //! When nothing changes, nothing is written.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use k8s_openapi::api::{
     apps::v1::ReplicaSet,
     batch::v1::{CronJob, Job},
-    core::v1::{Node, Pod, Service},
+    core::v1::{Node, PersistentVolumeClaim, Pod, Service},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
@@ -73,6 +73,12 @@ async fn furnish(stage: &Stage) {
         let cron = json!({"metadata": {"name": name}, "spec": spec});
         stage.create::<CronJob>(cron).await;
     }
+    for (name, class) in [("bound", "standard"), ("waiting", "nobody's")] {
+        let resources = json!({"requests": {"storage": "1Gi"}});
+        let spec = json!({"storageClassName": class, "accessModes": ["ReadWriteOnce"], "resources": resources});
+        let claim = json!({"metadata": {"name": name}, "spec": spec});
+        stage.create::<PersistentVolumeClaim>(claim).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,16 +87,20 @@ async fn when_nothing_changes_nothing_is_written() {
         .fate("good", Fate::Ends(0, MINUTE))
         .fate("bad", Fate::Ends(1, MINUTE))
         .fate("long", Fate::Unready);
-    let stage = Stage::open(crate::services).await.with(kubelet);
+    let services = |site: &_| crate::services(site, Path::new("/nowhere"));
+    let mut stage = Stage::open(services).await.with(kubelet);
     furnish(&stage).await;
-    let revision = async || {
-        let pods: Api<Pod> = stage.api();
-        let list = pods.list(&ListParams::default()).await.unwrap();
-        list.metadata.resource_version
-    };
     // Until the last Events have expired, too.
     stage.pass(180 * MINUTE).await;
-    let before = revision().await;
+    let before = (revision(&stage).await, stage.writes());
+    assert!(before.1 > 0, "writes are counted");
     stage.pass(24 * 60 * MINUTE).await;
-    assert_eq!(revision().await, before);
+    assert_eq!((revision(&stage).await, stage.writes()), before);
+    stage.assert_all_run();
+}
+
+async fn revision(stage: &Stage) -> Option<String> {
+    let pods: Api<Pod> = stage.api();
+    let list = pods.list(&ListParams::default()).await.unwrap();
+    list.metadata.resource_version
 }

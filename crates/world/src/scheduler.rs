@@ -7,7 +7,6 @@
 
 mod decide;
 mod fit;
-mod quantity;
 mod run;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,15 @@
 //! Which pods answer for a Service, and where.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+    sync::Arc,
+};
 
+use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::{ContainerPort, ObjectReference, Pod, Service, ServicePort},
-    apimachinery::pkg::util::intstr::IntOrString,
+    apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 use kube::ResourceExt;
 use neap_kit::{
@@ -12,11 +17,14 @@ use neap_kit::{
     key::Key,
     watch::{Cache, Change, Index},
 };
+use parking_lot::Mutex;
 
-use crate::workload::{Labelled, has_all, label, phase};
+use crate::workload::{Labelled, has_all, label, phase, readiness};
 
 /// On an EndpointSlice: the name of its Service.
 pub(crate) const SERVICE: &str = "kubernetes.io/service-name";
+/// When happened what endpoints were written for.
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// Marks endpoints of a Service without an address of its own.
 pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
 
@@ -69,6 +77,49 @@ impl Selection {
             }
         }
     }
+}
+
+/// When the pods of Services changed, as far as was seen.
+#[derive(Debug, Default)]
+pub(crate) struct Triggers {
+    seen: Mutex<HashMap<Key, BTreeMap<String, Timestamp>>>,
+}
+
+impl Triggers {
+    /// The first of what has happened since the last look: the Service was made, or a pod of it
+    /// became ready or unready.
+    pub(crate) fn since(&self, service: &Service, pods: &[Arc<Pod>]) -> Option<Timestamp> {
+        let of_pods = pods.iter().filter_map(|pod| {
+            let since = readiness(pod)?.last_transition_time.as_ref()?.0;
+            Some((pod.name_any(), since))
+        });
+        let made = service
+            .creation_timestamp()
+            .map(|made| (String::new(), made.0));
+        let now: BTreeMap<_, _> = of_pods.chain(made).collect();
+        let mut seen = self.seen.lock();
+        let before = seen.insert(Key::of(service), now.clone());
+        let before = before.unwrap_or_default();
+        let new = now
+            .iter()
+            .filter(|(name, time)| before.get(*name) != Some(time));
+        new.map(|(_, time)| *time).min()
+    }
+
+    pub(crate) fn forget(&self, service: &Key) {
+        self.seen.lock().remove(service);
+    }
+}
+
+/// Says on endpoints that are written when happened what they are written for, so that it can be
+/// measured how long that took.
+pub(crate) fn note_trigger(meta: &mut ObjectMeta, trigger: Option<Timestamp>) {
+    let mut notes = meta.annotations.take().unwrap_or_default();
+    notes.remove(TRIGGER);
+    if let Some(time) = trigger {
+        notes.insert(TRIGGER.to_owned(), time.to_string());
+    }
+    meta.annotations = Some(notes).filter(|notes| !notes.is_empty());
 }
 
 /// What its pods must be labelled; nothing if somebody else says where it leads.

@@ -40,6 +40,7 @@ pub(crate) fn fields(object: Value) -> serde_json::Map<String, Value> {
 pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
+    pub(crate) site: Site,
     stop: CancellationToken,
     tasks: JoinSet<()>,
     _pocket: Pocket,
@@ -63,6 +64,7 @@ impl Stage {
         let mut stage = Self {
             client,
             clock,
+            site: site.clone(),
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
             _pocket: pocket,
@@ -79,6 +81,13 @@ impl Stage {
         self.tasks.spawn(task);
     }
 
+    /// Starts one more service.
+    pub(crate) fn and(mut self, service: impl FnOnce(&Site) -> Result<Service, Ended>) -> Self {
+        let service = service(&self.site).unwrap();
+        self.run(service.run(self.stop.clone()));
+        self
+    }
+
     /// Adds a node that runs pods as `kubelet` says.
     pub(crate) fn with(mut self, kubelet: Kubelet) -> Self {
         let (client, clock) = (self.client.clone(), self.clock);
@@ -89,6 +98,25 @@ impl Stage {
     /// Lets this much time pass, and with it everything that happens meanwhile.
     pub(crate) async fn pass(&self, time: Duration) {
         self.clock.sleep(time).await;
+    }
+
+    /// How many writes the controllers have tried, whatever came of them.
+    pub(crate) fn writes(&self) -> u64 {
+        let metrics = self.site.watches.process().metrics();
+        let counted = metrics
+            .lines()
+            .filter(|line| line.starts_with("neaptide_writes_total{"));
+        let numbers = counted.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        numbers.sum()
+    }
+
+    /// Fails if anything that was started has ended: nothing is to end before the play does.
+    pub(crate) fn assert_all_run(&mut self) {
+        let ended = self.tasks.try_join_next();
+        assert!(
+            ended.is_none(),
+            "a service or the node has ended: {ended:?}"
+        );
     }
 
     pub(crate) fn api<K>(&self) -> Api<K>

@@ -84,6 +84,11 @@ impl Wiring {
         Ok(cache)
     }
 
+    /// Nothing is looked at before this is done, either.
+    pub(crate) fn once(&mut self, done: impl Future<Output = ()> + Send + 'static) {
+        self.known.push(Box::pin(done));
+    }
+
     /// Has `tell` say which keys a change concerns.
     pub(crate) fn follow<K>(
         &self,

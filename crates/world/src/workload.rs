@@ -3,6 +3,7 @@
 mod adopt;
 mod affinity;
 mod claim;
+mod claimed;
 mod claiming;
 mod collision;
 mod echo;
@@ -11,6 +12,7 @@ mod name;
 mod number;
 mod owner;
 mod pod;
+mod quantity;
 mod refusal;
 mod revision;
 #[cfg(test)]
@@ -21,6 +23,7 @@ pub(crate) use self::{
     adopt::adopt_and_release,
     affinity::{is_wanted, preference, reluctance, tolerates, untolerated},
     claim::{Claimable, claim, owner_of},
+    claimed::{claim_name, claim_names},
     claiming::Claiming,
     collision::rename,
     echo::{ECHO, echoed},
@@ -29,8 +32,10 @@ pub(crate) use self::{
     number::{Round, moment, second, share, some, whole},
     owner::owned_by,
     pod::{
-        from_template, has_ended, is_active, is_available, is_ready, is_running, phase, ready_since,
+        from_template, has_ended, is_active, is_available, is_ready, is_running, phase, readiness,
+        ready_since,
     },
+    quantity::{Amounts, ONE, add, amount, amounts, at_least},
     refusal::reason,
     revision::{REVISION_HASH, Revisions, describe, template_of},
     tools::Tools,

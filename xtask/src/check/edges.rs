@@ -17,7 +17,7 @@ const KIT: Allowed = These(&["neap-kit"]);
 const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracle"];
 
 /// The binary composes all; `pocket` knows nobody; areas meet in Kubernetes objects, never in code.
-const ARROWS: [Row; 16] = [
+const ARROWS: [Row; 17] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -42,6 +42,17 @@ const ARROWS: [Row; 16] = [
     ("neap-store", These(&[]), &[]),
     ("neap-kit", These(&[]), IN_PROCESS),
     ("neap-differential", These(&["neap-load"]), &[]),
+    (
+        "neap-parity",
+        These(&[
+            "neap-differential",
+            "neap-kit",
+            "neap-load",
+            "neap-pocket",
+            "neap-world",
+        ]),
+        &[],
+    ),
     ("neap-load", KIT, &[]),
     ("neap-pocket", These(&[]), &["neap-oracle"]),
     ("neap-oracle", These(&[]), &[]),

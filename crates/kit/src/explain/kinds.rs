@@ -7,6 +7,7 @@ mod pod;
 mod service;
 mod workload;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Facts, Verdict};
@@ -47,7 +48,7 @@ impl Judgement {
 /// What the kind says of `object`; nothing if it is one that only its own controller knows.
 pub(super) fn judge(facts: &Facts, object: &Value) -> Option<Judgement> {
     let judgement = match facts.kind.as_str() {
-        "Pod" => pod::judge(object, facts.now),
+        "Pod" => pod::judge(object, Some(facts.now)),
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" => {
             workload::judge(&facts.kind, object, &facts.around, facts.now)
         }
@@ -104,36 +105,52 @@ fn pods_of<'a>(object: &Value, around: &'a [Value]) -> Vec<&'a Value> {
 /// So many pods are told of by name.
 const TOLD: usize = 3;
 
-/// What ails these pods, those with the same trouble together.
-fn ailing(pods: &[&Value], now: jiff::Timestamp, judgement: &mut Judgement) {
-    let mut told: Vec<(String, &str, usize)> = Vec::new();
+/// What ails these pods, those with the same trouble together, whenever it came.
+fn ailing(pods: &[&Value], now: Timestamp, judgement: &mut Judgement) {
+    let mut told: Vec<Trouble> = Vec::new();
     for pod in pods {
-        let of_pod = pod::judge(pod, now);
-        let Some(first) = of_pod
-            .why
-            .first()
-            .filter(|_| of_pod.verdict != Verdict::Well)
-        else {
+        let of_pod = pod::judge(pod, None);
+        let Some(first) = of_pod.why.into_iter().next() else {
             continue;
         };
-        judgement.verdict = judgement.verdict.or_worse(of_pod.verdict);
-        if let Some((_, _, others)) = told.iter_mut().find(|(why, ..)| why == first) {
-            *others += 1;
+        if of_pod.verdict == Verdict::Well {
             continue;
         }
-        told.push((first.clone(), name(pod), 0));
-        if told.len() <= TOLD {
-            of_pod
-                .advice
-                .into_iter()
-                .for_each(|one| judgement.advise(one));
+        judgement.verdict = judgement.verdict.or_worse(of_pod.verdict);
+        match told.iter_mut().find(|trouble| trouble.why == first) {
+            Some(trouble) => trouble.others += 1,
+            None => told.push(Trouble {
+                why: first,
+                pod,
+                others: 0,
+            }),
         }
     }
-    for (why, pod, others) in told.iter().take(TOLD) {
-        let others = match others {
+    for trouble in told.iter().take(TOLD) {
+        trouble.tell(now, judgement);
+    }
+}
+
+/// What ails a pod, and others like it.
+struct Trouble<'a> {
+    /// Without times, by which alike ones would differ.
+    why: String,
+    pod: &'a Value,
+    others: i64,
+}
+
+impl Trouble<'_> {
+    fn tell(&self, now: Timestamp, judgement: &mut Judgement) {
+        let of_pod = pod::judge(self.pod, Some(now));
+        let why = of_pod.why.first().unwrap_or(&self.why);
+        let others = match self.others {
             0 => String::new(),
-            others => format!(" (and {} likewise)", many(*others as i64, "other")),
+            others => format!(" (and {} likewise)", many(others, "other")),
         };
+        let pod = name(self.pod);
         judgement.why.push(format!("pod {pod}{others}: {why}"));
+        for advice in of_pod.advice {
+            judgement.advise(advice);
+        }
     }
 }

@@ -1,6 +1,10 @@
 //! Runs services, and ends them together.
 
-use std::{any::Any, collections::HashMap, time::Duration};
+use std::{
+    any::Any,
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -104,6 +108,9 @@ impl Manager {
     }
 }
 
+/// A turn has at least this time to end, whoever is stuck before it, unless there is hardly any.
+const RESERVE: Duration = Duration::from_secs(1);
+
 /// Services under way.
 struct Run {
     tasks: JoinSet<()>,
@@ -139,9 +146,8 @@ impl Run {
         let mut late = Vec::new();
         for (turn, token) in self.tokens.clone() {
             let left = deadline.saturating_sub(clock.uptime());
-            let is_last = self.names.values().all(|(_, one, _)| *one <= turn);
-            let share = if is_last { left } else { left * 2 / 3 };
             token.cancel();
+            let share = left.saturating_sub(self.reserved(turn, left));
             let ended = clock.within(share, self.all_ended(turn)).await;
             if ended.is_none() {
                 late.extend(self.cut_off(turn));
@@ -149,6 +155,13 @@ impl Run {
         }
         late.sort_unstable();
         late
+    }
+
+    /// How much of what is left the turns after this one are kept.
+    fn reserved(&self, turn: Turn, left: Duration) -> Duration {
+        let later = self.names.values().map(|(_, one, _)| *one);
+        let later: BTreeSet<_> = later.filter(|one| *one > turn).collect();
+        (RESERVE * later.len() as u32).min(left / 3)
     }
 
     async fn all_ended(&mut self, turn: Turn) {

@@ -56,7 +56,7 @@ impl From<Error> for Failure {
             Error::Unwritable { .. } => "look at the folder's permissions and free space",
         };
         Self::new(
-            "NT-UP-0015",
+            "NT-UP-0020",
             Exit::Refused,
             "no addresses for pods and services",
             &error.to_string(),

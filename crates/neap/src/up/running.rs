@@ -63,13 +63,11 @@ impl Running {
 }
 
 async fn turn(world: Option<World>, stop: CancellationToken) -> Result<(), Failure> {
-    match world {
-        Some(world) => world.run(stop).await,
-        None => {
-            stop.cancelled().await;
-            Ok(())
-        }
+    if let Some(world) = world {
+        return world.run(stop).await;
     }
+    stop.cancelled().await;
+    Ok(())
 }
 
 fn ended(result: io::Result<()>) -> Failure {

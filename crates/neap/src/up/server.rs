@@ -10,6 +10,7 @@ use neap_pocket::{
     environment::Environment,
     identity::{Authenticate, SigningKey},
     kinds::Settings,
+    runtime::PodRuntime,
     wire,
 };
 use rustls::ServerConfig;
@@ -35,6 +36,8 @@ pub(super) struct Plan {
     pub(super) advertised: String,
     /// Where services get their addresses: the first, and how long the prefix is.
     pub(super) service_range: (Ipv4Addr, u8),
+    /// Runs pods, if anything does.
+    pub(super) runtime: Option<Arc<dyn PodRuntime>>,
 }
 
 /// The server.
@@ -59,6 +62,7 @@ impl Server {
             signing_key: Some(plan.signing_key),
             port: plan.port,
             advertised: Some(plan.advertised),
+            runtime: plan.runtime,
             settings: Settings {
                 // Pods are local processes here, so their addresses are loopback ones.
                 loopback_endpoints: true,

@@ -1,14 +1,15 @@
 //! What is to be around the API: a small world, or nothing.
 
-use std::{net::Ipv4Addr, path::Path};
+use std::{net::Ipv4Addr, path::Path, sync::Arc};
 
-use neap_pocket::kinds::Settings;
+use neap_pocket::{kinds::Settings, runtime::PodRuntime};
 
 use super::{
     block::Claim,
     folder::Folder,
     listen::Address,
     private,
+    runtime::Containers,
     server::Server,
     stages::Stages,
     world::{Plan, World},
@@ -23,7 +24,11 @@ pub(super) enum Surroundings {
     /// Objects are kept, and nothing is done about them.
     Bare,
     /// A node and the controllers.
-    World { plan: Plan, claim: Claim },
+    World {
+        plan: Plan,
+        claim: Claim,
+        containers: Arc<Containers>,
+    },
 }
 
 impl Surroundings {
@@ -35,7 +40,11 @@ impl Surroundings {
         let plan = Plan::read(options)?;
         let kept = options.data.as_ref().map(|_| folder.path());
         let claim = Claim::take(kept).await?;
-        Ok(Self::World { plan, claim })
+        Ok(Self::World {
+            plan,
+            claim,
+            containers: Arc::default(),
+        })
     }
 
     /// Where services get their addresses.
@@ -52,6 +61,14 @@ impl Surroundings {
         Ipv4Addr::from(u32::from(first) + 1)
     }
 
+    /// What runs pods; it does so once the world is built.
+    pub(super) fn runtime(&self) -> Option<Arc<dyn PodRuntime>> {
+        match self {
+            Self::Bare => None,
+            Self::World { containers, .. } => Some(containers.clone()),
+        }
+    }
+
     /// The world, if there is to be one, and what the user should know of it.
     pub(super) fn build(
         self,
@@ -60,7 +77,12 @@ impl Surroundings {
         folder: &Folder,
         stages: &mut Stages,
     ) -> Result<Option<World>, Failure> {
-        let Self::World { plan, claim } = self else {
+        let Self::World {
+            plan,
+            claim,
+            containers,
+        } = self
+        else {
             stages.note("the API alone: nothing runs pods or looks after objects (--bare)");
             return Ok(None);
         };
@@ -68,6 +90,7 @@ impl Surroundings {
         let node = folder.path().join("node");
         make(&node)?;
         let world = World::build(server.client(), plan, claim, address, &node)?;
+        containers.follow(world.access.clone());
         stages.done("node", &format!("pods and services on {block}"));
         if let Some(why) = &world.cramped {
             stages.note(&format!("containers are plain processes here, without volumes at their paths or names of services: {why}"));

@@ -19,7 +19,7 @@ use neap_kit::{
     watch::{Ended, Watches},
 };
 use neap_world::{
-    node::{self, image::Images, register::Machine},
+    node::{self, Access, image::Images, register::Machine},
     proxy,
 };
 use tokio_util::sync::CancellationToken;
@@ -48,7 +48,7 @@ impl Plan {
     pub(super) fn read(options: &UpOptions) -> Result<Self, Failure> {
         let launcher = std::env::current_exe().map_err(|error| {
             Failure::new(
-                "NT-UP-0016",
+                "NT-UP-0021",
                 Exit::Failed,
                 "cannot find the program neap itself, which starts containers",
                 &error.to_string(),
@@ -59,7 +59,7 @@ impl Plan {
         if let Some(file) = &options.images {
             images = images.with_file(file).map_err(|error| {
                 Failure::new(
-                    "NT-UP-0017",
+                    "NT-UP-0022",
                     Exit::Refused,
                     "the image table cannot be used",
                     &chain(&error),
@@ -78,6 +78,8 @@ impl Plan {
 /// The world, ready to turn.
 pub(super) struct World {
     manager: Manager,
+    /// The way to its containers.
+    pub(super) access: Access,
     /// Why containers have no rooms of their own, if they have none.
     pub(super) cramped: Option<String>,
 }
@@ -116,14 +118,18 @@ impl World {
             lag: plan.lag,
         };
         // None of them can have ended: they have not begun.
-        let services =
+        let (services, access) =
             services(&site, options, proxy).map_err(|error| ended(&error.to_string()))?;
         for service in services {
             manager.add(service);
         }
         manager.add(watching);
         manager.add(manager::listener(socket, manager.health()));
-        Ok(Self { manager, cramped })
+        Ok(Self {
+            manager,
+            access,
+            cramped,
+        })
     }
 
     /// Turns until `stop`; an error says what could not go on.
@@ -137,13 +143,14 @@ fn services(
     site: &Site,
     node: node::Options,
     proxy: proxy::Options,
-) -> Result<Vec<Service>, Ended> {
+) -> Result<(Vec<Service>, Access), Ended> {
     let machine = Machine::this(&node.folder, version::KUBERNETES);
-    let mut services = neap_world::services(site)?;
+    let mut services = neap_world::services(site, &node.folder.join("volumes"))?;
     services.push(node::register::service(site, &node, &machine)?);
-    services.push(node::service(site, node)?);
+    let (pods, access) = node::open(site, node)?;
+    services.push(pods);
     services.push(proxy::service(site, proxy)?);
-    Ok(services)
+    Ok((services, access))
 }
 
 /// How clients in pods find the API. Not by its service, whose port only root may listen on.

@@ -14,12 +14,16 @@ mod running;
 use std::{
     path::Path,
     process::{Command, Output},
+    time::Duration,
 };
 
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Pod, Service},
+};
 use kube::{
     Api, Client, Config,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use running::Place;
@@ -251,4 +255,74 @@ fn a_code_is_explained_without_a_server() {
         (&json["kind"], &json["retry"]),
         (&"Code".into(), &"Never".into())
     );
+}
+
+#[tokio::test]
+async fn a_deployment_that_crashes_says_what_its_pods_do() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let kubeconfig = up.kubeconfig_path();
+    let client = client(&kubeconfig).await;
+    let container = json!({"name": "main", "image": "busybox", "command": ["sh", "-c", "exit 3"]});
+    let deployment = json!({
+        "metadata": {"name": "crash"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "crash"}},
+            "template": {"metadata": {"labels": {"app": "crash"}}, "spec": {"containers": [container]}},
+        },
+    });
+    let deployment: Deployment = serde_json::from_value(deployment).unwrap();
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    deployments
+        .create(&PostParams::default(), &deployment)
+        .await
+        .unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(client);
+    all_crash(&pods, 2).await;
+    let output = neap(&place, &kubeconfig, &["explain", "deploy/crash"]);
+    let (code, stdout, stderr) = said(&output);
+    assert_eq!(code, Some(0), "{stderr}");
+    for text in [
+        "Deployment default/crash is not as it should be",
+        "0 of 2 pods are ready",
+        "(and 1 other likewise): the container main ends again and again (",
+        "it ended with code 3",
+        "--previous",
+    ] {
+        assert!(stdout.contains(text), "{text}: {stdout}");
+    }
+    let check = neap(&place, &kubeconfig, &["check", "-o", "short"]);
+    assert_eq!(said(&check).0, Some(1));
+}
+
+/// Resolves once so many pods wait to be started for the second time.
+async fn all_crash(pods: &Api<Pod>, count: usize) {
+    let waits = |pod: &&Pod| {
+        let status = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.container_statuses.as_ref());
+        let first = status.and_then(|all| all.first());
+        first.is_some_and(|one| {
+            let waiting = one.state.as_ref().and_then(|state| state.waiting.as_ref());
+            one.restart_count >= 1 && waiting.is_some()
+        })
+    };
+    let mut looks = tokio::time::interval(Duration::from_millis(50));
+    let crashed = async {
+        while pods
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .iter()
+            .filter(waits)
+            .count()
+            < count
+        {
+            looks.tick().await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_mins(1), crashed).await;
+    assert!(waited.is_ok(), "the pods do not crash");
 }

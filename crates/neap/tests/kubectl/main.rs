@@ -5,7 +5,11 @@
 //! needs pods (`rollout status`, `logs`, `exec`) is only asked to fail in words that a person
 //! understands.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
 
 mod absent;
 mod access;

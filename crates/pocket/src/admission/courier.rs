@@ -11,11 +11,9 @@ use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{
-    environment::{BoxFuture, Environment},
-    runtime::Connection,
-};
+use crate::environment::{BoxFuture, Environment};
 use exchange::{Broken, Line};
 
 /// Where a connection should lead.
@@ -40,6 +38,11 @@ impl Destination {
         }
     }
 }
+
+/// Bytes to somebody and back.
+pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
 /// Makes connections to webhooks. An embedder whose services are not on the network brings its own.
 pub trait Dial: Send + Sync + 'static {

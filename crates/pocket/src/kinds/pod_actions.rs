@@ -30,6 +30,18 @@ pub fn check_binding(binding: &Value, name: &str) -> Result<(), ApiError> {
     Err(ApiError::failure(problems.to_string()))
 }
 
+/// Has a binding say in which zone and region its node is, and with it the pod.
+pub fn tell_place(binding: &mut Value, node: &Value) {
+    for label in [
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+    ] {
+        if let Some(place) = node["metadata"]["labels"].get(label) {
+            binding["metadata"]["labels"][label] = place.clone();
+        }
+    }
+}
+
 /// The pod bound to the node that `binding` names, or why it cannot be.
 pub fn bind(pod: &Value, binding: &Value, moment: &Moment) -> Result<Value, String> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
@@ -247,6 +259,18 @@ mod tests {
         let bound = bind(&pod, &json!({"target": {"name": "n1"}}), &moment()).unwrap();
         assert_eq!(bound["spec"]["nodeName"], "n1");
         assert_eq!(bound["status"]["conditions"][0]["type"], "PodScheduled");
+    }
+
+    #[test]
+    fn a_bound_pod_says_where_it_is() {
+        let node =
+            json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "east", "x": "y"}}});
+        let mut binding = json!({"metadata": {"name": "p"}, "target": {"name": "n1"}});
+        tell_place(&mut binding, &node);
+        let pod = json!({"metadata": {"name": "p"}, "spec": {}});
+        let bound = bind(&pod, &binding, &moment()).unwrap();
+        let labels = json!({"topology.kubernetes.io/zone": "east"});
+        assert_eq!(bound["metadata"]["labels"], labels);
     }
 
     #[test]

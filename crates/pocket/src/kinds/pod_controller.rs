@@ -1,11 +1,13 @@
 //! What Deployments, ReplicaSets, StatefulSets and DaemonSets have in common: a selector, a
 //! template whose pods it selects, and a status that counts them.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
 
 use super::{
     field_rules::non_negative,
-    fields::{is_set, number},
+    fields::{is_set, list, number},
     label_selector,
     path::Path,
     pod_spec::validate_pod_template,
@@ -36,8 +38,31 @@ pub(super) fn validate_selector_and_template(spec: &Value, owner: &str, problems
         problems.invalid("spec.selector", selector.clone(), detail);
         return;
     }
-    validate_pod_template(template, "spec.template", problems);
+    validate_pod_template(&with_claims(spec), "spec.template", problems);
     validate_runs_forever(&template["spec"], owner, problems);
+}
+
+/// The template with the volumes that the claims of a StatefulSet will be: its pods may mount them.
+fn with_claims(spec: &Value) -> Cow<'_, Value> {
+    let claims = list(spec, "volumeClaimTemplates");
+    let names = claims
+        .iter()
+        .filter_map(|claim| claim["metadata"]["name"].as_str())
+        .filter(|name| !name.is_empty());
+    let mut template = Cow::Borrowed(&spec["template"]);
+    for name in names {
+        let pod = template.to_mut().get_mut("spec");
+        let Some(pod) = pod.and_then(Value::as_object_mut) else {
+            break;
+        };
+        let volumes = pod.entry("volumes").or_insert_with(|| json!([]));
+        if let Some(volumes) = volumes.as_array_mut()
+            && !volumes.iter().any(|volume| volume["name"] == name)
+        {
+            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        }
+    }
+    template
 }
 
 /// The pods made from the template must be found again by the selector; no selector finds none.

@@ -253,7 +253,8 @@ fn discovered(served: &Groups, measures: bool) -> Vec<Group> {
         let row = |served: &Arc<Served>| (group.as_str(), version.as_str(), resource(served));
         plurals.values().map(row).collect::<Vec<_>>()
     });
-    let measured = measures.then(|| (metrics::GROUP, metrics::VERSION, metrics::resource()));
+    let measured = measures.then(metrics::resources).into_iter().flatten();
+    let measured = measured.map(|resource| (metrics::GROUP, metrics::VERSION, resource));
     discovery::gather(stored.chain(measured))
 }
 

@@ -1,4 +1,5 @@
-//! `pods/exec`: the connection is taken over from HTTP and handed to the embedder's runtime.
+//! `pods/exec`: the connection is taken over from HTTP and carries the streams of a command that
+//! the embedder's runtime has started.
 //!
 //! Only WebSocket is offered; every kubectl since 1.31 asks for it first.
 
@@ -14,16 +15,17 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 use sha1::{Digest, Sha1};
 
-use super::{Body, Service};
+use super::{
+    Body, Service,
+    channels::{self, Protocol},
+};
 use crate::{
     admission::{KindName, Operation},
     rest::{Machine, Request, Served, Target, User, admission::Matter, registry::missing},
-    runtime::ExecOptions,
+    runtime::{self, ExecOptions},
     status::{ApiError, Result},
 };
 
-/// The channel protocol we speak: standard streams, their close, errors and resize in one socket.
-const PROTOCOL: &str = "v5.channel.k8s.io";
 /// Fixed by RFC 6455: proves that the server understood the handshake.
 const HANDSHAKE: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -51,17 +53,21 @@ impl Service {
         let bucket = &served.resource.bucket;
         let found = machine.view.get(bucket, &target.path()).await?;
         let pod = found.ok_or_else(|| served.not_found(&target.name))?.value();
-        let options = options(query)?;
-        let accept = accept(request.headers())?;
+        let mut options = options(query)?;
+        options.container = runtime::container(&pod, &options.container)?;
+        if !runtime::is_scheduled(&pod) {
+            let message = format!("pod {} does not have a host assigned", target.name);
+            return Err(ApiError::bad_request(message));
+        }
+        let (protocol, accept) = accept(request.headers())?;
         let options = admitted(machine, served, target, user, options).await?;
-        runtime.may_exec(pod.clone(), options.clone()).await?;
+        let execution = runtime.exec(pod, options).await?;
         let upgrade = hyper::upgrade::on(request);
+        let clock = machine.environment.clock.clone();
         let task = async move {
             match upgrade.await {
                 Ok(connection) => {
-                    runtime
-                        .exec(pod, options, Box::new(TokioIo::new(connection)))
-                        .await;
+                    channels::carry(TokioIo::new(connection), protocol, execution, &*clock).await;
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the client left before the connection was taken over");
@@ -69,7 +75,7 @@ impl Service {
             }
         };
         machine.environment.spawner.spawn("exec", Box::pin(task));
-        Ok(switching(&accept))
+        Ok(switching(protocol, &accept))
     }
 }
 
@@ -135,27 +141,26 @@ fn options(query: &[(String, String)]) -> Result<ExecOptions> {
     Ok(options)
 }
 
-/// The proof of a proper WebSocket handshake, or why there is none.
-fn accept(headers: &HeaderMap) -> Result<String> {
-    let has = |name, wanted: &str| {
+/// What will be spoken and the proof of a proper WebSocket handshake, or why there is none.
+fn accept(headers: &HeaderMap) -> Result<(Protocol, String)> {
+    let all = |name| {
         let values = headers
             .get_all(name)
             .iter()
             .filter_map(|value: &HeaderValue| value.to_str().ok());
-        values
-            .flat_map(|value| value.split(','))
-            .any(|value| value.trim().eq_ignore_ascii_case(wanted))
+        values.flat_map(|value| value.split(',')).map(str::trim)
     };
-    if !has(UPGRADE, "websocket") {
+    if !all(UPGRADE).any(|value| value.eq_ignore_ascii_case("websocket")) {
         return Err(ApiError::bad_request(
             "exec needs a WebSocket upgrade (Upgrade: websocket); SPDY is not offered: use kubectl 1.31 or later",
         ));
     }
-    if !has(SEC_WEBSOCKET_PROTOCOL, PROTOCOL) {
-        return Err(ApiError::bad_request(format!(
-            "exec speaks only the WebSocket subprotocol {PROTOCOL}"
-        )));
-    }
+    let protocol = all(SEC_WEBSOCKET_PROTOCOL).find_map(Protocol::named);
+    let protocol = protocol.ok_or_else(|| {
+        ApiError::bad_request(
+            "exec speaks only the WebSocket subprotocols v5.channel.k8s.io and v4.channel.k8s.io",
+        )
+    })?;
     let key = headers
         .get(SEC_WEBSOCKET_KEY)
         .ok_or_else(|| ApiError::bad_request("Sec-WebSocket-Key is missing"))?;
@@ -163,16 +168,19 @@ fn accept(headers: &HeaderMap) -> Result<String> {
         .chain_update(key.as_bytes())
         .chain_update(HANDSHAKE)
         .finalize();
-    Ok(BASE64_STANDARD.encode(digest))
+    Ok((protocol, BASE64_STANDARD.encode(digest)))
 }
 
-fn switching(accept: &str) -> Response<Body> {
+fn switching(protocol: Protocol, accept: &str) -> Response<Body> {
     let mut response = Response::new(Body::full(Bytes::new()));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
+    headers.insert(
+        SEC_WEBSOCKET_PROTOCOL,
+        HeaderValue::from_static(protocol.name()),
+    );
     if let Ok(value) = HeaderValue::from_str(accept) {
         headers.insert(SEC_WEBSOCKET_ACCEPT, value);
     }
@@ -194,10 +202,14 @@ mod tests {
     fn the_handshake_is_proved_as_the_rfc_says() {
         let headers = headers(&[
             ("upgrade", "websocket"),
-            ("sec-websocket-protocol", "v5.channel.k8s.io"),
+            (
+                "sec-websocket-protocol",
+                "channel.k8s.io, v5.channel.k8s.io",
+            ),
             ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
         ]);
-        assert_eq!(accept(&headers).unwrap(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        let proof = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=".to_owned();
+        assert_eq!(accept(&headers).unwrap(), (Protocol::V5, proof));
     }
 
     #[test]

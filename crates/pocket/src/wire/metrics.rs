@@ -1,4 +1,4 @@
-//! `metrics.k8s.io`: what pods use, as the embedder's runtime measures it. Nothing is stored.
+//! `metrics.k8s.io`: what pods and nodes use, as the embedder's runtime measures it. Nothing is stored.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     discovery::Resource,
     rest::{Machine, Reply, Target, broken, registry::missing},
-    runtime::Usage,
+    runtime::{PodRuntime, Usage},
     selector::{FieldSelector, LabelSelector},
     status::{ApiError, Result},
     store::{Object, Range},
@@ -18,21 +18,54 @@ use crate::{
 pub(super) const GROUP: &str = "metrics.k8s.io";
 /// Its version.
 pub(super) const VERSION: &str = "v1beta1";
-const PODS: &str = "/pods";
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measured {
+    Pods,
+    Nodes,
+}
+
+impl Measured {
+    fn named(plural: &str) -> Option<Self> {
+        match plural {
+            "pods" => Some(Self::Pods),
+            "nodes" => Some(Self::Nodes),
+            _ => None,
+        }
+    }
+
+    fn bucket(self) -> &'static str {
+        match self {
+            Self::Pods => "/pods",
+            Self::Nodes => "/nodes",
+        }
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Pods => "PodMetrics",
+            Self::Nodes => "NodeMetrics",
+        }
+    }
+}
 
 /// What discovery says of the group.
-pub(super) fn resource() -> Resource {
-    Resource {
-        plural: "pods".into(),
-        singular: "pod".into(),
-        kind: "PodMetrics".into(),
-        namespaced: true,
+pub(super) fn resources() -> [Resource; 2] {
+    let resource = |plural: &str, singular: &str, measured: Measured| Resource {
+        plural: plural.into(),
+        singular: singular.into(),
+        kind: measured.kind().into(),
+        namespaced: measured == Measured::Pods,
         verbs: vec!["get".into(), "list".into()],
         short_names: Vec::new(),
         categories: Vec::new(),
         custom: false,
         subresources: Vec::new(),
-    }
+    };
+    [
+        resource("nodes", "node", Measured::Nodes),
+        resource("pods", "pod", Measured::Pods),
+    ]
 }
 
 /// Answers a request for the group.
@@ -43,7 +76,8 @@ pub(super) async fn answer(
     query: &[(String, String)],
 ) -> Result<Reply> {
     let runtime = machine.runtime.clone().ok_or_else(missing)?;
-    if target.version != VERSION || target.plural != "pods" || target.subresource.is_some() {
+    let measured = Measured::named(&target.plural).ok_or_else(missing)?;
+    if target.version != VERSION || target.subresource.is_some() {
         return Err(missing());
     }
     if *method != Method::GET {
@@ -51,12 +85,12 @@ pub(super) async fn answer(
     }
     let now = machine.environment.timestamp();
     if !target.name.is_empty() {
-        let found = machine.view.get(PODS, &target.path()).await?;
-        let pod = found
-            .ok_or_else(|| ApiError::not_found(GROUP, "pods", &target.name))?
+        let found = machine.view.get(measured.bucket(), &target.path()).await?;
+        let object = found
+            .ok_or_else(|| ApiError::not_found(GROUP, &target.plural, &target.name))?
             .value();
-        let usage = runtime.usage(pod.clone()).await?;
-        return Ok(Reply::value(StatusCode::OK, &metrics(&pod, &usage, &now)));
+        let metrics = metrics(&*runtime, measured, object, &now).await?;
+        return Ok(Reply::value(StatusCode::OK, &metrics));
     }
     let chosen = Chosen::of(query)?;
     let range = Range {
@@ -64,21 +98,20 @@ pub(super) async fn answer(
         after: None,
         limit: None,
     };
-    let page = machine.view.page(PODS, range, None).await?;
+    let page = machine.view.page(measured.bucket(), range, None).await?;
     let page = page.map_err(|error| broken(&error))?;
     let mut items = Vec::new();
     for (_, object) in page.objects {
         if !chosen.has(&object) {
             continue;
         }
-        let pod = object.value();
-        // A pod that is not measured yet is left out, as clients expect.
-        if let Ok(usage) = runtime.usage(pod.clone()).await {
-            items.push(metrics(&pod, &usage, &now));
+        // What is not measured yet is left out, as clients expect.
+        if let Ok(metrics) = metrics(&*runtime, measured, object.value(), &now).await {
+            items.push(metrics);
         }
     }
     let list = json!({
-        "kind": "PodMetricsList",
+        "kind": format!("{}List", measured.kind()),
         "apiVersion": format!("{GROUP}/{VERSION}"),
         "metadata": {},
         "items": items,
@@ -86,7 +119,7 @@ pub(super) async fn answer(
     Ok(Reply::value(StatusCode::OK, &list))
 }
 
-/// Which pods a list is about.
+/// What a list is about.
 struct Chosen {
     labels: LabelSelector,
     fields: FieldSelector,
@@ -118,27 +151,45 @@ impl Chosen {
     }
 }
 
-fn metrics(pod: &Value, usage: &[Usage], now: &str) -> Value {
-    let container = |usage: &Usage| {
-        json!({
-            "name": usage.container,
-            "usage": {
-                "cpu": format!("{}u", usage.cpu_micros),
-                "memory": format!("{}Ki", usage.memory_bytes / 1024),
-            },
-        })
-    };
-    json!({
-        "kind": "PodMetrics",
+/// What is used by one object.
+async fn metrics(
+    runtime: &dyn PodRuntime,
+    measured: Measured,
+    object: Value,
+    now: &str,
+) -> Result<Value> {
+    let mut metadata = json!({
+        "name": object["metadata"]["name"],
+        "labels": object["metadata"].get("labels").cloned().unwrap_or_else(|| json!({})),
+        "creationTimestamp": now,
+    });
+    if let Some(namespace) = object["metadata"].get("namespace") {
+        metadata["namespace"] = namespace.clone();
+    }
+    let mut metrics = json!({
+        "kind": measured.kind(),
         "apiVersion": format!("{GROUP}/{VERSION}"),
-        "metadata": {
-            "name": pod["metadata"]["name"],
-            "namespace": pod["metadata"]["namespace"],
-            "labels": pod["metadata"].get("labels").cloned().unwrap_or_else(|| json!({})),
-            "creationTimestamp": now,
-        },
+        "metadata": metadata,
         "timestamp": now,
         "window": "15s",
-        "containers": usage.iter().map(container).collect::<Vec<_>>(),
+    });
+    match measured {
+        Measured::Nodes => metrics["usage"] = amounts(&runtime.node_usage(object).await?),
+        Measured::Pods => {
+            let usage = runtime.usage(object).await?;
+            if usage.is_empty() {
+                return Err(ApiError::not_found(GROUP, "pods", ""));
+            }
+            let container = |of: &Usage| json!({"name": of.container, "usage": amounts(of)});
+            metrics["containers"] = usage.iter().map(container).collect();
+        }
+    }
+    Ok(metrics)
+}
+
+fn amounts(usage: &Usage) -> Value {
+    json!({
+        "cpu": format!("{}u", usage.cpu_micros),
+        "memory": format!("{}Ki", usage.memory_bytes / 1024),
     })
 }

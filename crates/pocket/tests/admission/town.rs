@@ -9,9 +9,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
 use neap_pocket::{
-    admission::{Destination, Dial},
+    admission::{Connection, Destination, Dial},
     environment::BoxFuture,
-    runtime::Connection,
 };
 use parking_lot::Mutex;
 use rcgen::{CertificateParams, Issuer, KeyPair};

@@ -47,8 +47,8 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
         ..Decision::default()
     };
     let spec = &cron.spec;
-    look_at_jobs(facts, &mut decision);
     forget(spec, facts, &mut decision);
+    look_at_jobs(facts, &mut decision);
     if cron.metadata.deletion_timestamp.is_some() || spec.suspend == Some(true) {
         return decision;
     }
@@ -76,6 +76,8 @@ fn look_at_jobs(facts: &Facts<'_>, decision: &mut Decision<'_>) {
         match job.map(|job| (job, ending(job))) {
             Some((job, None)) if !leaves(job) => active.push(known),
             Some((_, None)) => {}
+            // Nobody could look at it.
+            Some((job, _)) if decision.delete.iter().any(|it| it.uid() == job.uid()) => {}
             Some((job, Some(ending))) => {
                 let name = job.name_any();
                 let message = format!("Saw completed job: {name}, condition: {ending}");

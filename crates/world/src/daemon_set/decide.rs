@@ -157,15 +157,18 @@ fn status(
 ) -> (DaemonSetStatus, Option<Duration>) {
     let set = facts.set;
     let former = set.status.clone().unwrap_or_default();
+    let min_ready = spec.min_ready_seconds.unwrap_or(0);
     let (mut ready, mut available, mut updated, mut again) = (0, 0, 0, None);
     let wanted: Vec<_> = places.iter().filter(|place| place.starts).collect();
     for pod in wanted.iter().filter_map(|place| place.pods.first()) {
         ready += i32::from(is_ready(pod));
         updated += i32::from(is_of(pod, hash));
-        match is_available(pod, spec.min_ready_seconds.unwrap_or(0), facts.now) {
-            Ok(()) => available += 1,
-            Err(left) => again = [again, left].into_iter().flatten().min(),
-        }
+        available += i32::from(is_available(pod, min_ready, facts.now).is_ok());
+    }
+    // One beside the pod that counts moves the roll on, too.
+    for pod in wanted.iter().flat_map(|place| &place.pods) {
+        let left = is_available(pod, min_ready, facts.now).err();
+        again = [again, left.flatten()].into_iter().flatten().min();
     }
     let has_pods = |place: &&&Place<'_>| !place.pods.is_empty();
     let astray = places.iter().filter(|place| !place.starts);

@@ -42,7 +42,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     let work = Work {
         labelled: Labelled::new(&pods),
         owners: Owners::new(&mut wiring, &budgets)?,
-        tools: wiring.tools(),
+        tools: wiring.tools().speaking_as(site, "controllermanager"),
         budgets,
     };
     Ok(wiring.service(work, Work::reconcile))

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use k8s_openapi::{
     api::{
         core::v1::{Pod, Service},
@@ -13,12 +14,12 @@ use kube::ResourceExt;
 
 use crate::{
     service_pods::{
-        HEADLESS, SERVICE, addresses, hostname, is_headless, ports, publishes_all, target,
+        HEADLESS, SERVICE, addresses, hostname, is_headless, note_trigger, ports, publishes_all,
+        target,
     },
     workload::{is_ready, owned_by, suffix},
 };
 
-/// The Service that a slice is of.
 /// Who writes a slice.
 pub(super) const WRITER: &str = "endpointslice.kubernetes.io/managed-by";
 pub(super) const US: &str = "endpointslice-controller.k8s.io";
@@ -35,6 +36,8 @@ pub(super) struct Facts<'a> {
     pub(super) slices: Vec<&'a EndpointSlice>,
     /// The zones of nodes, by their names.
     pub(super) zones: BTreeMap<String, String>,
+    /// When happened what makes us look, if it was pods or the Service itself.
+    pub(super) trigger: Option<Timestamp>,
 }
 
 /// What is to be done.
@@ -146,8 +149,9 @@ fn settle(
         let (kept, spare, left) = fill(fit, endpoints);
         unused.extend(spare);
         for (slice, endpoints) in kept {
-            let new = slice_of(facts, kind, Some(slice), ports.clone(), endpoints);
+            let mut new = slice_of(facts, kind, Some(slice), ports.clone(), endpoints);
             if new != *slice {
+                note_trigger(&mut new.metadata, facts.trigger);
                 decision.replace.push(new);
             }
         }
@@ -157,10 +161,12 @@ fn settle(
     for (ports, endpoints) in homeless {
         // One that nobody needs any more is written anew rather than deleted beside a new one.
         if let Some(slice) = unused.next() {
-            let new = slice_of(facts, kind, Some(slice), ports, endpoints);
+            let mut new = slice_of(facts, kind, Some(slice), ports, endpoints);
+            note_trigger(&mut new.metadata, facts.trigger);
             decision.replace.push(new);
         } else {
             let mut new = slice_of(facts, kind, None, ports, endpoints);
+            note_trigger(&mut new.metadata, facts.trigger);
             new.metadata.name = Some(free_name(facts, kind, &decision.create));
             decision.create.push(new);
         }

@@ -18,7 +18,7 @@ use neap_kit::{
 
 use super::decide::{Decision, Facts, US, WRITER, decide};
 use crate::{
-    service_pods::{SERVICE, Selection, selector},
+    service_pods::{SERVICE, Selection, Triggers, selector},
     wiring::Wiring,
     workload::{Tools, echoed},
 };
@@ -51,6 +51,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     });
     let work = Work {
         selection,
+        triggers: Triggers::default(),
         by_service: Index::new(&slices, |slice| of(slice).into_iter().collect()),
         tools: wiring.tools(),
         services,
@@ -88,6 +89,7 @@ struct Work {
     slices: Cache<EndpointSlice>,
     nodes: Cache<Node>,
     selection: Selection,
+    triggers: Triggers,
     by_service: Index<EndpointSlice>,
     tools: Tools,
 }
@@ -96,6 +98,7 @@ impl Work {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
         let Some(service) = self.services.get(&key) else {
             // Its slices are its own, and go with it.
+            self.triggers.forget(&key);
             return Ok(Outcome::Gone);
         };
         let leaving = service.metadata.deletion_timestamp.is_some();
@@ -106,6 +109,7 @@ impl Work {
         let slices = self.by_service.get(&key.to_string());
         let leaves = |slice: &&EndpointSlice| slice.metadata.deletion_timestamp.is_some();
         let facts = Facts {
+            trigger: self.triggers.since(&service, &pods),
             service: &service,
             zones: self.zones(&pods),
             pods: pods.iter().map(|pod| &**pod).collect(),

@@ -218,6 +218,7 @@ fn decided(pods: &[Pod], slices: &[EndpointSlice]) -> Decision {
     let mut of = service("web", json!({}));
     of["metadata"]["uid"] = "u".into();
     decide(&Facts {
+        trigger: None,
         service: &serde_json::from_value(of).unwrap(),
         pods: pods.iter().collect(),
         slices: slices.iter().collect(),

@@ -15,7 +15,7 @@ use neap_kit::{
 
 use super::decide::{WRITER, decide};
 use crate::{
-    service_pods::{Selection, selector},
+    service_pods::{Selection, Triggers, note_trigger, selector},
     wiring::Wiring,
     workload::Tools,
 };
@@ -39,6 +39,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     });
     let work = Work {
         selection,
+        triggers: Triggers::default(),
         tools: wiring.tools(),
         services,
         endpoints,
@@ -50,6 +51,7 @@ struct Work {
     services: Cache<KubeService>,
     endpoints: Cache<Endpoints>,
     selection: Selection,
+    triggers: Triggers,
     tools: Tools,
 }
 
@@ -57,18 +59,23 @@ impl Work {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
         let former = self.endpoints.get(&key);
         let Some(service) = self.services.get(&key) else {
+            self.triggers.forget(&key);
             return self.clear(former.as_deref()).await;
         };
         if selector(&service).is_none() {
             return Ok(Outcome::Settled);
         }
         let pods = self.selection.pods(&service);
+        let trigger = self.triggers.since(&service, &pods);
         let pods: Vec<&Pod> = pods.iter().map(|pod| &**pod).collect();
-        let wanted = decide(&service, &pods, former.as_deref());
+        let mut wanted = decide(&service, &pods, former.as_deref());
+        if former.as_deref() == Some(&wanted) {
+            return Ok(Outcome::Settled);
+        }
+        note_trigger(&mut wanted.metadata, trigger);
         match former {
             None => drop(self.tools.hand.create(&wanted).await?),
-            Some(former) if *former != wanted => drop(self.tools.hand.replace(&wanted).await?),
-            Some(_) => {}
+            Some(_) => drop(self.tools.hand.replace(&wanted).await?),
         }
         Ok(Outcome::Settled)
     }

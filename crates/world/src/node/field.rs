@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{
-    api::core::v1::{Container, Pod, ResourceFieldSelector},
-    apimachinery::pkg::api::resource::Quantity,
-};
+use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
+
+use crate::workload::{ONE, amount};
 
 /// The value of a field that a pod may ask for by its path; nothing if there is no such field.
 pub(super) fn of_pod(pod: &Pod, path: &str) -> Option<String> {
@@ -60,34 +59,13 @@ pub(super) fn of_resources(container: &Container, field: &ResourceFieldSelector)
         _ => return None,
     };
     let amount = amounts.unwrap_or_default().get(name).and_then(amount)?;
-    let one = field.divisor.as_ref().and_then(self::amount);
-    let divisor = one.filter(|&divisor| divisor > 0.0).unwrap_or(1.0);
-    Some(((amount / divisor).ceil() as i64).to_string())
-}
-
-/// A quantity as a number.
-fn amount(quantity: &Quantity) -> Option<f64> {
-    const UNITS: [(&str, f64); 13] = [
-        ("Ki", 1024.0),
-        ("Mi", 1_048_576.0),
-        ("Gi", 1_073_741_824.0),
-        ("Ti", 1_099_511_627_776.0),
-        ("Pi", 1_125_899_906_842_624.0),
-        ("n", 1e-9),
-        ("u", 1e-6),
-        ("m", 1e-3),
-        ("k", 1e3),
-        ("M", 1e6),
-        ("G", 1e9),
-        ("T", 1e12),
-        ("P", 1e15),
-    ];
-    let text = quantity.0.as_str();
-    let unit = UNITS
-        .iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
-    match unit {
-        Some((number, factor)) => number.parse::<f64>().ok().map(|number| number * factor),
-        None => text.parse().ok(),
-    }
+    let divisor = field.divisor.as_ref().and_then(self::amount);
+    let divisor = divisor.filter(|&divisor| divisor > 0).unwrap_or(ONE);
+    Some(
+        amount
+            .max(0)
+            .unsigned_abs()
+            .div_ceil(divisor.unsigned_abs())
+            .to_string(),
+    )
 }

@@ -1,5 +1,8 @@
 //! Reads what a pod is made of.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
@@ -10,7 +13,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::{
     authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
     core::v1::{
-        ConfigMap, Container, PersistentVolumeClaim, Pod, Secret, ServiceAccount,
+        ConfigMap, Container, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount,
         ServiceAccountTokenProjection,
     },
 };
@@ -19,36 +22,59 @@ use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
     key::Key,
-    watch::Cache,
+    site::Site,
+    watch::{Cache, Ended},
 };
 use parking_lot::Mutex;
 
 use super::source::Sources;
+use crate::workload::{claim_name, reason};
 
 /// What names an object that a pod is made of, such as `configmap shop/colours`.
 pub(super) fn reference(kind: &str, namespace: &str, name: &str) -> String {
     format!("{kind} {namespace}/{name}")
 }
 
-/// Finds the folder of a claim that is bound.
-pub(super) type FolderOf = Box<dyn Fn(&PersistentVolumeClaim) -> Option<PathBuf> + Send + Sync>;
+/// How long a token is used that could not be renewed, before that is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
+
+/// A token and the time to ask for another.
+type Token = (String, Timestamp);
 
 /// Where a pod's parts are read.
 pub(super) struct Gatherer {
     pub(super) config_maps: Cache<ConfigMap>,
     pub(super) secrets: Cache<Secret>,
     pub(super) claims: Cache<PersistentVolumeClaim>,
-    pub(super) hand: Hand,
-    pub(super) clock: Clock,
+    pub(super) volumes: Cache<PersistentVolume>,
+    hand: Hand,
+    clock: Clock,
     /// Tokens that were asked for, by pod and audience, with the time to ask again.
-    pub(super) tokens: Mutex<BTreeMap<(String, String), (String, Timestamp)>>,
-    /// The folder of a claim's volume.
-    pub(super) folder_of: FolderOf,
+    tokens: Mutex<BTreeMap<(String, String), Token>>,
 }
 
 impl Gatherer {
-    /// Everything that `pod` names and that exists.
-    pub(super) async fn sources(&self, pod: &Pod) -> Result<Sources, Error> {
+    /// Reads at `site`, as `name`.
+    pub(super) fn new(site: &Site, name: &str) -> Result<Self, Ended> {
+        Ok(Self {
+            config_maps: site.all()?,
+            secrets: site.all()?,
+            claims: site.all()?,
+            volumes: site.all()?,
+            hand: site.hand(name),
+            clock: site.clock,
+            tokens: Mutex::default(),
+        })
+    }
+
+    /// Resolves once everything that was there in the beginning is known.
+    pub(super) async fn synced(&self) {
+        tokio::join!(self.config_maps.synced(), self.secrets.synced());
+        tokio::join!(self.claims.synced(), self.volumes.synced());
+    }
+
+    /// Everything that `pod` names and that exists, and when some of it has to be had anew.
+    pub(super) async fn sources(&self, pod: &Pod) -> (Sources, Option<Duration>) {
         let namespace = pod.namespace().unwrap_or_default();
         let mut sources = Sources {
             pod: pod.clone(),
@@ -70,31 +96,98 @@ impl Gatherer {
                 }
                 Named::Claim(name) => {
                     let found = self.claims.get(&Key::new(&namespace, &name));
-                    let folder = found.and_then(|claim| (self.folder_of)(&claim));
-                    sources.claims.extend(folder.map(|folder| (name, folder)));
+                    let folder = match found {
+                        Some(claim) => self.folder(&claim),
+                        None => Err(format!("persistentvolumeclaim \"{name}\" not found")),
+                    };
+                    sources.claims.insert(name, folder);
                 }
             }
         }
+        let mut soonest: Option<Timestamp> = None;
         for projection in tokens(pod) {
             let audience = projection.audience.clone().unwrap_or_default();
-            let token = self.token(pod, projection).await?;
+            let token = self.token(pod, projection).await.map(|(token, until)| {
+                soonest = Some(soonest.map_or(until, |soonest| soonest.min(until)));
+                token
+            });
             sources.tokens.insert(audience, token);
         }
-        Ok(sources)
+        let now = self.clock.now();
+        let wait = |until: Timestamp| Duration::try_from(until.duration_since(now));
+        (
+            sources,
+            soonest.map(|until| wait(until).unwrap_or_default()),
+        )
     }
 
-    /// A token for the pod's account, asked for anew when most of its time is over.
+    /// Where the data of a claim is.
+    fn folder(&self, claim: &PersistentVolumeClaim) -> Result<PathBuf, String> {
+        let name = claim.name_any();
+        let status = claim.status.as_ref();
+        let is_bound = status.and_then(|status| status.phase.as_deref()) == Some("Bound");
+        let volume = claim
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.volume_name.as_ref());
+        let volume = volume.filter(|_| is_bound).ok_or_else(|| {
+            format!("persistentvolumeclaim \"{name}\" is not bound: kubectl describe pvc {name} says why")
+        })?;
+        let found = self.volumes.get(&Key::new("", volume));
+        let found = found.ok_or_else(|| format!("persistentvolume \"{volume}\" not found"))?;
+        let spec = found.spec.clone().unwrap_or_default();
+        let of_this = spec
+            .claim_ref
+            .is_some_and(|claimed| claimed.uid == claim.metadata.uid);
+        if !of_this {
+            return Err(format!(
+                "persistentvolume \"{volume}\" belongs to another claim"
+            ));
+        }
+        let path = spec.host_path.map(|path| path.path);
+        let path = path.or_else(|| spec.local.map(|local| local.path));
+        path.map(PathBuf::from).ok_or_else(|| {
+            format!("persistentvolume \"{volume}\" is of a kind that this node does not have")
+        })
+    }
+
+    /// A token for the pod's account, asked for anew when most of its time is over. If that fails
+    /// the old one is used for as long as it is good.
     async fn token(
         &self,
         pod: &Pod,
         asked: &ServiceAccountTokenProjection,
-    ) -> Result<String, Error> {
+    ) -> Result<Token, String> {
         let audience = asked.audience.clone().unwrap_or_default();
-        let key = (pod.uid().unwrap_or_default(), audience.clone());
+        let key = (pod.uid().unwrap_or_default(), audience);
         let known = self.tokens.lock().get(&key).cloned();
-        if let Some((token, _)) = known.filter(|(_, until)| *until > self.clock.now()) {
-            return Ok(token);
+        let now = self.clock.now();
+        if let Some(known) = known.clone().filter(|(_, until)| *until > now) {
+            return Ok(known);
         }
+        match (self.ask(pod, asked).await, known) {
+            (Ok(token), _) => {
+                self.tokens.lock().insert(key, token.clone());
+                Ok(token)
+            }
+            (Err(error), Some((token, _))) => {
+                tracing::warn!(pod = key.0, %error, "a token could not be renewed");
+                Ok((token, now.checked_add(TRY_AGAIN).unwrap_or(now)))
+            }
+            (Err(error), None) => {
+                let why = match &error {
+                    Error::Replaced(account) => {
+                        format!("serviceaccount \"{}\" not found", account.name())
+                    }
+                    error => reason(error),
+                };
+                Err(format!("no token for the pod's service account: {why}"))
+            }
+        }
+    }
+
+    async fn ask(&self, pod: &Pod, asked: &ServiceAccountTokenProjection) -> Result<Token, Error> {
+        let audience = asked.audience.clone().unwrap_or_default();
         let lasts = asked.expiration_seconds.unwrap_or(3600);
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {
@@ -131,8 +224,7 @@ impl Gatherer {
             .now()
             .checked_add(good_for)
             .unwrap_or(Timestamp::MAX);
-        self.tokens.lock().insert(key, (token.clone(), until));
-        Ok(token)
+        Ok((token, until))
     }
 
     /// Forgets what was asked for a pod.
@@ -177,8 +269,7 @@ fn named(pod: &Pod) -> Vec<Named> {
             .as_ref()
             .and_then(|secret| secret.secret_name.clone());
         all.extend(secret.map(Named::Secret));
-        let claim = volume.persistent_volume_claim.iter();
-        all.extend(claim.map(|claim| Named::Claim(claim.claim_name.clone())));
+        all.extend(claim_name(pod, volume).map(Named::Claim));
         for source in volume
             .projected
             .iter()

@@ -1,37 +1,71 @@
 //! The names that a pod finds in its hosts file. Pure.
 
-use std::fmt::Write;
+#[cfg(test)]
+mod tests;
 
-use k8s_openapi::api::core::v1::{Pod, Service};
+use std::{collections::BTreeMap, fmt::Write, sync::Arc};
+
+use k8s_openapi::api::{
+    core::v1::{Pod, Service},
+    discovery::v1::EndpointSlice,
+};
 use kube::ResourceExt;
+use neap_kit::key::Key;
 
 use super::recipe::host_name;
+use crate::service_pods::is_headless;
 
 /// The end of every long name.
 const DOMAIN: &str = "cluster.local";
 
-/// The hosts file of `pod`: itself, and every service in all the names by which its namespace
-/// knows it.
-pub(super) fn hosts<'a>(pod: &Pod, services: impl Iterator<Item = &'a Service>) -> String {
+/// The hosts file of `pod`: itself, what it adds by its own wish, and every service in all the
+/// names by which its namespace knows it. A service without an address of its own has those of its
+/// pods, which may have names of their own too; `slices` says which they are.
+pub(super) fn hosts<'a>(
+    pod: &Pod,
+    services: impl Iterator<Item = &'a Service>,
+    slices: impl Fn(&Key) -> Vec<Arc<EndpointSlice>>,
+) -> String {
     let mut text = String::from("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n");
-    let own = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.pod_ip.as_deref());
-    if let Some(address) = own {
-        let _ = writeln!(text, "{address}\t{}", host_name(pod));
-    }
     let here = pod.namespace().unwrap_or_default();
+    for (address, names) in own(pod, &here) {
+        line(&mut text, &address, &names);
+    }
     for service in services {
         let address = service
             .spec
             .as_ref()
             .and_then(|spec| spec.cluster_ip.as_deref());
-        if let Some(address) = address.filter(|address| !matches!(*address, "" | "None")) {
-            let _ = writeln!(text, "{address}\t{}", names(service, &here));
+        if is_headless(service) {
+            for (address, names) in members(service, &here, &slices(&Key::of(service))) {
+                line(&mut text, &address, &names);
+            }
+        } else if let Some(address) = address.filter(|address| !address.is_empty()) {
+            line(&mut text, address, &names(service, &here));
         }
     }
     text
+}
+
+fn line(text: &mut String, address: &str, names: &str) {
+    let _ = writeln!(text, "{address}\t{names}");
+}
+
+/// The pod itself, and what it wants to be added.
+fn own(pod: &Pod, here: &str) -> Vec<(String, String)> {
+    let name = host_name(pod);
+    let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
+    let domain = spec.and_then(|spec| spec.subdomain.as_deref());
+    let names = match domain {
+        Some(domain) => format!("{name}.{domain}.{here}.svc.{DOMAIN} {name}"),
+        None => name,
+    };
+    let address = status.and_then(|status| status.pod_ip.clone());
+    let itself = address.map(|address| (address, names));
+    let aliases = spec.and_then(|spec| spec.host_aliases.clone());
+    let aliases = aliases.unwrap_or_default().into_iter();
+    let aliases = aliases.map(|alias| (alias.ip, alias.hostnames.unwrap_or_default().join(" ")));
+    itself.into_iter().chain(aliases).collect()
 }
 
 /// From the longest to the shortest; the shortest only for its own namespace.
@@ -45,31 +79,31 @@ fn names(service: &Service, here: &str) -> String {
     names
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_service_has_all_its_names_and_the_short_one_at_home() {
-        let pod = json!({"metadata": {"name": "p", "namespace": "shop"}, "status": {"podIP": "127.1.1.1"}});
-        let service = |namespace: &str, address: &str| -> Service {
-            let value = json!({"metadata": {"name": "db", "namespace": namespace}, "spec": {"clusterIP": address}});
-            serde_json::from_value(value).unwrap()
-        };
-        let services = [
-            service("shop", "127.1.128.1"),
-            service("other", "127.1.128.2"),
-            service("shop", "None"),
-        ];
-        let text = hosts(&serde_json::from_value(pod).unwrap(), services.iter());
-        let lines: Vec<_> = text.lines().skip(2).collect();
-        let expected = [
-            "127.1.1.1\tp",
-            "127.1.128.1\tdb.shop.svc.cluster.local db.shop.svc db.shop db",
-            "127.1.128.2\tdb.other.svc.cluster.local db.other.svc db.other",
-        ];
-        assert_eq!(lines, expected);
+/// The ready pods of a service by address, each with the names of the service and its own.
+fn members(
+    service: &Service,
+    here: &str,
+    slices: &[Arc<EndpointSlice>],
+) -> BTreeMap<String, String> {
+    let of_service = names(service, here);
+    let mut members = BTreeMap::new();
+    let endpoints = slices
+        .iter()
+        .flat_map(|slice| slice.endpoints.iter().flatten());
+    for endpoint in endpoints {
+        let conditions = endpoint.conditions.as_ref();
+        if conditions.and_then(|conditions| conditions.ready) == Some(false) {
+            continue;
+        }
+        let own = endpoint.hostname.as_deref().map(|name| {
+            let names = of_service.split(' ').map(|of| format!(" {name}.{of}"));
+            names.collect::<String>()
+        });
+        let names = format!("{of_service}{}", own.unwrap_or_default());
+        // The first is the one that counts; the others are of the other kind of address.
+        if let Some(address) = endpoint.addresses.first() {
+            members.insert(address.clone(), names);
+        }
     }
+    members
 }

@@ -7,8 +7,10 @@
 //!
 //! Invariants:
 //! - nothing that was started outlives whoever asked for it, not even if that is killed: each
-//!   process here dies with its parent, and the last of them takes the pid namespace along;
-//! - the command finds the environment it was given and nothing of ours.
+//!   process here dies with its parent, and the last of them takes the pid namespace along. Without
+//!   one the launcher is told that its parent died, and ends everything below it first;
+//! - the command finds the environment it was given and nothing of ours;
+//! - a command that joins a container runs in its rooms or not at all.
 
 mod init;
 mod namespaces;
@@ -22,12 +24,18 @@ use std::{
     process::{Command, ExitCode},
 };
 
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
+
+pub(super) use self::init::END;
+use self::init::Left;
 
 /// What the exit code says if the command could not be started at all.
 const NOT_STARTED: u8 = 127;
 /// How the outer process tells the inner one what to run; the command does not see it.
 const INSIDE: &str = "NEAP_LAUNCH";
+/// How it tells who it is.
+const OUTSIDE: &str = "NEAP_LAUNCHER";
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,8 +50,20 @@ pub struct Launch {
     pub parent: u32,
     /// Its rooms; without them it runs as a plain process of the machine.
     pub rooms: Option<Rooms>,
-    /// The launcher of a container whose rooms it shares, in place of ones of its own.
-    pub joins: Option<u32>,
+    /// A container whose rooms it shares, in place of ones of its own.
+    pub joins: Option<Joined>,
+    /// Whether its standard streams are a terminal that is to be its own.
+    #[serde(default)]
+    pub terminal: bool,
+}
+
+/// A container by its launcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// The number of the launcher.
+    pub launcher: u32,
+    /// When that began, in ticks since the machine did: a number is given anew, this is not.
+    pub began: u64,
 }
 
 /// Namespaces of its own.
@@ -87,6 +107,9 @@ pub enum Error {
     /// There is nobody to run it for.
     #[error("the process that asked for this, {0}, is gone")]
     Orphaned(u32),
+    /// There is nothing to join.
+    #[error("the container has ended")]
+    Over,
     /// The machine does not allow namespaces, or not these.
     #[error("namespaces of its own are refused: {action}")]
     Namespaces {
@@ -137,32 +160,55 @@ fn outside(description: &Path) -> Result<ExitCode, Error> {
     let text = std::fs::read_to_string(description).map_err(unreadable)?;
     let launch: Launch =
         serde_json::from_str(&text).map_err(|error| unreadable(io::Error::other(error)))?;
-    init::die_with(launch.parent)?;
+    // In a pid namespace everything goes when its first process goes; elsewhere somebody has to
+    // see to it.
+    let (at_end, left) = if launch.rooms.is_some() {
+        (Signal::SIGKILL, Left::Gone)
+    } else {
+        init::adopt();
+        (END, Left::Ended)
+    };
+    init::die_with(launch.parent, at_end)?;
     match (&launch.rooms, launch.joins) {
         (Some(rooms), _) => {
             namespaces::enter(rooms)?;
             root::build(&rooms.root, &rooms.mounts)?;
         }
-        (None, Some(launcher)) => namespaces::join(launcher)?,
-        (None, None) => return start(&launch),
+        (None, Some(container)) => namespaces::join(container)?,
+        (None, None) => {}
     }
+    // Other namespaces may come with other rights, and the wish to die is not kept across those.
+    init::die_with(launch.parent, at_end)?;
     let mut again = Command::new("/proc/self/exe");
     again.arg0("neap").args(["launch", "inside"]);
     again.env_clear().env(INSIDE, text);
-    init::mind(again)
+    again.env(OUTSIDE, init::own_number());
+    init::mind(again, left)
 }
 
-/// The first process of its pid namespace.
+/// In the rooms: the first process there, or one that turns into the command.
 fn inside(launch: &str) -> Result<ExitCode, Error> {
-    init::die_with_parent();
+    init::die_with_launcher(&std::env::var(OUTSIDE).unwrap_or_default())?;
     let launch: Launch = serde_json::from_str(launch).map_err(|error| Error::Description {
         path: INSIDE.into(),
         source: io::Error::other(error),
     })?;
-    start(&launch)
+    if launch.terminal {
+        init::own_terminal();
+    }
+    let mut command = command(&launch);
+    if launch.rooms.is_some() {
+        return init::mind(command, Left::Gone);
+    }
+    // The wish to die with the launcher is kept.
+    let source = command.exec();
+    Err(Error::Command {
+        program: command.get_program().to_string_lossy().into_owned(),
+        source,
+    })
 }
 
-fn start(launch: &Launch) -> Result<ExitCode, Error> {
+fn command(launch: &Launch) -> Command {
     let (program, arguments) = launch
         .command
         .split_first()
@@ -173,5 +219,5 @@ fn start(launch: &Launch) -> Result<ExitCode, Error> {
         .env_clear()
         .envs(&launch.environment);
     command.current_dir(launch.folder.as_deref().unwrap_or(Path::new("/")));
-    init::mind(command)
+    command
 }

@@ -11,6 +11,7 @@
 
 mod decide;
 mod facts;
+mod news;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -18,4 +19,5 @@ mod tests;
 pub use self::{
     decide::{Decision, Stop, decide},
     facts::{Ended, Facts, Obstacle, Process, Seen},
+    news::news,
 };

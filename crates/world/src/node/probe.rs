@@ -7,6 +7,7 @@ mod check;
 mod grpc;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::time::Duration;
 

@@ -3,16 +3,22 @@
 //! Each has a thread that starts it and waits for its end. The process dies with that thread (see
 //! [`super::launch`]), so nothing is left of a node that is killed.
 
+mod command;
 mod log;
+mod terminal;
 
 use std::{
-    collections::BTreeMap,
-    fs, io,
-    os::{fd::OwnedFd, unix::process::ExitStatusExt},
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    os::{
+        fd::OwnedFd,
+        unix::{fs::OpenOptionsExt, process::ExitStatusExt},
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use neap_kit::clock::Clock;
@@ -24,11 +30,23 @@ use nix::{
     unistd::Pid,
 };
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
-use super::launch::Launch;
+use super::{
+    family,
+    launch::{END, Joined, Launch},
+};
 
-pub use self::log::{Line, Lines};
+pub use self::{
+    command::{Attached, Exit, Streams},
+    log::{Line, Lines, Log},
+    terminal::Terminal,
+};
+
+/// How long what a process has printed is read after its end, while somebody else could still
+/// print: one that it left behind.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Starts processes.
 #[derive(Debug, Clone)]
@@ -44,32 +62,76 @@ pub struct Starter {
 pub struct Running {
     /// None once it has ended, so that nobody else is meant by a number that was given anew.
     pid: Arc<Mutex<Option<Pid>>>,
-    environment: Arc<BTreeMap<String, String>>,
-    has_rooms: bool,
+    launch: Arc<Launch>,
+    over: CancellationToken,
+    /// Changes when it has printed something, and closes with its log.
+    printed: watch::Receiver<u64>,
 }
 
 impl Running {
+    fn new(launch: Launch, printed: watch::Receiver<u64>) -> Self {
+        Self {
+            pid: Arc::default(),
+            launch: Arc::new(launch),
+            over: CancellationToken::new(),
+            printed,
+        }
+    }
+
     /// The number of its launcher, unless it has ended.
     pub fn id(&self) -> Option<u32> {
         (*self.pid.lock()).map(|pid| pid.as_raw().unsigned_abs())
     }
 
-    /// Its environment, for commands that join it.
-    pub fn environment(&self) -> &BTreeMap<String, String> {
-        &self.environment
-    }
-
     /// Whether it has rooms of its own.
     pub fn has_rooms(&self) -> bool {
-        self.has_rooms
+        self.launch.rooms.is_some()
     }
 
-    /// Sends it a signal, unless it has ended.
+    /// Sends it a signal, unless it has ended. Whoever is killed takes along what it started.
     pub fn signal(&self, signal: Signal) {
+        // Without a pid namespace the launcher does that, if it is asked.
+        let signal = match signal {
+            Signal::SIGKILL if !self.has_rooms() => END,
+            signal => signal,
+        };
         if let Some(pid) = *self.pid.lock() {
             // It may be ending this very moment.
             let _ = kill(pid, signal);
         }
+    }
+
+    /// Resolves once it has ended.
+    pub async fn over(&self) {
+        self.over.cancelled().await;
+    }
+
+    /// Changes when it has printed something, and closes when it will print no more.
+    pub fn printed(&self) -> watch::Receiver<u64> {
+        self.printed.clone()
+    }
+
+    /// How to run a command where it runs; nothing once it has ended.
+    pub fn beside(&self, command: Vec<String>, terminal: bool) -> Option<Launch> {
+        // It keeps its number while this is held.
+        let pid = self.pid.lock();
+        let launcher = (*pid)?.as_raw().unsigned_abs();
+        let began = family::told(launcher)?.began;
+        let joins = Joined { launcher, began };
+        let mut environment = self.launch.environment.clone();
+        if terminal {
+            let kind = environment.entry("TERM".to_owned());
+            kind.or_insert_with(|| "xterm".to_owned());
+        }
+        Some(Launch {
+            command,
+            environment,
+            folder: self.launch.folder.clone(),
+            parent: std::process::id(),
+            rooms: None,
+            joins: self.has_rooms().then_some(joins),
+            terminal,
+        })
     }
 }
 
@@ -84,35 +146,70 @@ pub struct Started {
     pub lines: Lines,
 }
 
+impl Started {
+    /// Keeps what it prints until it has ended, and says with which exit code.
+    pub async fn live(self, clock: Clock) -> i32 {
+        let mut ended = self.ended;
+        let keeping = self.lines.keep();
+        tokio::pin!(keeping);
+        tokio::select! {
+            code = &mut ended => {
+                clock.within(LAST_WORDS, keeping).await;
+                code.unwrap_or(255)
+            }
+            // It may have closed what it prints to, and go on.
+            () = &mut keeping => ended.await.unwrap_or(255),
+        }
+    }
+}
+
 impl Starter {
     /// Starts what `launch` says, with its description in `folder` and what it prints in `log`.
-    pub fn start(&self, launch: &Launch, folder: &Path, log: &Path) -> io::Result<Started> {
+    pub async fn start(&self, launch: Launch, folder: &Path, log: &Log) -> io::Result<Started> {
+        let (starter, folder, log) = (self.clone(), folder.to_owned(), log.clone());
+        let started = move || starter.start_now(launch, &folder, &log);
+        tokio::task::spawn_blocking(started).await?
+    }
+
+    fn start_now(&self, launch: Launch, folder: &Path, log: &Log) -> io::Result<Started> {
         fs::create_dir_all(folder)?;
-        let description = folder.join("launch.json");
-        fs::write(&description, serde_json::to_vec(launch)?)?;
-        let mut command = Command::new(&self.launcher);
-        command.arg("launch").arg(description);
+        let mut command = self.described(&launch, &folder.join("launch.json"))?;
         command.stdin(Stdio::null());
         let (out, out_end) = io::pipe()?;
         let (err, err_end) = io::pipe()?;
         command.stdout(out_end).stderr(err_end);
-        let lines = Lines::new(OwnedFd::from(out), OwnedFd::from(err), log, self.clock)?;
-        let running = Running {
-            pid: Arc::default(),
-            environment: Arc::new(launch.environment.clone()),
-            has_rooms: launch.rooms.is_some(),
-        };
-        let ended = mind(command, running.clone())?;
+        let (lines, printed) = Lines::new(OwnedFd::from(out), OwnedFd::from(err), log, self.clock)?;
+        let running = Running::new(launch, printed);
+        let ended = mind(command, running.clone(), None)?;
         Ok(Started {
             running,
             ended,
             lines,
         })
     }
+
+    /// The launcher with a description of what it is to launch, which nobody else may read: there
+    /// are secrets in environments.
+    fn described(&self, launch: &Launch, description: &Path) -> io::Result<Command> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(description)?;
+        file.write_all(&serde_json::to_vec(launch)?)?;
+        let mut command = Command::new(&self.launcher);
+        command.arg("launch").arg(description);
+        Ok(command)
+    }
 }
 
-/// Starts `command` on a thread that lasts as long as it does.
-fn mind(mut command: Command, running: Running) -> io::Result<oneshot::Receiver<i32>> {
+/// Starts `command` on a thread that lasts as long as it does, and then removes `file`.
+fn mind(
+    mut command: Command,
+    running: Running,
+    file: Option<PathBuf>,
+) -> io::Result<oneshot::Receiver<i32>> {
     let (tell_end, ended) = oneshot::channel();
     let (tell_start, started) = std::sync::mpsc::sync_channel(1);
     let thread = thread::Builder::new().name("container".into());
@@ -128,6 +225,11 @@ fn mind(mut command: Command, running: Running) -> io::Result<oneshot::Receiver<
                 let _ = tell_end.send(wait(child, pid, &running));
             }
             Err(error) => drop(tell_start.send(Err(error))),
+        }
+        running.over.cancel();
+        if let Some(file) = file {
+            // Removed with the folder otherwise.
+            let _ = fs::remove_file(file);
         }
     })?;
     started.recv().map_err(io::Error::other)??;

@@ -1,8 +1,11 @@
-//! How a container is to be started. Pure.
+//! How a container is to be started. It looks at files and changes none.
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use k8s_openapi::api::core::v1::{Container, Pod, VolumeMount};
@@ -14,6 +17,7 @@ use super::{
     launch::{Launch, Mount, Rooms},
     pod::Obstacle,
     source::Sources,
+    volume::Place,
 };
 
 /// What every container finds on its path.
@@ -28,10 +32,17 @@ pub(super) struct Kitchen<'a> {
     /// Variables for every container.
     pub(super) given: &'a BTreeMap<String, String>,
     /// Where the pod's volumes are, by name; and its own files.
-    pub(super) volumes: &'a BTreeMap<String, PathBuf>,
+    pub(super) volumes: &'a BTreeMap<String, Place>,
     pub(super) hosts: &'a Path,
     /// The folder of this container.
     pub(super) folder: &'a Path,
+}
+
+/// What to launch, and the folders that have to be there before.
+#[derive(Debug)]
+pub(super) struct Recipe {
+    pub(super) launch: Launch,
+    pub(super) folders: Vec<PathBuf>,
 }
 
 /// What to launch for `container`.
@@ -39,7 +50,7 @@ pub(super) fn recipe(
     container: &Container,
     sources: &Sources,
     kitchen: &Kitchen<'_>,
-) -> Result<Launch, Obstacle> {
+) -> Result<Recipe, Obstacle> {
     let image = kitchen
         .images
         .get(container.image.as_deref().unwrap_or_default())?;
@@ -54,84 +65,117 @@ pub(super) fn recipe(
     let environment = environment(container, &given, sources)?;
     let command = kitchen.images.command(container, &environment)?;
     let folder = container.working_dir.clone().map(PathBuf::from);
-    let rooms = kitchen
-        .rooms
-        .then(|| rooms(container, image.user, &environment, sources, kitchen));
-    Ok(Launch {
-        command,
-        folder: folder.or_else(|| image.folder.clone()),
-        environment,
-        parent: std::process::id(),
-        rooms: rooms.transpose()?,
-        joins: None,
-    })
-}
-
-fn rooms(
-    container: &Container,
-    usual_user: Option<u32>,
-    environment: &BTreeMap<String, String>,
-    sources: &Sources,
-    kitchen: &Kitchen<'_>,
-) -> Result<Rooms, Obstacle> {
-    let pod = &sources.pod;
+    let (user, group) = identity(container, image.user, pod)?;
+    let mut folders = Vec::new();
     let mut mounts = vec![Mount {
         from: kitchen.hosts.to_owned(),
         to: "/etc/hosts".into(),
         read_only: false,
     }];
     for mount in container.volume_mounts.iter().flatten() {
-        mounts.push(placed(mount, environment, kitchen)?);
+        let (mount, folder) = placed(mount, &environment, kitchen)?;
+        mounts.push(mount);
+        folders.extend(folder);
     }
-    let security = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.security_context.as_ref());
-    let own = container.security_context.as_ref();
-    let id =
-        |own: Option<i64>, pods: Option<i64>| own.or(pods).and_then(|id| u32::try_from(id).ok());
-    let user = id(
-        own.and_then(|own| own.run_as_user),
-        security.and_then(|all| all.run_as_user),
-    );
-    let group = id(
-        own.and_then(|own| own.run_as_group),
-        security.and_then(|all| all.run_as_group),
-    );
-    let user = user.or(usual_user).unwrap_or(0);
-    Ok(Rooms {
+    let rooms = kitchen.rooms.then(|| Rooms {
         root: kitchen.folder.join("root"),
         mounts,
         user,
-        group: group.unwrap_or(user),
+        group,
         host_name: host_name(pod),
-    })
+    });
+    let launch = Launch {
+        command,
+        folder: folder.or_else(|| image.folder.clone()),
+        environment,
+        parent: std::process::id(),
+        rooms,
+        joins: None,
+        terminal: false,
+    };
+    Ok(Recipe { launch, folders })
 }
 
-/// Where a volume is to be in a container.
+/// Who a container runs as: what it says goes before what its pod says, and that before what is
+/// usual for its image.
+fn identity(container: &Container, usual: Option<u32>, pod: &Pod) -> Result<(u32, u32), Obstacle> {
+    let all = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.security_context.clone());
+    let all = all.unwrap_or_default();
+    let own = container.security_context.clone().unwrap_or_default();
+    let user = number("runAsUser", own.run_as_user.or(all.run_as_user))?;
+    let group = number("runAsGroup", own.run_as_group.or(all.run_as_group))?;
+    let user = user.or(usual).unwrap_or(0);
+    if user == 0 && own.run_as_non_root.or(all.run_as_non_root) == Some(true) {
+        return Err(refused(format!(
+            "container \"{}\" has runAsNonRoot and would run as root: give it a runAsUser",
+            container.name
+        )));
+    }
+    Ok((user, group.unwrap_or(user)))
+}
+
+/// The number of a user or group. The last one stands for nobody at all.
+fn number(field: &str, asked: Option<i64>) -> Result<Option<u32>, Obstacle> {
+    let Some(asked) = asked else {
+        return Ok(None);
+    };
+    match u32::try_from(asked) {
+        Ok(number) if number < u32::MAX => Ok(Some(number)),
+        _ => Err(refused(format!(
+            "{field} {asked} cannot be: it must lie between 0 and {}",
+            u32::MAX - 1
+        ))),
+    }
+}
+
+fn refused(message: String) -> Obstacle {
+    Obstacle {
+        reason: "CreateContainerConfigError",
+        message,
+    }
+}
+
+/// Where a volume is to be in a container, and the part of it that has to be made for that.
 fn placed(
     mount: &VolumeMount,
     environment: &BTreeMap<String, String>,
     kitchen: &Kitchen<'_>,
-) -> Result<Mount, Obstacle> {
-    let from = kitchen.volumes.get(&mount.name).ok_or_else(|| Obstacle {
-        reason: "CreateContainerConfigError",
-        message: format!("the pod has no volume \"{}\"", mount.name),
-    })?;
+) -> Result<(Mount, Option<PathBuf>), Obstacle> {
+    let (to, read_only) = (
+        mount.mount_path.clone().into(),
+        mount.read_only == Some(true),
+    );
+    let none = || refused(format!("the pod has no volume \"{}\"", mount.name));
+    let volume = kitchen.volumes.get(&mount.name).ok_or_else(none)?;
     let part = match (&mount.sub_path, &mount.sub_path_expr) {
         (Some(part), _) => part.clone(),
         (None, Some(part)) => expand(part, environment),
         (None, None) => String::new(),
     };
-    Ok(Mount {
-        from: if part.is_empty() {
-            from.clone()
-        } else {
-            from.join(part)
-        },
-        to: mount.mount_path.clone().into(),
-        read_only: mount.read_only == Some(true),
-    })
+    let stays = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    if !Path::new(&part).components().all(stays) {
+        let words = format!("subPath {part} does not lie in volume \"{}\"", mount.name);
+        return Err(refused(words));
+    }
+    let from = if part.is_empty() {
+        volume.path.clone()
+    } else {
+        volume.path.join(&part)
+    };
+    let is_new = !part.is_empty() && !from.exists();
+    if is_new && volume.is_written {
+        return Err(refused(format!("volume \"{}\" has no {part}", mount.name)));
+    }
+    let folder = is_new.then(|| from.clone());
+    let mount = Mount {
+        from,
+        to,
+        read_only,
+    };
+    Ok((mount, folder))
 }
 
 /// What the pod calls itself.

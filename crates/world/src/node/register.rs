@@ -34,6 +34,7 @@ use neap_kit::{
 
 pub use self::machine::Machine;
 use super::Options;
+use crate::workload::moment;
 
 const NAME: &str = "node";
 const LEASES: &str = "kube-node-lease";
@@ -49,6 +50,14 @@ pub fn service(site: &Site, options: &Options, machine: &Machine) -> Result<Serv
     let nodes = site.all::<Node>()?;
     let keeper = Keeper {
         hand: site.hand("kubelet"),
+        // A sign of life is nothing to be looked up later: there are thousands every day.
+        beats: Hand::new(
+            site.client.clone(),
+            "kubelet",
+            site.leadership.clone(),
+            site.clock,
+        )
+        .counted_by(site.watches.process().telemetry().clone()),
         leases: Api::namespaced(site.client.clone(), LEASES),
         clock: site.clock,
         wanted: describe(options, machine),
@@ -64,6 +73,8 @@ pub fn service(site: &Site, options: &Options, machine: &Machine) -> Result<Serv
 
 struct Keeper {
     hand: Hand,
+    /// Writes signs of life, which are not noted.
+    beats: Hand,
     nodes: Cache<Node>,
     leases: Api<Lease>,
     clock: Clock,
@@ -117,7 +128,7 @@ impl Keeper {
         };
         if let Some(mut lease) = self.leases.get_opt(&name).await.map_err(refused)? {
             lease.spec.get_or_insert_default().renew_time = now;
-            return self.hand.replace(&lease).await.map(drop);
+            return self.beats.replace(&lease).await.map(drop);
         }
         let lease = Lease {
             metadata: ObjectMeta {
@@ -252,17 +263,12 @@ fn status(wanted: &Node, former: Option<&NodeStatus>, now: Timestamp) -> NodeSta
             status: truth.to_owned(),
             reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
-            last_heartbeat_time: Some(beat.filter(is_fresh).cloned().unwrap_or(Time(whole(now)))),
-            last_transition_time: Some(since.unwrap_or(Time(whole(now)))),
+            last_heartbeat_time: Some(beat.filter(is_fresh).cloned().unwrap_or(moment(now))),
+            last_transition_time: Some(since.unwrap_or(moment(now))),
         }
     });
     NodeStatus {
         conditions: Some(conditions.into()),
         ..wanted.status.clone().unwrap_or_default()
     }
-}
-
-/// The API keeps no fractions, and what it gives back must equal what was written.
-fn whole(now: Timestamp) -> Timestamp {
-    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

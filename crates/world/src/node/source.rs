@@ -15,10 +15,10 @@ pub struct Sources {
     pub config_maps: BTreeMap<String, ConfigMap>,
     /// Secrets by name.
     pub secrets: BTreeMap<String, Secret>,
-    /// The folders of claims that are bound, by the name of the claim.
-    pub claims: BTreeMap<String, PathBuf>,
-    /// Tokens by audience; the empty one is the API server's.
-    pub tokens: BTreeMap<String, String>,
+    /// The folders of claims by the name of the claim, or why there is none.
+    pub claims: BTreeMap<String, Result<PathBuf, String>>,
+    /// Tokens by audience, or why there is none; the empty one is the API server's.
+    pub tokens: BTreeMap<String, Result<String, String>>,
 }
 
 impl Sources {

@@ -26,6 +26,7 @@ fn attempt(launcher: &Path, folder: &Path) -> io::Result<Result<(), String>> {
             host_name: "trial".to_owned(),
         }),
         joins: None,
+        terminal: false,
     };
     let description = folder.join("launch.json");
     fs::write(&description, serde_json::to_vec(&launch)?)?;

@@ -6,10 +6,16 @@
 
 mod content;
 mod files;
+mod machine;
 #[cfg(test)]
 mod tests;
 
 pub use self::{
     content::{Content, Files, Text, content},
     files::write,
+    machine::Wanted,
+};
+pub(super) use self::{
+    files::{folder_of_ones_own, put_text},
+    machine::{Place, provide},
 };

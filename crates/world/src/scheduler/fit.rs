@@ -2,8 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Container, ContainerPort, Node, Pod, Taint};
 
-use super::quantity::{Amounts, add, amounts, at_least};
-use crate::workload::{is_wanted, tolerates, untolerated};
+use crate::workload::{Amounts, add, amounts, at_least, is_wanted, tolerates, untolerated};
 
 /// Why the pod cannot go to the node, in the words that everybody knows; nothing if it can. Only
 /// the first kind of reason is told, since nobody mends the second before the first.

@@ -10,11 +10,11 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    decide::{Decision, Place, decide},
-    quantity::amount,
+use super::decide::{Decision, Place, decide};
+use crate::{
+    stage::{Stage, fields},
+    workload::amount,
 };
-use crate::stage::{Stage, fields};
 
 const SOON: Duration = Duration::from_secs(2);
 

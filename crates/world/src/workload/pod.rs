@@ -66,11 +66,16 @@ pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
 }
 
 fn ready(pod: &Pod) -> Option<&PodCondition> {
+    readiness(pod).filter(|condition| condition.status == "True")
+}
+
+/// What is said of whether it may be given work.
+pub(crate) fn readiness(pod: &Pod) -> Option<&PodCondition> {
     let mut conditions = pod
         .status
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
-    conditions.find(|condition| condition.type_ == "Ready" && condition.status == "True")
+    conditions.find(|condition| condition.type_ == "Ready")
 }
 
 /// Whether it has been ready for `min_ready` seconds; otherwise after how long it will have been,

@@ -28,6 +28,12 @@ impl Tools {
         }
     }
 
+    /// The same, whose Events are of another component.
+    pub(crate) fn speaking_as(mut self, site: &Site, component: &'static str) -> Self {
+        self.recorder = site.recorder(component);
+        self
+    }
+
     pub(crate) async fn tell<K: Resource<DynamicType = ()>>(&self, about: &K, note: &Note) {
         self.recorder.tell(about, note).await;
     }

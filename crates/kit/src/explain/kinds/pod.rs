@@ -14,7 +14,8 @@ const COVERS: &[&str] = &[
     "PodReadyToStartContainers",
 ];
 
-pub(super) fn judge(pod: &Value, now: Timestamp) -> Judgement {
+/// What keeps the pod; without `now`, neither times nor counts are told, by which pods alike differ.
+pub(super) fn judge(pod: &Value, now: Option<Timestamp>) -> Judgement {
     let mut judgement = Judgement::new(COVERS);
     let status = &pod["status"];
     match status["phase"].as_str().unwrap_or("Pending") {
@@ -73,7 +74,7 @@ fn place(pod: &Value, judgement: &mut Judgement) {
     }
 }
 
-fn containers(pod: &Value, now: Timestamp, judgement: &mut Judgement) {
+fn containers(pod: &Value, now: Option<Timestamp>, judgement: &mut Judgement) {
     let of = |field: &str| pod["status"][field].as_array().into_iter().flatten();
     for container in of("initContainerStatuses") {
         // One that is over has done its part.
@@ -90,7 +91,7 @@ fn containers(pod: &Value, now: Timestamp, judgement: &mut Judgement) {
     }
 }
 
-fn one(pod: &Value, container: &Value, now: Timestamp, judgement: &mut Judgement) {
+fn one(pod: &Value, container: &Value, now: Option<Timestamp>, judgement: &mut Judgement) {
     let (state, called) = (&container["state"], name_of(container));
     if state["waiting"].is_object() {
         waiting(pod, container, now, judgement);
@@ -111,7 +112,7 @@ fn one(pod: &Value, container: &Value, now: Timestamp, judgement: &mut Judgement
     }
 }
 
-fn waiting(pod: &Value, container: &Value, now: Timestamp, judgement: &mut Judgement) {
+fn waiting(pod: &Value, container: &Value, now: Option<Timestamp>, judgement: &mut Judgement) {
     let called = name_of(container);
     let text = |field: &str| {
         container["state"]["waiting"][field]
@@ -125,9 +126,10 @@ fn waiting(pod: &Value, container: &Value, now: Timestamp, judgement: &mut Judge
         "CrashLoopBackOff" => {
             let restarts = container["restartCount"].as_i64().unwrap_or(0);
             let ended = ended(&container["lastState"]["terminated"], now);
-            let restarts = many(restarts, "restart");
-            let why =
-                format!("the container {called} ends again and again ({restarts}): it {ended}");
+            let restarts = now.map_or(String::new(), |_| {
+                format!(" ({})", many(restarts, "restart"))
+            });
+            let why = format!("the container {called} ends again and again{restarts}: it {ended}");
             judgement.say(Verdict::Troubled, why);
             judgement.advise(logs(pod, called, true));
         }
@@ -161,7 +163,7 @@ fn name_of(container: &Value) -> &str {
 }
 
 /// How a container ended.
-fn ended(state: &Value, now: Timestamp) -> String {
+fn ended(state: &Value, now: Option<Timestamp>) -> String {
     let code = state["exitCode"].as_i64().unwrap_or(0);
     let means = match (state["reason"].as_str(), code) {
         (Some("OOMKilled"), _) => ", for it used more memory than its limit",
@@ -172,10 +174,11 @@ fn ended(state: &Value, now: Timestamp) -> String {
         (_, 143) => ", because it was told to",
         _ => "",
     };
-    let ago = state["finishedAt"]
-        .as_str()
-        .and_then(|time| time.parse().ok());
-    let ago = ago.map_or(String::new(), |time| format!(" {} ago", span(time, now)));
+    let ago = state["finishedAt"].as_str();
+    let ago = ago.and_then(|time| time.parse().ok()).zip(now);
+    let ago = ago.map_or(String::new(), |(time, now)| {
+        format!(" {} ago", span(time, now))
+    });
     let message = state["message"]
         .as_str()
         .map(str::trim)

@@ -24,7 +24,7 @@ pub(super) fn judge(
 ) -> Judgement {
     let mut judgement = Judgement::new(&[]);
     let spec = &service["spec"];
-    if spec["type"] == "ExternalName" {
+    if spec["type"] == "ExternalName" || is_servers_own(service) {
         return judgement;
     }
     for message in unserved(events, now) {
@@ -37,7 +37,7 @@ pub(super) fn judge(
         );
     }
     let (ready, unready) = endpoints(service, around);
-    if ready == 0 && !is_servers_own(service) {
+    if ready == 0 {
         nobody(service, around, unready, now, &mut judgement);
     }
     judgement
@@ -57,7 +57,8 @@ fn unserved(events: &[Event], now: Timestamp) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether it is the API server's own: whoever reads this has been answered by it.
+/// Whether it is the API server's own: whoever reads this has been answered, and pods are told
+/// where.
 fn is_servers_own(service: &Value) -> bool {
     service["metadata"]["namespace"] == "default"
         && name(service) == "kubernetes"

@@ -113,7 +113,10 @@ fn a_deployment_says_what_ails_its_pods_those_alike_together() {
         "conditions": [condition("Available", "False", "too few")]});
     let mut foreign = crashing("other");
     foreign["metadata"]["ownerReferences"][0]["uid"] = "set-2".into();
-    let around = vec![set(), crashing("a"), well("b"), crashing("c"), foreign];
+    let mut later = crashing("c");
+    later["status"]["containerStatuses"][0]["lastState"]["terminated"]["finishedAt"] = NOW.into();
+    later["status"]["containerStatuses"][0]["restartCount"] = 5.into();
+    let around = vec![set(), crashing("a"), well("b"), later, foreign];
     let said = kind("Deployment", deployment(&status), around);
     assert_eq!(said.verdict, Verdict::Troubled);
     assert_eq!(

@@ -72,7 +72,8 @@ fn told(name: &str, line: &Line) -> Finding {
             format!(" -n {}", line.namespace),
         )
     };
-    let why = line.why.first().map_or("", String::as_str);
+    let why: Vec<_> = line.why.iter().take(2).map(String::as_str).collect();
+    let why = why.join("; ");
     let says = format!("{place}{}: {why}", line.name);
     let hint = format!("neap explain {kind}/{}{option}", line.name);
     if line.verdict == Verdict::Troubled {

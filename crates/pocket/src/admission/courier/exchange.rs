@@ -7,8 +7,8 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio_rustls::client::TlsStream;
 
-use super::{Letter, Parcel};
-use crate::{environment::Environment, runtime::Connection};
+use super::{Connection, Letter, Parcel};
+use crate::environment::Environment;
 
 /// An answer that is longer than this is not read to its end.
 const LONGEST_ANSWER: usize = 32 << 20;

@@ -9,8 +9,7 @@ use rustls::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::Destination;
-use crate::runtime::Connection;
+use super::{Connection, Destination};
 
 /// The settings for webhooks that these authorities vouch for. Without any, nobody is trusted: this
 /// server has no list of public authorities.

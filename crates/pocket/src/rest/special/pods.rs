@@ -1,9 +1,11 @@
 //! Subresources that only pods have: binding to a node, eviction, logs.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures::StreamExt;
 use http::StatusCode;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -20,7 +22,7 @@ use crate::{
         registry::missing,
         update::{ATTEMPTS, BINDING, Part, Proposal},
     },
-    runtime::LogOptions,
+    runtime::{self, LogOptions},
     status::{ApiError, Result},
     store,
 };
@@ -83,6 +85,10 @@ impl Machine {
         kinds::check_binding(&binding, &request.target.name)?;
         self.agree_to_action(&shown, &binding, &mut warnings)
             .await?;
+        let target = binding["target"]["name"].as_str().unwrap_or_default();
+        if let Some(node) = kinds::Cluster::get(self, "", "nodes", "", target) {
+            kinds::tell_place(&mut binding, &node);
+        }
         let moment = self.moment();
         let resource = &served.resource;
         let name = &request.target.name;
@@ -184,26 +190,49 @@ impl Machine {
 
     pub(super) async fn log(&self, request: &Request, served: &Arc<Served>) -> Result<Reply> {
         let runtime = self.runtime.clone().ok_or_else(missing)?;
-        let pod = self.read(request, served).await?;
+        let pod = self.read(request, served).await?.value();
+        let asked = request.parameter("container").unwrap_or_default();
         let number = |name| -> Result<Option<u64>> {
             Ok(request.number(name)?.and_then(|n| u64::try_from(n).ok()))
         };
         let options = LogOptions {
-            container: request.parameter("container").unwrap_or_default().into(),
+            container: runtime::container(&pod, asked)?,
             follow: request.flag("follow"),
             previous: request.flag("previous"),
             tail_lines: number("tailLines")?,
-            since_seconds: number("sinceSeconds")?,
+            since: self.since(request, number("sinceSeconds")?)?,
             timestamps: request.flag("timestamps"),
             limit_bytes: number("limitBytes")?,
         };
-        let lines = runtime.log(pod.value(), options).await?;
-        Ok(Reply {
+        let mut reply = Reply {
             status: StatusCode::OK,
             content_type: "text/plain",
             warnings: Vec::new(),
-            body: ReplyBody::Stream(lines.boxed()),
+            body: ReplyBody::Full(Bytes::new()),
+        };
+        if runtime::is_scheduled(&pod) {
+            let lines = runtime.log(pod, options).await?;
+            reply.body = ReplyBody::Stream(lines.boxed());
+        } else {
+            // Nobody has printed anything.
+            reply.status = StatusCode::NO_CONTENT;
+        }
+        Ok(reply)
+    }
+
+    /// From when on lines are wanted.
+    fn since(&self, request: &Request, seconds: Option<u64>) -> Result<Option<Timestamp>> {
+        if let Some(seconds) = seconds {
+            let now = self.environment.clock.now();
+            return Ok(now.checked_sub(Duration::from_secs(seconds)).ok());
+        }
+        let time = request.parameter("sinceTime");
+        let time = time.filter(|time| !time.is_empty());
+        time.map(|time| {
+            let wrong = |error| ApiError::bad_request(format!("sinceTime: {error}"));
+            time.parse().map_err(wrong)
         })
+        .transpose()
     }
 }
 

@@ -1,6 +1,10 @@
 //! A process that looks after one other.
 
-use std::process::{Command, ExitCode};
+use std::{
+    fs, io,
+    path::PathBuf,
+    process::{Command, ExitCode},
+};
 
 use nix::{
     errno::Errno,
@@ -9,10 +13,16 @@ use nix::{
         signal::{SigSet, Signal, kill},
         wait::{WaitPidFlag, WaitStatus, waitpid},
     },
-    unistd::{Pid, getppid},
+    unistd::{Pid, getppid, setsid},
 };
 
+use rustix::process::ioctl_tiocsctty;
+
 use super::Error;
+use crate::node::family;
+
+/// What the exit code says of whoever was killed.
+const KILLED: u8 = 137;
 
 /// What is passed on.
 const PASSED: [Signal; 7] = [
@@ -25,10 +35,15 @@ const PASSED: [Signal; 7] = [
     Signal::SIGWINCH,
 ];
 
-/// This process is killed when the thread that started it ends, which must therefore last as long
-/// as the process `parent` does. That may have ended already.
-pub(super) fn die_with(parent: u32) -> Result<(), Error> {
-    die_with_parent();
+/// Tells a launcher to end everything that came of it, and then itself. One that does not know how
+/// yet ends at once, and has started nothing.
+pub(in crate::node) const END: Signal = Signal::SIGPWR;
+
+/// This process gets `signal` when the thread that started it ends, which must therefore last as
+/// long as the process `parent` does. That may have ended already.
+pub(super) fn die_with(parent: u32, signal: Signal) -> Result<(), Error> {
+    // Refused for a signal that does not exist, which these do.
+    let _ = prctl::set_pdeathsig(signal);
     if getppid().as_raw().unsigned_abs() == parent {
         Ok(())
     } else {
@@ -36,16 +51,51 @@ pub(super) fn die_with(parent: u32) -> Result<(), Error> {
     }
 }
 
-/// The same for a parent that is in another pid namespace and cannot be seen.
-pub(super) fn die_with_parent() {
-    // Refused for a signal that does not exist, which this one does.
+/// The same for a process in a pid namespace from which its launcher cannot be seen. In `/proc` it
+/// can, which is that of the machine.
+pub(super) fn die_with_launcher(launcher: &str) -> Result<(), Error> {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let parent = lines.find_map(|line| line.strip_prefix("PPid:"));
+    if parent.is_some_and(|parent| parent.trim() == launcher) {
+        Ok(())
+    } else {
+        Err(Error::Orphaned(launcher.parse().unwrap_or(0)))
+    }
+}
+
+/// The number of this process, as others find it in `/proc`.
+pub(super) fn own_number() -> PathBuf {
+    fs::read_link("/proc/self").unwrap_or_default()
+}
+
+/// Whoever loses its parent somewhere below becomes a child of this process, and stays in reach.
+pub(super) fn adopt() {
+    let _ = prctl::set_child_subreaper(true);
+}
+
+/// Makes the terminal that standard input is the one of this process, so that its keys send signals.
+pub(super) fn own_terminal() {
+    // Refused only to whoever has one already.
+    let _ = setsid();
+    let _ = ioctl_tiocsctty(io::stdin());
+}
+
+/// What becomes of those that are left when the command has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// They go with the pid namespace.
+    Gone,
+    /// They are ended one by one.
+    Ended,
 }
 
 /// Runs `command`, passes signals on to it, collects whatever dies below, and ends as it ends.
-pub(super) fn mind(mut command: Command) -> Result<ExitCode, Error> {
+pub(super) fn mind(mut command: Command, left: Left) -> Result<ExitCode, Error> {
     let mut signals = SigSet::from_iter(PASSED);
     signals.add(Signal::SIGCHLD);
+    signals.add(END);
     // Before the start, so that no signal comes too early; the child starts with none blocked.
     let _ = signals.thread_block();
     let child = command.spawn().map_err(|source| Error::Command {
@@ -57,8 +107,13 @@ pub(super) fn mind(mut command: Command) -> Result<ExitCode, Error> {
         match signals.wait() {
             Ok(Signal::SIGCHLD) => {
                 if let Some(code) = collect(child) {
+                    end_all(left);
                     return Ok(code.into());
                 }
+            }
+            Ok(END) => {
+                end_all(left);
+                return Ok(KILLED.into());
             }
             // One that has just ended needs no signal.
             Ok(signal) => drop(kill(child, signal)),
@@ -80,6 +135,25 @@ fn collect(child: Pid) -> Option<u8> {
             }
             Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return code,
             Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+/// Ends whatever is left below this process.
+fn end_all(left: Left) {
+    let own = std::process::id();
+    // Numbers from elsewhere mean somebody else.
+    let is_known = own_number().as_os_str() == own.to_string().as_str();
+    if left == Left::Gone || !is_known {
+        return;
+    }
+    loop {
+        for process in family::below(own) {
+            let _ = kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL);
+        }
+        // Each death may bring orphans, which are found in the next round.
+        if let Err(Errno::ECHILD) = waitpid(None, None) {
+            return;
         }
     }
 }

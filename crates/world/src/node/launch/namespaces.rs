@@ -1,6 +1,6 @@
 //! Rooms of one's own.
 
-use std::{fs, fs::File, io};
+use std::{fs, fs::File, io, time::Duration};
 
 use nix::{
     errno::Errno,
@@ -9,7 +9,13 @@ use nix::{
     unistd::{getegid, geteuid, sethostname},
 };
 
-use super::{Error, Rooms};
+use super::{Error, Joined, Rooms};
+use crate::node::family;
+
+/// How often is looked for the first process of a container that is about to start, and how long
+/// between looks.
+const LOOKS: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Enters new namespaces; the pid namespace begins with the next process that is started.
 pub(super) fn enter(rooms: &Rooms) -> Result<(), Error> {
@@ -35,16 +41,35 @@ pub(super) fn enter(rooms: &Rooms) -> Result<(), Error> {
     tried("keep mounts private", kept.map_err(Errno::into))
 }
 
-/// Enters the namespaces that `launcher` made; that of pids with the next process that is started.
-pub(super) fn join(launcher: u32) -> Result<(), Error> {
+/// Enters the rooms of a container; that of pids with the next process that is started.
+pub(super) fn join(container: Joined) -> Result<(), Error> {
+    let first = first_process(container)?;
     // All are opened first: inside of them the machine's processes cannot be seen.
-    let open = |name: &str| File::open(format!("/proc/{launcher}/ns/{name}"));
-    let all = ["user", "mnt", "pid_for_children", "ipc", "uts"].map(open);
+    let open = |name: &str| File::open(format!("/proc/{first}/ns/{name}"));
+    let all = ["user", "mnt", "pid", "ipc", "uts"].map(open);
+    // Whoever had these numbers when the launcher was still there had them before, too.
+    if !family::is_there(container.launcher, container.began) {
+        return Err(Error::Over);
+    }
     for namespace in all {
         let entered = namespace.and_then(|one| Ok(setns(one, CloneFlags::empty())?));
         tried("join those of a container", entered)?;
     }
     Ok(())
+}
+
+/// The first process in the rooms. Before there is one they are not furnished.
+fn first_process(container: Joined) -> Result<u32, Error> {
+    for _ in 0..LOOKS {
+        if !family::is_there(container.launcher, container.began) {
+            break;
+        }
+        if let Some(first) = family::children(container.launcher).first() {
+            return Ok(*first);
+        }
+        std::thread::park_timeout(PAUSE);
+    }
+    Err(Error::Over)
 }
 
 fn tried(action: &'static str, result: io::Result<()>) -> Result<(), Error> {

@@ -1,15 +1,13 @@
 //! What is said of a pod. Pure.
 
 use jiff::Timestamp;
-use k8s_openapi::{
-    api::core::v1::{
-        Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-        ContainerStateWaiting, ContainerStatus, HostIP, PodCondition, PodIP, PodStatus,
-    },
-    apimachinery::pkg::apis::meta::v1::Time,
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
+    ContainerStateWaiting, ContainerStatus, HostIP, PodCondition, PodIP, PodStatus,
 };
 
 use super::{Ended, Facts, Process, Seen, facts::is_sidecar};
+use crate::workload::moment;
 
 /// What a pod has come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +51,7 @@ pub(super) fn status(facts: &Facts, verdict: &Verdict) -> PodStatus {
     status.pod_ips = Some(vec![PodIP {
         ip: facts.address.to_string(),
     }]);
-    status.start_time.get_or_insert(Time(facts.accepted));
+    status.start_time.get_or_insert(moment(facts.accepted));
     for condition in conditions(facts, verdict, now_initialized) {
         say(&mut status, condition, facts);
     }
@@ -178,7 +176,7 @@ fn say(status: &mut PodStatus, (kind, so, why): Said, facts: &Facts) {
         status: truth.to_owned(),
         reason,
         message,
-        last_transition_time: Some(since.unwrap_or(Time(facts.now))),
+        last_transition_time: Some(since.unwrap_or(moment(facts.now))),
         observed_generation: facts.pod.metadata.generation,
         ..PodCondition::default()
     };
@@ -229,7 +227,7 @@ fn state(
     waits_for_init: bool,
 ) -> ContainerState {
     if let Process::Running { since, .. } = &seen.process {
-        let started_at = Some(Time(*since));
+        let started_at = Some(moment(*since));
         return ContainerState {
             running: Some(ContainerStateRunning { started_at }),
             ..ContainerState::default()
@@ -296,8 +294,8 @@ fn terminated(end: &Ended) -> ContainerState {
             exit_code: end.code,
             reason: Some(reason.to_owned()),
             message: end.message.clone(),
-            started_at: Some(Time(end.began)),
-            finished_at: Some(Time(end.ended)),
+            started_at: Some(moment(end.began)),
+            finished_at: Some(moment(end.ended)),
             container_id: Some(format!("process://{}", end.id)),
             signal: None,
         }),

@@ -290,3 +290,22 @@ fn a_condition_keeps_its_time_while_it_stays_as_it_is() {
         ("False".into(), "ContainersNotReady".into())
     );
 }
+
+#[test]
+fn what_is_said_is_what_is_read_again() {
+    let mut play = Play::new(&json!({"containers": [{"name": "main"}, {"name": "brief"}]}));
+    play.facts.now += SignedDuration::from_millis(1234);
+    play.facts.accepted = play.facts.now;
+    let mut play = play.lives("brief", 1, 1);
+    for seconds in [1, 2, 30] {
+        let said = play.pass(seconds).status;
+        // As the server keeps it: without fractions of a second.
+        let mut kept = serde_json::to_value(&said).unwrap().to_string();
+        while let Some(dot) = kept.find(".234") {
+            let end = dot + kept[dot..].find('Z').unwrap();
+            kept.replace_range(dot..end, "");
+        }
+        let read: k8s_openapi::api::core::v1::PodStatus = serde_json::from_str(&kept).unwrap();
+        assert_eq!(said, read);
+    }
+}

@@ -10,9 +10,12 @@ use k8s_openapi::{
     api::core::v1::{Container, HTTPGetAction, Probe},
     apimachinery::pkg::util::intstr::IntOrString,
 };
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
 
-use super::grpc;
+use super::{grpc, tls};
 
 /// What has to be asked.
 #[derive(Debug)]
@@ -80,43 +83,72 @@ pub(super) async fn connect(host: &str, port: u16) -> Result<TcpStream, String> 
 
 /// Any answer from 200 to 399 is a good one.
 async fn http(get: &HTTPGetAction, address: IpAddr, port: u16) -> Result<(), String> {
-    if get.scheme.as_deref() == Some("HTTPS") {
-        return Err("this node does not probe over HTTPS yet".to_owned());
-    }
     let host = get.host.clone().unwrap_or_else(|| address.to_string());
-    let stream = connect(&host, port).await?;
-    let path = get
-        .path
-        .as_deref()
-        .filter(|path| !path.is_empty())
-        .unwrap_or("/");
-    let mut request = Request::get(path).header("host", format!("{host}:{port}"));
-    request = request
-        .header("user-agent", "kube-probe/neap")
-        .header("accept", "*/*");
-    for header in get.http_headers.iter().flatten() {
-        request = request.header(&header.name, &header.value);
-    }
-    let words =
-        |error: &dyn std::error::Error| format!("Get \"http://{host}:{port}{path}\": {error}");
-    let request = request
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| words(&error))?;
-    let handshake = http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| words(&error))?;
-    let mut connection = pin!(connection.fuse());
-    let mut sent = pin!(sender.send_request(request));
-    // The end of the connection may come with the answer, which then counts.
-    let answer = loop {
-        tokio::select! {
-            biased;
-            answer = &mut sent => break answer.map_err(|error| words(&error))?,
-            _ = &mut connection, if !connection.is_terminated() => {}
-        }
+    let path = get.path.as_deref().unwrap_or_default();
+    let path = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/{path}")
     };
-    let code = answer.status().as_u16();
+    let encrypted = get.scheme.as_deref() == Some("HTTPS");
+    let scheme = if encrypted { "https" } else { "http" };
+    let words =
+        |error: &dyn std::error::Error| format!("Get \"{scheme}://{host}:{port}{path}\": {error}");
+    let request = question(get, &path, &format!("{host}:{port}")).map_err(|error| words(&error))?;
+    let stream = connect(&host, port).await?;
+    let code = if encrypted {
+        let stream = tls::over(stream, address).await;
+        ask(stream.map_err(|error| words(&error))?, request).await
+    } else {
+        ask(stream, request).await
+    };
+    let code = code.map_err(|error| words(&error))?;
     if (200..400).contains(&code) {
         return Ok(());
     }
     Err(format!("HTTP probe failed with statuscode: {code}"))
+}
+
+/// What is asked. A header that the pod names takes the place of one of ours.
+fn question(
+    get: &HTTPGetAction,
+    path: &str,
+    authority: &str,
+) -> Result<Request<Empty<Bytes>>, hyper::http::Error> {
+    let own = |name: &str| {
+        let mut named = get.http_headers.iter().flatten();
+        !named.any(|header| header.name.eq_ignore_ascii_case(name))
+    };
+    let mut request = Request::get(path);
+    for (name, value) in [
+        ("host", authority),
+        ("user-agent", "kube-probe/neap"),
+        ("accept", "*/*"),
+    ] {
+        if own(name) {
+            request = request.header(name, value);
+        }
+    }
+    for header in get.http_headers.iter().flatten() {
+        request = request.header(&header.name, &header.value);
+    }
+    request.body(Empty::new())
+}
+
+/// The status of the answer.
+async fn ask<S>(stream: S, request: Request<Empty<Bytes>>) -> Result<u16, hyper::Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let mut connection = pin!(connection.fuse());
+    let mut sent = pin!(sender.send_request(request));
+    // The end of the connection may come with the answer, which then counts.
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut sent => return Ok(answer?.status().as_u16()),
+            _ = &mut connection, if !connection.is_terminated() => {}
+        }
+    }
 }

@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use neap_kit::key::Key;
 use nix::sys::signal::Signal;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::node::{
     pod::{Ended, Obstacle, Process, Seen},
@@ -25,6 +26,8 @@ pub(super) struct Local {
     pub(super) accepted: Timestamp,
     pub(super) ending_since: Option<Timestamp>,
     pub(super) containers: BTreeMap<String, Seen>,
+    /// Why its volumes are not in place, if they are not.
+    pub(super) volumes: Result<(), Obstacle>,
     running: BTreeMap<String, (u64, Running)>,
     /// Counts what was started.
     turns: u64,
@@ -32,17 +35,24 @@ pub(super) struct Local {
 
 /// All pods of the node.
 #[derive(Debug, Default)]
-pub(super) struct Locals(Mutex<HashMap<Key, Local>>);
+pub(super) struct Locals {
+    all: Mutex<HashMap<Key, Local>>,
+    /// Told of whenever a process has ended.
+    ended: Notify,
+}
 
 impl Locals {
     fn with<T>(&self, key: &Key, change: impl FnOnce(&mut Local) -> T) -> Option<T> {
-        self.0.lock().get_mut(key).map(change)
+        self.all.lock().get_mut(key).map(change)
     }
 
     /// Whether another pod of that name is known.
     pub(super) fn is_of_another(&self, key: &Key, pod: &Pod) -> bool {
         let uid = pod.uid().unwrap_or_default();
-        self.0.lock().get(key).is_some_and(|local| local.uid != uid)
+        self.all
+            .lock()
+            .get(key)
+            .is_some_and(|local| local.uid != uid)
     }
 
     /// Takes a pod in, with an address that `choose` finds beside those that are taken, and says
@@ -54,7 +64,7 @@ impl Locals {
         now: Timestamp,
         choose: impl FnOnce(&[Ipv4Addr]) -> Option<Ipv4Addr>,
     ) -> Option<Ipv4Addr> {
-        let mut all = self.0.lock();
+        let mut all = self.all.lock();
         if let Some(local) = all.get(key) {
             return Some(local.address);
         }
@@ -70,6 +80,7 @@ impl Locals {
             accepted: started.map_or(now, |time| time.0),
             ending_since: None,
             containers: remembered(pod, now),
+            volumes: Ok(()),
             running: BTreeMap::new(),
             turns: 0,
         };
@@ -80,13 +91,14 @@ impl Locals {
     /// What is known of a pod that was taken in. The time it has to end begins when that is seen
     /// first: the server's clock is another.
     pub(super) fn get(&self, key: &Key, pod: &Pod, now: Timestamp) -> Local {
-        let mut all = self.0.lock();
+        let mut all = self.all.lock();
         let local = all.entry(key.clone()).or_insert_with(|| Local {
             uid: pod.uid().unwrap_or_default(),
             address: Ipv4Addr::LOCALHOST,
             accepted: now,
             ending_since: None,
             containers: BTreeMap::new(),
+            volumes: Ok(()),
             running: BTreeMap::new(),
             turns: 0,
         });
@@ -94,6 +106,16 @@ impl Locals {
             local.ending_since.get_or_insert(now);
         }
         local.clone()
+    }
+
+    /// Notes whether the volumes of a pod are in place, and returns what stands in the way if that
+    /// is new.
+    pub(super) fn note_volumes(&self, key: &Key, found: Result<(), Obstacle>) -> Option<Obstacle> {
+        self.with(key, |local| {
+            let is_new = local.volumes != found;
+            local.volumes.clone_from(&found);
+            found.err().filter(|_| is_new)
+        })?
     }
 
     /// What stood in the way may be gone.
@@ -158,6 +180,7 @@ impl Locals {
                 }
             }
         });
+        self.ended.notify_waiters();
     }
 
     /// Notes how a container is while a process of that turn runs; whether that is new.
@@ -192,13 +215,58 @@ impl Locals {
         });
     }
 
-    /// Forgets a pod, and kills what is left of it.
-    pub(super) fn remove(&self, key: &Key) -> Option<Local> {
-        let local = self.0.lock().remove(key)?;
-        for (_, running) in local.running.values() {
+    /// The process of a container of the pod with that uid, if one runs.
+    pub(super) fn running(&self, key: &Key, uid: &str, container: &str) -> Option<Running> {
+        let all = self.all.lock();
+        let local = all.get(key).filter(|local| local.uid == uid)?;
+        local
+            .running
+            .get(container)
+            .map(|(_, running)| running.clone())
+    }
+
+    /// Whether anything of a pod of that name is left.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.all.lock().contains_key(key)
+    }
+
+    /// Kills what is left of a pod, and forgets it once nothing is.
+    pub(super) fn leave(&self, key: &Key) -> Option<Local> {
+        let mut all = self.all.lock();
+        let running = &all.get(key)?.running;
+        for (_, running) in running.values() {
             running.signal(Signal::SIGKILL);
         }
-        Some(local)
+        if running.is_empty() {
+            all.remove(key)
+        } else {
+            None
+        }
+    }
+
+    /// Sends a signal to all processes.
+    pub(super) fn signal_all(&self, signal: Signal) {
+        for local in self.all.lock().values() {
+            for (_, running) in local.running.values() {
+                running.signal(signal);
+            }
+        }
+    }
+
+    /// Resolves once no process runs.
+    pub(super) async fn all_ended(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self
+                .all
+                .lock()
+                .values()
+                .all(|local| local.running.is_empty())
+            {
+                return;
+            }
+            ended.await;
+        }
     }
 }
 

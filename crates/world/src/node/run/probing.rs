@@ -1,21 +1,15 @@
 //! Asks containers how they are, for as long as they run.
 
-use std::{
-    net::IpAddr,
-    path::{Path, PathBuf},
-    sync::Weak,
-    time::Duration,
-};
+use std::{net::IpAddr, path::PathBuf, sync::Weak};
 
 use k8s_openapi::api::core::v1::{Container, Pod, Probe};
 use neap_kit::{clock::Clock, event::Note, key::Key};
 
 use super::Node;
 use crate::node::{
-    launch::Launch,
     pod::Seen,
     probe::{Asked, Finding, Tally, check, delay, limit, period},
-    process::Running,
+    process::{Running, Streams},
 };
 
 /// One container while one of its processes runs.
@@ -93,40 +87,32 @@ impl Probing {
         let asked = async {
             match check(probe, &self.container, self.address).await {
                 Asked::Answered(answer) => answer,
-                Asked::Command(command) => self.command(command, limit).await,
+                Asked::Command(command) => self.command(command).await,
             }
         };
         let late = || Err(format!("no answer within {} s", limit.as_secs()));
         self.clock.within(limit, asked).await.unwrap_or_else(late)
     }
 
-    /// Runs a command beside the container's own; a good one ends with 0.
-    async fn command(&self, command: &[String], limit: Duration) -> Result<(), String> {
+    /// Runs a command beside the container's own; a good one ends with 0. It ends when nobody waits
+    /// for it any more.
+    async fn command(&self, command: &[String]) -> Result<(), String> {
         let Some(node) = self.node.upgrade() else {
             return Ok(());
         };
-        let launch = self.launch(command);
-        let log: &Path = &self.folder.join("probe.log");
-        let started = node.starter.start(&launch, &self.folder.join("probe"), log);
-        let started = started.map_err(|error| error.to_string())?;
-        let both = async { tokio::join!(started.lines.keep(), started.ended).1 };
-        let code = self.clock.within(limit, both).await;
-        started.running.signal(nix::sys::signal::Signal::SIGKILL);
-        match code {
-            Some(Ok(0)) => Ok(()),
-            Some(Ok(code)) => Err(format!("command ended with exit code {code}")),
-            Some(Err(_)) | None => Err("command did not end in time".to_owned()),
-        }
-    }
-
-    fn launch(&self, command: &[String]) -> Launch {
-        Launch {
-            command: command.to_vec(),
-            environment: self.running.environment().clone(),
-            folder: None,
-            parent: std::process::id(),
-            rooms: None,
-            joins: self.running.id().filter(|_| self.running.has_rooms()),
+        let nothing = Streams::default();
+        let started = node.starter.command(
+            &self.running,
+            command.to_vec(),
+            &self.folder,
+            nothing,
+            false,
+        );
+        let started = started.await.map_err(|error| error.to_string())?;
+        let started = started.ok_or_else(|| "the container has ended".to_owned())?;
+        match started.exit.code().await {
+            0 => Ok(()),
+            code => Err(format!("command ended with exit code {code}")),
         }
     }
 

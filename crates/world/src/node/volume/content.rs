@@ -7,7 +7,11 @@ use std::{
 
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Volume, VolumeProjection};
 
-use crate::node::{field, pod::Obstacle, source::Sources};
+use super::Wanted;
+use crate::{
+    node::{field, pod::Obstacle, source::Sources},
+    workload::claim_name,
+};
 
 /// What a volume is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +19,7 @@ pub enum Content {
     /// Files that the node writes.
     Files(Files),
     /// A folder or file of the machine.
-    Machine(PathBuf),
+    Machine(PathBuf, Wanted),
     /// A folder that lasts as long as the pod.
     Empty,
 }
@@ -75,22 +79,27 @@ fn elsewhere(volume: &Volume, sources: &Sources) -> Result<Content, Obstacle> {
         return Ok(Content::Empty);
     }
     if let Some(path) = &volume.host_path {
-        return Ok(Content::Machine(path.path.clone().into()));
+        let wanted = Wanted::of(path.type_.as_deref().unwrap_or_default());
+        return Ok(Content::Machine(path.path.clone().into(), wanted));
     }
-    if let Some(claim) = &volume.persistent_volume_claim {
-        let folder = sources.claims.get(&claim.claim_name).cloned();
-        return folder.map(Content::Machine).ok_or_else(|| {
-            failed(format!(
-                "persistentvolumeclaim \"{}\" is not bound",
-                claim.claim_name
-            ))
-        });
+    if let Some(claim) = claim_name(&sources.pod, volume) {
+        return claimed(&claim, sources);
     }
     let message = format!(
         "volume \"{}\" is of a kind that this node does not have",
         volume.name
     );
     Err(failed(message))
+}
+
+fn claimed(claim: &str, sources: &Sources) -> Result<Content, Obstacle> {
+    match sources.claims.get(claim) {
+        Some(Ok(folder)) => Ok(Content::Machine(folder.clone(), Wanted::FolderOrNew)),
+        Some(Err(why)) => Err(failed(why.clone())),
+        None => Err(failed(format!(
+            "persistentvolumeclaim \"{claim}\" not found"
+        ))),
+    }
 }
 
 fn part(
@@ -117,9 +126,9 @@ fn part(
     }
     if let Some(token) = &source.service_account_token {
         let audience = token.audience.as_deref().unwrap_or_default();
-        let bytes = sources.tokens.get(audience).cloned();
-        let bytes =
-            bytes.ok_or_else(|| failed("there is no token for the service account yet".into()))?;
+        let none = || Err("there is no token for the service account yet".to_owned());
+        let found = sources.tokens.get(audience).cloned();
+        let bytes = found.unwrap_or_else(none).map_err(failed)?;
         let text = Text {
             bytes: bytes.into_bytes(),
             mode: mode.unwrap_or(READABLE).unsigned_abs(),

@@ -3,10 +3,10 @@
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    fs,
+    fs::{self, DirBuilder, OpenOptions, Permissions},
     hash::{DefaultHasher, Hash, Hasher},
-    io,
-    os::unix::fs::{PermissionsExt, symlink},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
 
@@ -59,10 +59,46 @@ fn fill(folder: &Path, files: &Files) -> io::Result<()> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::write(&path, &text.bytes)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(text.mode))?;
+        put_private(&path, &text.bytes)?;
+        fs::set_permissions(&path, Permissions::from_mode(text.mode))?;
     }
     Ok(())
+}
+
+/// Nobody else reads it at any time, whatever may be read of it in the end.
+fn put_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)
+}
+
+/// A folder that only its owner can look into.
+pub(in crate::node) fn folder_of_ones_own(folder: &Path) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))
+}
+
+/// Makes `text` the content of the file at `path`, if it is not. The file stays the same one, as
+/// containers hold on to it, and is never seen empty.
+pub(in crate::node) fn put_text(path: &Path, text: &str) -> io::Result<()> {
+    if fs::read(path).is_ok_and(|found| found == text.as_bytes()) {
+        return Ok(());
+    }
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
 }
 
 /// A link for each name at the top, through the one that turns.

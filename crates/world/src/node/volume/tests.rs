@@ -1,4 +1,4 @@
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::SystemTime};
 
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ fn sources() -> Sources {
         pod: serde_json::from_value(pod).unwrap(),
         config_maps: [("m".to_owned(), serde_json::from_value(map).unwrap())].into(),
         secrets: [("s".to_owned(), serde_json::from_value(secret).unwrap())].into(),
-        claims: [("data".to_owned(), "/volumes/data".into())].into(),
-        tokens: [(String::new(), "signed".to_owned())].into(),
+        claims: [("data".to_owned(), Ok("/volumes/data".into()))].into(),
+        tokens: [(String::new(), Ok("signed".to_owned()))].into(),
     }
 }
 
@@ -80,10 +80,13 @@ fn volumes_have_what_their_sources_have() {
 #[test]
 fn other_volumes_are_folders() {
     assert_eq!(of(json!({"emptyDir": {}})), Ok(Content::Empty));
-    let machine = |path: &str| Ok(Content::Machine(path.into()));
-    assert_eq!(of(json!({"hostPath": {"path": "/srv"}})), machine("/srv"));
+    let machine = |path: &str, wanted| Ok(Content::Machine(path.into(), wanted));
+    let host = json!({"hostPath": {"path": "/srv"}});
+    assert_eq!(of(host), machine("/srv", Wanted::Anything));
+    let host = json!({"hostPath": {"path": "/srv", "type": "File"}});
+    assert_eq!(of(host), machine("/srv", Wanted::File));
     let claim = json!({"persistentVolumeClaim": {"claimName": "data"}});
-    assert_eq!(of(claim), machine("/volumes/data"));
+    assert_eq!(of(claim), machine("/volumes/data", Wanted::FolderOrNew));
 }
 
 #[test]
@@ -103,7 +106,7 @@ fn what_cannot_be_mounted_is_named() {
         ),
         (
             json!({"persistentVolumeClaim": {"claimName": "other"}}),
-            "persistentvolumeclaim \"other\" is not bound",
+            "persistentvolumeclaim \"other\" not found",
         ),
         (
             json!({"nfs": {"server": "s", "path": "/"}}),
@@ -161,4 +164,44 @@ fn what_a_crash_left_is_mended() {
     assert_eq!(seen(folder, "a").as_deref(), Some("2"));
     let left = fs::read_dir(folder).unwrap().count();
     assert_eq!(left, 3, "the files, the link to them, and the link to it");
+}
+
+#[test]
+fn what_the_machine_has_must_be_of_the_kind_that_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("file"), "kept").unwrap();
+    for (name, wanted, fits) in [
+        ("file", Wanted::Anything, true),
+        ("file", Wanted::File, true),
+        ("file", Wanted::FileOrNew, true),
+        ("file", Wanted::FolderOrNew, false),
+        ("file", Wanted::Socket, false),
+        ("a", Wanted::Folder, false),
+        ("b", Wanted::File, false),
+        ("c/d", Wanted::FolderOrNew, true),
+        ("c/d", Wanted::Folder, true),
+        ("e", Wanted::FileOrNew, true),
+        ("f", Wanted::Anything, true),
+    ] {
+        let provided = provide(&at(name), wanted);
+        assert_eq!(provided.is_ok(), fits, "{name} {wanted:?} {provided:?}");
+    }
+    assert_eq!(fs::read_to_string(at("file")).unwrap(), "kept");
+    assert!(at("c/d").is_dir() && at("e").is_file() && at("f").is_dir());
+    assert!(!at("a").exists() && !at("b").exists());
+}
+
+#[test]
+fn a_text_is_changed_in_place_and_only_if_it_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hosts");
+    put_text(&path, "a longer text\n").unwrap();
+    let (then, file) = (SystemTime::UNIX_EPOCH, fs::File::open(&path).unwrap());
+    file.set_modified(then).unwrap();
+    put_text(&path, "a longer text\n").unwrap();
+    assert_eq!(file.metadata().unwrap().modified().unwrap(), then);
+    put_text(&path, "short\n").unwrap();
+    let held = std::io::read_to_string(&file).unwrap();
+    assert_eq!(held, "short\n", "whoever holds the file sees it");
 }

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 /// In billionths, the smallest unit there is.
-pub(super) type Amount = i128;
+pub(crate) type Amount = i128;
 
 /// Amounts by resource.
-pub(super) type Amounts = BTreeMap<String, Amount>;
+pub(crate) type Amounts = BTreeMap<String, Amount>;
 
-const ONE: Amount = 1_000_000_000;
+/// One of anything.
+pub(crate) const ONE: Amount = 1_000_000_000;
 
 /// Reads a quantity; nothing if it is none, which no server lets in.
-pub(super) fn amount(quantity: &Quantity) -> Option<Amount> {
+pub(crate) fn amount(quantity: &Quantity) -> Option<Amount> {
     let text = quantity.0.trim();
     let end = text
         .find(|letter: char| !matches!(letter, '0'..='9' | '.' | '+' | '-'))
@@ -59,14 +60,14 @@ fn unit_size(unit: &str) -> Option<Amount> {
 }
 
 /// All quantities of a list.
-pub(super) fn amounts(list: Option<&BTreeMap<String, Quantity>>) -> Amounts {
+pub(crate) fn amounts(list: Option<&BTreeMap<String, Quantity>>) -> Amounts {
     let list = list.into_iter().flatten();
     list.filter_map(|(name, quantity)| Some((name.clone(), amount(quantity)?)))
         .collect()
 }
 
 /// Adds `more` to `sum`.
-pub(super) fn add(sum: &mut Amounts, more: &Amounts) {
+pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = sum.entry(name.clone()).or_default();
         *sum = sum.saturating_add(*amount);
@@ -74,7 +75,7 @@ pub(super) fn add(sum: &mut Amounts, more: &Amounts) {
 }
 
 /// Makes `most` at least `other`, resource by resource.
-pub(super) fn at_least(most: &mut Amounts, other: &Amounts) {
+pub(crate) fn at_least(most: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
         let most = most.entry(name.clone()).or_default();
         *most = (*most).max(*amount);

@@ -1,0 +1,106 @@
+//! What differs, and whether it may.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use neap_differential::{
+    allow::{self, Entry, allowing},
+    compare::{self, Difference},
+};
+use serde_json::Value;
+
+use crate::{plain::title, play::Recording};
+
+const LIST: &str = include_str!("../allowed.toml");
+
+/// A difference and where it is.
+#[derive(Debug)]
+pub struct Finding {
+    pub scenario: String,
+    /// Which step it follows, counted from one.
+    pub step: usize,
+    pub kind: String,
+    pub name: String,
+    pub difference: Difference,
+    /// The entry that allows it.
+    pub allowed: Option<usize>,
+}
+
+/// The committed list of what may differ.
+pub fn entries() -> Result<Vec<Entry>> {
+    allow::read("allowed.toml", LIST)
+}
+
+/// Everything that differs. What an earlier step has shown is not told again.
+pub fn findings(theirs: &Recording, ours: &Recording, entries: &[Entry]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (scenario, states) in theirs {
+        let mut seen = BTreeSet::new();
+        let nothing = Vec::new();
+        let others = ours.get(scenario).unwrap_or(&nothing);
+        for (step, state) in states.iter().enumerate() {
+            let other = others.get(step).map_or(&[][..], Vec::as_slice);
+            for (kind, name, difference) in between(state, other) {
+                let known = (
+                    kind.clone(),
+                    difference.field.clone(),
+                    difference.rule.clone(),
+                );
+                if seen.insert(known) {
+                    findings.push(Finding {
+                        scenario: scenario.clone(),
+                        step: step + 1,
+                        allowed: allowing(entries, &kind, &difference),
+                        kind,
+                        name,
+                        difference,
+                    });
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn between(theirs: &[Value], ours: &[Value]) -> Vec<(String, String, Difference)> {
+    let titled = |objects: &'_ [Value]| -> BTreeMap<(String, String), Vec<usize>> {
+        let mut titled = BTreeMap::<_, Vec<usize>>::new();
+        for (place, object) in objects.iter().enumerate() {
+            titled.entry(title(object)).or_default().push(place);
+        }
+        titled
+    };
+    let pick = |objects: &'_ [Value]| titled(objects);
+    let (their_titles, our_titles) = (pick(theirs), pick(ours));
+    let find = |all: &[Value], places: Option<&Vec<usize>>| -> Vec<Value> {
+        let places = places.into_iter().flatten();
+        places
+            .filter_map(|&place| all.get(place).cloned())
+            .collect()
+    };
+    let titles: BTreeSet<_> = their_titles.keys().chain(our_titles.keys()).collect();
+    let mut out = Vec::new();
+    for title in titles {
+        let these = find(theirs, their_titles.get(title));
+        let those = find(ours, our_titles.get(title));
+        let mut found = Vec::new();
+        if these.len() == those.len() {
+            for (one, other) in these.iter().zip(&those) {
+                compare::values("", one, other, &mut found);
+            }
+        } else {
+            found.push(Difference {
+                field: "(number)".to_owned(),
+                rule: format!("{} not {} of {}", these.len(), those.len(), title.1),
+                reference: Value::Array(these),
+                pocket: Value::Array(those),
+            });
+        }
+        out.extend(
+            found
+                .into_iter()
+                .map(|found| (title.0.clone(), title.1.clone(), found)),
+        );
+    }
+    out
+}

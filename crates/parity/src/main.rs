@@ -1,0 +1,139 @@
+//! World's controllers beside the real ones, from a command line; run through
+//! `cargo xtask controllers`.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool speaks"
+)]
+
+use std::{collections::BTreeMap, fs, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use neap_differential::allow::Entry;
+use neap_parity::{
+    judge::{self, Finding},
+    ours,
+    plain::MASKS,
+    play::Recording,
+    scenario, theirs,
+};
+
+/// Plays scenarios to world's controllers and to the real ones, and tells what differs
+#[derive(Debug, Parser)]
+struct Cli {
+    /// The program that becomes the real control plane
+    #[arg(long, value_name = "FILE", required_unless_present = "recorded")]
+    reference: Option<PathBuf>,
+    /// What an earlier run has recorded of it, in its place
+    #[arg(long, value_name = "FILE")]
+    recorded: Option<PathBuf>,
+    /// Where to record it
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Only scenarios whose name has this in it; then no entry has to be of use
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Show whole values
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("✗ {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<bool> {
+    let scenarios = scenario::all(&cli.only)?;
+    let entries = judge::entries()?;
+    let mut theirs: Recording = match (&cli.recorded, &cli.reference) {
+        (Some(file), _) => serde_json::from_slice(&fs::read(file)?)?,
+        (None, program) => {
+            let program = program.as_ref().context("no reference")?;
+            let runtime = tokio::runtime::Runtime::new()?;
+            runtime.block_on(theirs::play(program, &scenarios))?
+        }
+    };
+    if let Some(file) = &cli.record {
+        fs::write(file, serde_json::to_vec(&theirs)?)?;
+    }
+    let ours = ours::play(&scenarios)?;
+    theirs.retain(|name, _| scenarios.iter().any(|known| known.name == *name));
+    let findings = judge::findings(&theirs, &ours, &entries);
+    Ok(report(cli, &theirs, &findings, &entries))
+}
+
+/// Tells what was found; false if something is not as it should be.
+fn report(cli: &Cli, theirs: &Recording, findings: &[Finding], entries: &[Entry]) -> bool {
+    let mut by_scenario: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    for name in theirs.keys() {
+        by_scenario.insert(name, Vec::new());
+    }
+    for finding in findings {
+        by_scenario
+            .entry(&finding.scenario)
+            .or_default()
+            .push(finding);
+    }
+    for (name, findings) in &by_scenario {
+        let bad: Vec<_> = findings.iter().filter(|it| it.allowed.is_none()).collect();
+        let mark = if bad.is_empty() { '✓' } else { '✗' };
+        println!(
+            " {mark} {name}: {} allowed, {} not",
+            findings.len() - bad.len(),
+            bad.len()
+        );
+        for it in bad {
+            let Finding {
+                step,
+                kind,
+                name,
+                difference,
+                ..
+            } = it;
+            println!("     step {step}, {kind} {name}");
+            println!("       {}: {}", difference.field, difference.rule);
+            if cli.verbose {
+                println!("       theirs {}", difference.reference);
+                println!("       ours   {}", difference.pocket);
+            }
+        }
+    }
+    let used = |place: usize| findings.iter().any(|it| it.allowed == Some(place));
+    let idle: Vec<_> = entries
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| !used(*place))
+        .collect();
+    let idle = if cli.only.is_empty() {
+        idle
+    } else {
+        Vec::new()
+    };
+    for (_, entry) in &idle {
+        println!(
+            " ✗ of no use: {} {}: {}",
+            entry.kind, entry.field, entry.rule
+        );
+    }
+    let objects: usize = theirs.values().flatten().map(Vec::len).sum();
+    let bad = findings.iter().filter(|it| it.allowed.is_none()).count();
+    println!(
+        "{} scenarios, {objects} objects and events compared, {} allowed differences by {} entries, {bad} others; masked are:",
+        by_scenario.len(),
+        findings.len() - bad,
+        entries.len(),
+    );
+    for mask in MASKS {
+        println!("  {mask}");
+    }
+    bad == 0 && idle.is_empty()
+}

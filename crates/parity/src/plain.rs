@@ -1,0 +1,197 @@
+//! What two controllers may choose differently, brought to one form.
+//!
+//! Names that are drawn become what they were drawn for, hashes the number of their template in
+//! order of creation; uids, times, addresses and revisions become their presence. Events are summed
+//! up by what they say.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+/// Every mask, for the report.
+pub const MASKS: [&str; 8] = [
+    "uids, times, addresses, minutes in the names of a CronJob's Jobs: presence",
+    "resourceVersion, managedFields: left out",
+    "drawn suffixes of names, also in prose: presence",
+    "hashes of templates and revisions: their number in order of creation; of what is gone: presence",
+    "conditions, endpoints and addresses: sorted",
+    "objects of one name after this: sorted",
+    "sizes of ReplicaSets on the way: the sum of all changes; generations of those of Deployments",
+    "Events: type, reason, message, object and component, and how often they were told",
+];
+
+/// The letters of drawn names.
+const LETTERS: &str = "[bcdfghjklmnpqrstvwxz2456789]";
+
+static TIME: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
+static ADDRESS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.\d+\b").ok());
+static UID: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").ok());
+static MINUTE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"-[23]\d{7}\b").ok());
+static HASH: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"-{LETTERS}{{6,10}}\b")).ok());
+static SUFFIX: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"-{LETTERS}{{5}}\b")).ok());
+
+/// The objects of a namespace, in a form in which two servers can agree.
+pub fn plain(mut objects: Vec<Value>) -> Vec<Value> {
+    let names = names(&objects);
+    for object in &mut objects {
+        if let Some(meta) = object["metadata"].as_object_mut() {
+            meta.remove("managedFields");
+            meta.remove("resourceVersion");
+        }
+        let owner = &object["metadata"]["ownerReferences"][0]["kind"];
+        if object["kind"] == "ReplicaSet" && owner == "Deployment" {
+            for (part, field) in [("metadata", "generation"), ("status", "observedGeneration")] {
+                object[part][field] = "<generation>".into();
+            }
+        }
+        mask(object, &names);
+    }
+    let (events, mut rest): (Vec<_>, Vec<_>) = objects
+        .into_iter()
+        .partition(|object| object["kind"] == "Event");
+    rest.extend(told(&events));
+    rest.sort_by_cached_key(|object| (title(object), object.to_string()));
+    rest
+}
+
+/// Its kind and name.
+pub fn title(object: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (text(&object["kind"]), text(&object["metadata"]["name"]))
+}
+
+/// What is written in place of what, the longest first.
+fn names(objects: &[Value]) -> Vec<(String, String)> {
+    let mut names = Vec::new();
+    let of = |kind: &str, label: &'static str| {
+        let mut found: Vec<_> = objects
+            .iter()
+            .filter(|object| object["kind"] == kind)
+            .filter_map(|object| {
+                let meta = &object["metadata"];
+                let hash = meta["labels"][label].as_str()?;
+                let age = meta["creationTimestamp"].as_str()?;
+                Some((age.to_owned(), hash.to_owned()))
+            })
+            .collect();
+        found.sort();
+        found.dedup_by(|one, two| one.1 == two.1);
+        found
+    };
+    let kinds = [
+        ("ReplicaSet", "pod-template-hash", "template"),
+        (
+            "ControllerRevision",
+            "controller.kubernetes.io/hash",
+            "revision",
+        ),
+        ("ControllerRevision", "controller-revision-hash", "revision"),
+    ];
+    for (kind, label, word) in kinds {
+        for (number, (_, hash)) in of(kind, label).into_iter().enumerate() {
+            names.push((hash, format!("<{word} {}>", number + 1)));
+        }
+    }
+    for object in objects {
+        if let Some(uid) = object["metadata"]["uid"].as_str() {
+            names.push((uid.to_owned(), "<uid>".to_owned()));
+        }
+    }
+    names.sort_by_key(|(from, _)| std::cmp::Reverse(from.len()));
+    names
+}
+
+fn mask(value: &mut Value, names: &[(String, String)]) {
+    match value {
+        Value::String(text) => mask_text(text, names),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, names)),
+        Value::Object(fields) => {
+            for (key, field) in fields.iter_mut() {
+                mask(field, names);
+                if key == "resourceVersion" {
+                    *field = "<revision>".into();
+                }
+                if let (
+                    "conditions" | "endpoints" | "addresses" | "notReadyAddresses",
+                    Some(list),
+                ) = (key.as_str(), field.as_array_mut())
+                {
+                    list.sort_by_cached_key(|item| (item["type"].to_string(), item.to_string()));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn mask_text(text: &mut String, names: &[(String, String)]) {
+    for (from, to) in names {
+        if text.contains(from.as_str()) {
+            *text = text.replace(from.as_str(), to);
+        }
+    }
+    for (regex, with) in [
+        (&UID, "<uid>"),
+        (&TIME, "<time>"),
+        (&ADDRESS, "<address>"),
+        (&MINUTE, "-<minute>"),
+        (&SUFFIX, "-*"),
+        (&HASH, "-<gone>"),
+    ] {
+        if let Some(regex) = regex.as_ref()
+            && regex.is_match(text)
+        {
+            *text = regex.replace_all(text, with).into_owned();
+        }
+    }
+}
+
+/// Steps of a new size depend on when pods become ready; their sum does not.
+fn summed(mut said: Value, times: i64) -> (Value, i64) {
+    let name = said["metadata"]["name"].as_str().unwrap_or_default();
+    let sizes = name.rsplit_once(" from ").and_then(|(what, sizes)| {
+        let (from, to) = sizes.split_once(" to ")?;
+        let change = to.parse::<i64>().ok()? - from.parse::<i64>().ok()?;
+        Some((what.to_owned(), change.abs() * times))
+    });
+    match sizes {
+        Some((what, change)) => {
+            said["metadata"]["name"] = what.into();
+            (said, change)
+        }
+        None => (said, times),
+    }
+}
+
+/// Events, one for each thing that is said.
+fn told(events: &[Value]) -> Vec<Value> {
+    let mut sums: BTreeMap<String, (Value, i64)> = BTreeMap::new();
+    for event in events {
+        let about = &event["involvedObject"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (kind, name, reason) = (
+            text(&about["kind"]),
+            text(&about["name"]),
+            text(&event["reason"]),
+        );
+        let said = json!({
+            "kind": "Event", "metadata": {"name": format!("{reason} of {kind} {name}: {}", text(&event["message"]))},
+            "type": event["type"], "component": event["source"]["component"],
+            "reporter": event["reportingComponent"], "field": about["fieldPath"],
+        });
+        let times = event["count"].as_i64().unwrap_or(1);
+        let (said, times) = summed(said, times);
+        sums.entry(said.to_string()).or_insert((said, 0)).1 += times;
+    }
+    let sums = sums.into_values().map(|(mut said, times)| {
+        said["times"] = times.into();
+        said
+    });
+    sums.collect()
+}

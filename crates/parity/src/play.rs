@@ -1,0 +1,87 @@
+//! Plays scenarios on a server.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use anyhow::Result;
+use futures::future::join_all;
+use kube::Client;
+use neap_kit::clock::Clock;
+use serde_json::{Value, json};
+
+use crate::{
+    api::{Api, KINDS},
+    plain::plain,
+    quiet::Quiet,
+    scenario::{Request, Scenario},
+};
+
+/// What was there after each step of each scenario, in plain form.
+pub type Recording = BTreeMap<String, Vec<Vec<Value>>>;
+
+/// A server whose controllers and nodes are at work.
+#[derive(Clone)]
+pub struct Side {
+    pub client: Client,
+    pub clock: Clock,
+    pub quiet: Quiet,
+}
+
+impl fmt::Debug for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Side").finish_non_exhaustive()
+    }
+}
+
+impl Side {
+    /// Plays all scenarios at the same time.
+    pub async fn play(&self, scenarios: &[Scenario]) -> Recording {
+        let played = scenarios.iter().map(async |scenario| {
+            let mut states = Vec::new();
+            if let Err(error) = self.play_one(scenario, &mut states).await {
+                // What the other side did instead is a difference.
+                let name = json!({"name": format!("{error:#}")});
+                states.push(vec![json!({"kind": "Failure", "metadata": name})]);
+            }
+            (scenario.name.clone(), states)
+        });
+        join_all(played).await.into_iter().collect()
+    }
+
+    async fn play_one(&self, scenario: &Scenario, states: &mut Vec<Vec<Value>>) -> Result<()> {
+        let api = Api::new(&self.client, &scenario.name);
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scenario.name},
+        });
+        api.create(&namespace).await?;
+        self.until(&api, ("ServiceAccount", "default", "/metadata/uid"))
+            .await;
+        for step in &scenario.steps {
+            match step.request()? {
+                Request::Create(object) => drop(api.create(&object).await?),
+                Request::Patch(kind, name, patch) => drop(api.patch(kind, name, patch).await?),
+                Request::Delete(kind, name) => drop(api.delete(kind, name, &Value::Null).await?),
+                Request::Nothing => {}
+            }
+            if let Some(wanted) = step.until() {
+                self.until(&api, wanted).await;
+            }
+            self.quiet.rest(&scenario.name, step.rest()).await?;
+            let mut objects = Vec::new();
+            for kind in &KINDS {
+                objects.extend(api.list(kind).await?);
+            }
+            states.push(plain(objects));
+        }
+        Ok(())
+    }
+
+    async fn until(&self, api: &Api, (kind, name, field): (&str, &str, &str)) {
+        loop {
+            let object = api.get(kind, name).await;
+            if object.is_ok_and(|object| object.pointer(field).is_some()) {
+                return;
+            }
+            self.clock.sleep(Duration::from_millis(200)).await;
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The real kube-controller-manager on the real server, in real time.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use neap_kit::clock::Clock;
+use neap_load::reference::Plan;
+use tokio::task::JoinSet;
+
+use crate::{
+    node,
+    play::{Recording, Side},
+    quiet::Quiet,
+    scenario::Scenario,
+};
+
+/// Those that we have too, and what a server of ours does by itself.
+const CONTROLLERS: [&str; 13] = [
+    "cronjob-controller",
+    "daemonset-controller",
+    "deployment-controller",
+    "disruption-controller",
+    "endpoints-controller",
+    "endpointslice-controller",
+    "garbage-collector-controller",
+    "job-controller",
+    "persistentvolumeclaim-protection-controller",
+    "replicaset-controller",
+    "serviceaccount-controller",
+    "statefulset-controller",
+    "ttl-after-finished-controller",
+];
+
+/// Starts a control plane that `program` is, and plays scenarios there.
+pub async fn play(program: &Path, scenarios: &[Scenario]) -> Result<Recording> {
+    let mut plan = Plan::new(program);
+    plan.controllers = Some(CONTROLLERS.join(","));
+    let reference = plan.start().await?;
+    let file = Kubeconfig::read_from(reference.kubeconfig())?;
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+    let client = Client::try_from(config)?;
+    let clock = Clock::system();
+    node::register(&client).await?;
+    let quiet = Quiet::new(clock);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(node::run(client.clone(), clock));
+    tasks.spawn(quiet.clone().run(client.clone()));
+    let side = Side {
+        client,
+        clock,
+        quiet,
+    };
+    tokio::select! {
+        played = side.play(scenarios) => Ok(played),
+        ended = tasks.join_next() => {
+            ended.context("nothing runs")???;
+            anyhow::bail!("the play of the nodes has ended")
+        }
+    }
+}

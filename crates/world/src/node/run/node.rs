@@ -1,0 +1,267 @@
+//! One pod: what is known of it, what was decided, and what comes of that.
+
+use std::{
+    collections::HashSet,
+    fs, io,
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use k8s_openapi::api::{
+    core::v1::{Pod, Service},
+    discovery::v1::EndpointSlice,
+};
+use kube::ResourceExt;
+use neap_kit::{
+    apply::{Error, Hand},
+    clock::Clock,
+    controller::{Outcome, Trigger},
+    event::{Note, Recorder},
+    key::Key,
+    watch::{Cache, Index},
+};
+use nix::sys::signal::Signal;
+use tokio::sync::mpsc;
+
+use super::{
+    LAST_GRACE, Options, TRY_AGAIN,
+    local::{Local, Locals},
+    mount::{Parts, blocking},
+};
+use crate::{
+    node::{
+        gather::Gatherer,
+        pod::{Decision, Facts, Stop, decide, news},
+        process::Starter,
+    },
+    workload::has_ended,
+};
+
+pub(super) struct Node {
+    pub(super) options: Options,
+    pub(super) pods: Cache<Pod>,
+    pub(super) services: Cache<Service>,
+    pub(super) slices: Index<EndpointSlice>,
+    pub(super) gatherer: Gatherer,
+    pub(super) starter: Starter,
+    pub(super) hand: Hand,
+    pub(super) recorder: Recorder,
+    pub(super) clock: Clock,
+    pub(super) locals: Locals,
+    pub(super) lives: mpsc::Sender<BoxFuture<'static, ()>>,
+    pub(super) trigger: Trigger<Key>,
+}
+
+impl Node {
+    pub(super) async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        let found = self.pods.get(&key).filter(|pod| self.has(pod));
+        let stays = found
+            .as_ref()
+            .is_some_and(|pod| !self.locals.is_of_another(&key, pod));
+        if !stays && !self.leave(&key).await {
+            // The end of its last process asks for another look.
+            return Ok(Outcome::Again(TRY_AGAIN));
+        }
+        let Some(pod) = found else {
+            return Ok(Outcome::Gone);
+        };
+        let Some(pod) = self.accept(&key, &pod) else {
+            let message = "this node has no address left for the pod";
+            let note = Note::warning("FailedCreatePodSandBox", message);
+            self.recorder.tell(&*pod, &note).await;
+            return Ok(Outcome::Again(TRY_AGAIN));
+        };
+        // What ends needs nothing any more, least of all what cannot be had.
+        let is_over = pod.metadata.deletion_timestamp.is_some() || has_ended(&pod);
+        let parts = if is_over {
+            None
+        } else {
+            Some(self.assemble(&key, &pod).await)
+        };
+        let decision = self.bring_about(&key, &pod, parts.as_ref()).await;
+        self.tell(&pod, &decision).await?;
+        if decision.gone {
+            self.hand.remove(&pod, Some(0)).await?;
+        }
+        Ok(self.when_again(&key, &decision, parts.as_ref()))
+    }
+
+    fn has(&self, pod: &Pod) -> bool {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        node == Some(&self.options.name)
+    }
+
+    fn when_again(&self, key: &Key, decision: &Decision, parts: Option<&Parts>) -> Outcome {
+        let obstructed =
+            parts.is_some_and(|parts| parts.places.is_err() || self.locals.is_obstructed(key));
+        let renewal = parts.and_then(|parts| parts.renew);
+        let moments = [decision.again, renewal, obstructed.then_some(TRY_AGAIN)];
+        let soonest: Option<Duration> = moments.into_iter().flatten().min();
+        soonest.map_or(Outcome::Settled, Outcome::Again)
+    }
+
+    /// The pod with the address that it has, or is given now; nothing if there is none left.
+    fn accept(&self, key: &Key, pod: &Pod) -> Option<Pod> {
+        let block = self.options.block;
+        let now = self.clock.now();
+        let own = own_address(pod);
+        let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
+        let address = self.locals.accept(key, pod, now, |taken| {
+            if on_host {
+                return Some(block.node());
+            }
+            let kept = own.filter(|&address| block.has_pod(address) && !taken.contains(&address));
+            kept.or_else(|| block.free(|address| taken.contains(&address)))
+        })?;
+        let mut pod = pod.clone();
+        let status = pod.status.get_or_insert_default();
+        status.pod_ip = Some(address.to_string());
+        status.host_ip = Some(block.node().to_string());
+        Some(pod)
+    }
+
+    /// Starts and stops until nothing is left to do, and returns the last decision.
+    async fn bring_about(
+        self: &Arc<Self>,
+        key: &Key,
+        pod: &Pod,
+        parts: Option<&Parts>,
+    ) -> Decision {
+        self.locals.try_again(key);
+        loop {
+            let decision = decide(&self.facts(key, pod));
+            for name in &decision.start {
+                if let Some(parts) = parts {
+                    self.start(key, name, parts).await;
+                }
+            }
+            for (name, how) in &decision.stop {
+                let signal = match how {
+                    Stop::Ask => Signal::SIGTERM,
+                    Stop::Kill => Signal::SIGKILL,
+                };
+                self.locals.stop(key, name, signal, self.clock.now());
+                if *how == Stop::Ask {
+                    let note = Note::normal("Killing", format!("Stopping container {name}"));
+                    self.recorder.tell(pod, &note).await;
+                }
+            }
+            if decision.start.is_empty() || parts.is_none() {
+                return decision;
+            }
+        }
+    }
+
+    fn facts(&self, key: &Key, pod: &Pod) -> Facts {
+        let now = self.clock.now();
+        let local = self.locals.get(key, pod, now);
+        Facts {
+            pod: pod.clone(),
+            containers: local.containers,
+            address: IpAddr::V4(local.address),
+            node_address: IpAddr::V4(self.options.block.node()),
+            accepted: local.accepted,
+            volumes: local.volumes,
+            ending_since: local.ending_since,
+            now,
+        }
+    }
+
+    pub(super) fn address(&self, pod: &Pod) -> IpAddr {
+        IpAddr::V4(own_address(pod).unwrap_or(self.options.block.node()))
+    }
+
+    pub(super) fn folder(&self, pod: &Pod) -> PathBuf {
+        self.pods_folder().join(pod.uid().unwrap_or_default())
+    }
+
+    fn pods_folder(&self) -> PathBuf {
+        self.options.folder.join("pods")
+    }
+
+    /// One write, and only if it says something new; then what is new is told.
+    async fn tell(&self, pod: &Pod, decision: &Decision) -> Result<(), Error> {
+        let known = self.pods.get(&Key::of(pod));
+        let known = known.filter(|known| known.uid() == pod.uid());
+        let known = known.as_ref().and_then(|pod| pod.status.as_ref());
+        if known == Some(&decision.status) {
+            return Ok(());
+        }
+        let mut pod = pod.clone();
+        pod.status = Some(decision.status.clone());
+        match self.hand.replace_status(&pod).await {
+            // It has changed since, and is looked at again because of that.
+            Err(Error::Replaced(_)) => return Ok(()),
+            written => written?,
+        };
+        for note in news(&pod, known, &decision.status) {
+            self.recorder.tell(&pod, &note).await;
+        }
+        Ok(())
+    }
+
+    /// Ends what is left of a pod that is no longer there; whether nothing of it is.
+    async fn leave(&self, key: &Key) -> bool {
+        let Some(Local { uid, .. }) = self.locals.leave(key) else {
+            return !self.locals.has(key);
+        };
+        self.gatherer.forget(&uid);
+        let folder = self.pods_folder().join(&uid);
+        let removed = blocking(move || remove(&folder)).await;
+        if let Err(error) = removed {
+            tracing::warn!(pod = %key, %error, "the folder of a pod could not be removed");
+        }
+        true
+    }
+
+    /// Removes the folders of pods that went while no node ran.
+    pub(super) async fn clear_out(&self) {
+        let (folder, pods) = (self.pods_folder(), self.pods.list(""));
+        let ours = pods.iter().filter(|pod| self.has(pod));
+        let known: HashSet<_> = ours.filter_map(|pod| pod.uid()).collect();
+        let cleared = blocking(move || {
+            let entries = match fs::read_dir(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                entries => entries?,
+            };
+            for entry in entries.flatten() {
+                if !known.contains(&*entry.file_name().to_string_lossy()) {
+                    remove(&entry.path())?;
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = cleared.await {
+            tracing::warn!(%error, "folders of former pods could not be removed");
+        }
+    }
+
+    /// Ends all processes: nothing outlives the node.
+    pub(super) async fn end(&self) {
+        for (signal, grace) in [
+            (Signal::SIGTERM, LAST_GRACE),
+            (Signal::SIGKILL, Duration::from_secs(1)),
+        ] {
+            self.locals.signal_all(signal);
+            let ended = self.locals.all_ended();
+            if self.clock.within(grace, ended).await.is_some() {
+                return;
+            }
+        }
+    }
+}
+
+fn own_address(pod: &Pod) -> Option<Ipv4Addr> {
+    let status = pod.status.as_ref()?;
+    status.pod_ip.as_ref()?.parse().ok()
+}
+
+fn remove(folder: &std::path::Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

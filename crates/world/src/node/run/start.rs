@@ -1,0 +1,121 @@
+//! Starts a container, and goes with it to its end.
+
+use std::{fs, sync::Arc};
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use neap_kit::{event::Note, key::Key};
+
+use super::{
+    mount::{Parts, blocking, words},
+    node::Node,
+    probing::Probing,
+};
+use crate::node::{
+    link::links,
+    pod::Obstacle,
+    process::{Log, Started},
+    recipe::{Kitchen, Recipe, recipe},
+    source::Sources,
+};
+
+impl Node {
+    /// Starts a container, or notes why that is not possible.
+    pub(super) async fn start(self: &Arc<Self>, key: &Key, name: &str, parts: &Parts) {
+        let sources = &parts.sources;
+        let Some(container) = container(&sources.pod, name) else {
+            return;
+        };
+        // A process without company would be one whose end nobody notes. Only a node that has
+        // ended takes none any more.
+        let Ok(company) = self.lives.reserve().await else {
+            return;
+        };
+        match self.launch(container, parts).await {
+            Ok(started) => {
+                company.send(self.accompanied(key, container, sources, started));
+                let note = Note::normal("Started", format!("Started container {name}"));
+                self.recorder.tell(&sources.pod, &note).await;
+            }
+            Err(obstacle) => self.locals.obstruct(key, name, obstacle),
+        }
+    }
+
+    async fn launch(&self, container: &Container, parts: &Parts) -> Result<Started, Obstacle> {
+        let sources = &parts.sources;
+        let volumes = parts.places.as_ref().map_err(Clone::clone)?;
+        let folder = self.folder(&sources.pod);
+        let own = folder.join("containers").join(&container.name);
+        let services = self.services.list("");
+        let mut given = links(&sources.pod, services.iter().map(|service| &**service));
+        given.extend(self.options.environment.clone());
+        let kitchen = Kitchen {
+            images: &self.options.images,
+            rooms: self.options.rooms,
+            given: &given,
+            volumes,
+            hosts: &folder.join("hosts"),
+            folder: &own,
+        };
+        let Recipe { launch, folders } = recipe(container, sources, &kitchen)?;
+        let place = own.clone();
+        let started = async {
+            blocking(move || {
+                folders.iter().try_for_each(fs::create_dir_all)?;
+                fs::create_dir_all(&place)
+            })
+            .await?;
+            self.starter.start(launch, &own, &Log::of(&own)).await
+        };
+        started.await.map_err(|error| Obstacle {
+            reason: "RunContainerError",
+            message: words(&error),
+        })
+    }
+
+    /// Notes a process, and returns what sees to its probes, to what it prints and to its end.
+    fn accompanied(
+        self: &Arc<Self>,
+        key: &Key,
+        container: &Container,
+        sources: &Sources,
+        started: Started,
+    ) -> futures::future::BoxFuture<'static, ()> {
+        let name = container.name.clone();
+        let running = started.running.clone();
+        let turn = self
+            .locals
+            .begin(key, container, running.clone(), self.clock.now());
+        let probing = Probing {
+            node: Arc::downgrade(self),
+            key: key.clone(),
+            pod: sources.pod.clone(),
+            container: container.clone(),
+            turn,
+            address: self.address(&sources.pod),
+            running,
+            folder: self.folder(&sources.pod).join("containers").join(&name),
+            clock: self.clock,
+        };
+        let (node, key, of) = (Arc::downgrade(self), key.clone(), name);
+        Box::pin(async move {
+            let code = tokio::select! {
+                code = started.live(probing.clock) => code,
+                () = probing.run() => return,
+            };
+            if let Some(node) = node.upgrade() {
+                node.locals.end(&key, &of, turn, code, node.clock.now());
+                node.trigger.changed(key);
+            }
+        })
+    }
+}
+
+pub(super) fn container<'a>(pod: &'a Pod, name: &str) -> Option<&'a Container> {
+    let spec = pod.spec.as_ref()?;
+    let mut all = spec
+        .init_containers
+        .iter()
+        .flatten()
+        .chain(&spec.containers);
+    all.find(|container| container.name == name)
+}
