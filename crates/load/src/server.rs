@@ -37,11 +37,14 @@ impl Server {
         Self::spawn(command, data)
     }
 
-    /// Starts all of `neap up` in memory, with its node and its controllers, and waits until it is
-    /// ready.
-    pub fn start_whole(neap: &Path) -> Result<Self> {
+    /// Starts all of `neap up` in memory, with its node, which may have a table of images, and its
+    /// controllers, and waits until it is ready.
+    pub fn start_whole(neap: &Path, images: Option<&Path>) -> Result<Self> {
         let mut command = Command::new(neap);
         command.args(["up", "--listen", "127.0.0.1:0"]);
+        if let Some(images) = images {
+            command.arg("--images").arg(images);
+        }
         Self::spawn(&mut command, None)?.ready()
     }
 
@@ -50,18 +53,6 @@ impl Server {
         if let Some(data) = data {
             command.arg("--data").arg(data);
         }
-        Self::spawn(command)
-    }
-
-    /// Starts one on which workloads run, by this table of images, and waits until it is ready.
-    pub fn start_world(neap: &Path, images: &Path) -> Result<Self> {
-        let mut command = Command::new(neap);
-        command.args(["up", "--listen", "127.0.0.1:0", "--images"]);
-        Self::spawn(command.arg(images))?.ready()
-    }
-
-    fn spawn(command: &mut Command) -> Result<Self> {
-        let watch = Stopwatch::start();
         let stderr = tempfile::tempfile()?;
         let mut child = command
             .stdin(Stdio::null())

@@ -105,9 +105,9 @@ impl Container {
     fn asker(&self) -> Child {
         let description = self.folder.path().join("launch.json");
         let neap = env!("CARGO_BIN_EXE_neap");
-        // Who asks is known only when it runs.
-        let script = r#"sed "s/\"parent\":[0-9]*/\"parent\":$$/" "$1" > "$1.own"
-            "$2" launch "$1.own" & wait"#;
+        // Who asks is known only when it runs. One that is killed may leave its sed behind.
+        let script = r#"sed "s/\"parent\":[0-9]*/\"parent\":$$/" "$1" > "$1.$$"
+            "$2" launch "$1.$$" & wait"#;
         fs::write(&description, serde_json::to_string(&self.launch).unwrap()).unwrap();
         Command::new("sh")
             .args(["-c", script, "asker"])
@@ -134,6 +134,32 @@ fn printed(output: &Output) -> Vec<String> {
     let complaint = text(&output.stderr);
     assert!(output.status.success(), "{}: {complaint}", output.status);
     text(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn no_signal_is_kept_from_the_command() {
+    // Not by way of a shell, which sees to that itself.
+    let grep = ["grep", "^SigBlk:", "/proc/self/status"].map(str::to_owned);
+    let mut container = Container::new("");
+    container.launch.command = grep.into();
+    let none = "SigBlk:\t0000000000000000";
+    assert_eq!(printed(&container.output()), [none]);
+    container.launch.rooms = None;
+    assert_eq!(printed(&container.output()), [none]);
+}
+
+#[test]
+fn a_command_that_does_not_mind_signals_ends_by_them() {
+    let mut container = Container::new("");
+    container.launch.command = ["tail", "-f", "/proc/self/comm"].map(str::to_owned).into();
+    let mut launcher = container.start();
+    let mut words = BufReader::new(launcher.stdout.take().unwrap());
+    let mut first = String::new();
+    words.read_line(&mut first).unwrap();
+    assert_eq!(first, "tail\n");
+    let pid = Pid::from_child(&launcher);
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(launcher.wait().unwrap().code(), Some(143));
 }
 
 #[test]

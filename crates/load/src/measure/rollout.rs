@@ -35,7 +35,7 @@ impl Whole {
         match subject {
             Subject::Neap(neap) => {
                 let neap = neap.clone();
-                let server = tokio::task::spawn_blocking(move || Server::start_whole(&neap));
+                let server = tokio::task::spawn_blocking(move || Server::start_whole(&neap, None));
                 Ok(Self::Neap(server.await??))
             }
             Subject::Reference(plan) => {

@@ -26,7 +26,8 @@ pub async fn sample(neap: &Path, times: usize) -> Result<Vec<Figure>> {
     for _ in 0..times {
         let watch = Stopwatch::start();
         let neap = neap.to_owned();
-        let server = tokio::task::spawn_blocking(move || Server::start_whole(&neap)).await??;
+        let server =
+            tokio::task::spawn_blocking(move || Server::start_whole(&neap, None)).await??;
         ready.push(milliseconds(watch.elapsed()));
         let mut connection = server.client()?.connect().await?;
         let address = apply(&mut connection).await?;

@@ -55,7 +55,7 @@ impl Cluster {
             let images = folder.join("images.toml");
             let neap_itself = neap.to_str().unwrap();
             fs::write(&images, IMAGES.replace("NEAP", neap_itself))?;
-            Server::start_world(neap, &images)
+            Server::start_whole(neap, Some(&images))
         })
     }
 

@@ -36,6 +36,8 @@ const NOT_STARTED: u8 = 127;
 const INSIDE: &str = "NEAP_LAUNCH";
 /// How it tells who it is.
 const OUTSIDE: &str = "NEAP_LAUNCHER";
+/// How the first process of a pid namespace tells the one that turns into the command.
+const LAST: &str = "NEAP_LAUNCH_LAST";
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,27 +181,40 @@ fn outside(description: &Path) -> Result<ExitCode, Error> {
     }
     // Other namespaces may come with other rights, and the wish to die is not kept across those.
     init::die_with(launch.parent, at_end)?;
-    let mut again = Command::new("/proc/self/exe");
-    again.arg0("neap").args(["launch", "inside"]);
-    again.env_clear().env(INSIDE, text);
+    let mut again = again(&text);
     again.env(OUTSIDE, init::own_number());
     init::mind(again, left)
 }
 
+/// This program once more, with what to launch.
+fn again(launch: &str) -> Command {
+    let mut again = Command::new("/proc/self/exe");
+    again.arg0("neap").args(["launch", "inside"]);
+    again.env_clear().env(INSIDE, launch);
+    again
+}
+
 /// In the rooms: the first process there, or one that turns into the command.
-fn inside(launch: &str) -> Result<ExitCode, Error> {
-    init::die_with_launcher(&std::env::var(OUTSIDE).unwrap_or_default())?;
-    let launch: Launch = serde_json::from_str(launch).map_err(|error| Error::Description {
+fn inside(text: &str) -> Result<ExitCode, Error> {
+    let is_last = std::env::var_os(LAST).is_some();
+    if !is_last {
+        init::die_with_launcher(&std::env::var(OUTSIDE).unwrap_or_default())?;
+    }
+    let launch: Launch = serde_json::from_str(text).map_err(|error| Error::Description {
         path: INSIDE.into(),
         source: io::Error::other(error),
     })?;
+    if launch.rooms.is_some() && !is_last {
+        let mut last = again(text);
+        last.env(LAST, "1");
+        return init::mind(last, Left::Gone);
+    }
     if launch.terminal {
         init::own_terminal();
     }
     let mut command = command(&launch);
-    if launch.rooms.is_some() {
-        return init::mind(command, Left::Gone);
-    }
+    // Whoever waits for signals has blocked them, and what it starts has them blocked, too.
+    init::unblock_signals();
     // The wish to die with the launcher is kept.
     let source = command.exec();
     Err(Error::Command {

@@ -1,6 +1,7 @@
 //! A process that looks after one other.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::PathBuf,
     process::{Command, ExitCode},
@@ -82,6 +83,11 @@ pub(super) fn own_terminal() {
     let _ = ioctl_tiocsctty(io::stdin());
 }
 
+/// Takes signals as they come, those first that were held back.
+pub(super) fn unblock_signals() {
+    let _ = SigSet::empty().thread_set_mask();
+}
+
 /// What becomes of those that are left when the command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
@@ -96,7 +102,8 @@ pub(super) fn mind(mut command: Command, left: Left) -> Result<ExitCode, Error> 
     let mut signals = SigSet::from_iter(PASSED);
     signals.add(Signal::SIGCHLD);
     signals.add(END);
-    // Before the start, so that no signal comes too early; the child starts with none blocked.
+    // Before the start, so that no signal comes too early. The child has them blocked as well, until
+    // it says otherwise.
     let _ = signals.thread_block();
     let child = command.spawn().map_err(|source| Error::Command {
         program: command.get_program().to_string_lossy().into_owned(),
@@ -139,6 +146,28 @@ fn collect(child: Pid) -> Option<u8> {
     }
 }
 
+/// Everything below a process, stopped, so that nobody starts another one in the meantime: in the
+/// rooms of a container, that one would belong to the container once its parent is gone.
+fn held_below(own: u32) -> BTreeSet<u32> {
+    let mut held = BTreeSet::new();
+    loop {
+        let before = held.len();
+        for process in family::below(own) {
+            if held.insert(process) {
+                signal(process, Signal::SIGSTOP);
+            }
+        }
+        if held.len() == before {
+            return held;
+        }
+    }
+}
+
+fn signal(process: u32, signal: Signal) {
+    // One that has just ended needs none.
+    let _ = kill(Pid::from_raw(process.cast_signed()), signal);
+}
+
 /// Ends whatever is left below this process.
 fn end_all(left: Left) {
     let own = std::process::id();
@@ -148,8 +177,8 @@ fn end_all(left: Left) {
         return;
     }
     loop {
-        for process in family::below(own) {
-            let _ = kill(Pid::from_raw(process.cast_signed()), Signal::SIGKILL);
+        for process in held_below(own) {
+            signal(process, Signal::SIGKILL);
         }
         // Each death may bring orphans, which are found in the next round.
         if let Err(Errno::ECHILD) = waitpid(None, None) {
