@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use neap_differential::allow::Entry;
 use neap_parity::{
@@ -17,7 +17,8 @@ use neap_parity::{
     ours,
     plain::MASKS,
     play::Recording,
-    scenario, theirs,
+    scenario::{self, Scenario},
+    theirs,
 };
 
 /// Plays scenarios to world's controllers and to the real ones, and tells what differs
@@ -66,6 +67,9 @@ fn run(cli: &Cli) -> Result<bool> {
         fs::write(file, serde_json::to_vec(&theirs)?)?;
     }
     let ours = ours::play(&scenarios)?;
+    for Scenario { name, .. } in &scenarios {
+        ensure!(theirs.contains_key(name), "{name} is not in the recording");
+    }
     theirs.retain(|name, _| scenarios.iter().any(|known| known.name == *name));
     let findings = judge::findings(&theirs, &ours, &entries);
     Ok(report(cli, &theirs, &findings, &entries))
@@ -84,41 +88,10 @@ fn report(cli: &Cli, theirs: &Recording, findings: &[Finding], entries: &[Entry]
             .push(finding);
     }
     for (name, findings) in &by_scenario {
-        let bad: Vec<_> = findings.iter().filter(|it| it.allowed.is_none()).collect();
-        let mark = if bad.is_empty() { '✓' } else { '✗' };
-        println!(
-            " {mark} {name}: {} allowed, {} not",
-            findings.len() - bad.len(),
-            bad.len()
-        );
-        for it in bad {
-            let Finding {
-                step,
-                kind,
-                name,
-                difference,
-                ..
-            } = it;
-            println!("     step {step}, {kind} {name}");
-            println!("       {}: {}", difference.field, difference.rule);
-            if cli.verbose {
-                println!("       theirs {}", difference.reference);
-                println!("       ours   {}", difference.pocket);
-            }
-        }
+        tell(cli, name, findings);
     }
-    let used = |place: usize| findings.iter().any(|it| it.allowed == Some(place));
-    let idle: Vec<_> = entries
-        .iter()
-        .enumerate()
-        .filter(|(place, _)| !used(*place))
-        .collect();
-    let idle = if cli.only.is_empty() {
-        idle
-    } else {
-        Vec::new()
-    };
-    for (_, entry) in &idle {
+    let idle = idle(cli, findings, entries);
+    for entry in &idle {
         println!(
             " ✗ of no use: {} {}: {}",
             entry.kind, entry.field, entry.rule
@@ -136,4 +109,35 @@ fn report(cli: &Cli, theirs: &Recording, findings: &[Finding], entries: &[Entry]
         println!("  {mask}");
     }
     bad == 0 && idle.is_empty()
+}
+
+fn tell(cli: &Cli, scenario: &str, findings: &[&Finding]) {
+    let bad: Vec<_> = findings.iter().filter(|it| it.allowed.is_none()).collect();
+    let mark = if bad.is_empty() { '✓' } else { '✗' };
+    let allowed = findings.len() - bad.len();
+    println!(" {mark} {scenario}: {allowed} allowed, {} not", bad.len());
+    for it in bad {
+        let Finding {
+            step,
+            kind,
+            name,
+            difference,
+            ..
+        } = it;
+        println!("     step {step}, {kind} {name}");
+        println!("       {}: {}", difference.field, difference.rule);
+        if cli.verbose {
+            println!("       theirs {}", difference.reference);
+            println!("       ours   {}", difference.pocket);
+        }
+    }
+}
+
+/// Entries that allow nothing, if everything was played.
+fn idle<'a>(cli: &Cli, findings: &[Finding], entries: &'a [Entry]) -> Vec<&'a Entry> {
+    let used = |place: usize| findings.iter().any(|it| it.allowed == Some(place));
+    let all = entries.iter().enumerate();
+    all.filter(|(place, _)| cli.only.is_empty() && !used(*place))
+        .map(|(_, entry)| entry)
+        .collect()
 }

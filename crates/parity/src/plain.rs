@@ -9,17 +9,24 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use regex::Regex;
 use serde_json::{Value, json};
 
+use crate::{node::NODES, scenario::Scenario};
+
 /// Every mask, for the report.
-pub const MASKS: [&str; 8] = [
-    "uids, times, addresses, minutes in the names of a CronJob's Jobs: presence",
-    "resourceVersion, managedFields: left out",
+pub const MASKS: [&str; 10] = [
+    "uids: whose they are; those of what is gone: presence",
+    "times, addresses, minutes in the names of a CronJob's Jobs: presence",
+    "resourceVersion, managedFields: left out; resourceVersion of references: presence",
     "drawn suffixes of names, also in prose: presence",
     "hashes of templates and revisions: their number in order of creation; of what is gone: presence",
-    "conditions, endpoints and addresses: sorted",
-    "objects of one name after this: sorted",
-    "sizes of ReplicaSets on the way: the sum of all changes; generations of those of Deployments",
-    "Events: type, reason, message, object and component, and how often they were told",
+    "conditions, endpoints and addresses: sorted; objects of one name after this: sorted",
+    "Events: type, reason, message, object and component, and how often they were told, unless a controller that looks too early tells it again",
+    "which of two budgets is chosen arbitrarily: that one is",
+    "where a script says that its pods change at the same time: sizes of ReplicaSets on the way (the sum of all changes), generations of ReplicaSets and EndpointSlices",
+    "where a script says that any node may be the first: which one it is",
 ];
+
+/// What is told once more by a controller that looks again before it has seen what it did.
+const AGAIN: [(&str, &str); 1] = [("StatefulSet", "SuccessfulDelete")];
 
 /// The letters of drawn names.
 const LETTERS: &str = "[bcdfghjklmnpqrstvwxz2456789]";
@@ -36,28 +43,58 @@ static HASH: LazyLock<Option<Regex>> =
 static SUFFIX: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!(r"-{LETTERS}{{5}}\b")).ok());
 
+static CHOSEN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("Chose \"[^\"]+\" arbitrarily").ok());
+
 /// The objects of a namespace, in a form in which two servers can agree.
-pub fn plain(mut objects: Vec<Value>) -> Vec<Value> {
+pub fn plain(mut objects: Vec<Value>, scenario: &Scenario) -> Vec<Value> {
     let names = names(&objects);
     for object in &mut objects {
         if let Some(meta) = object["metadata"].as_object_mut() {
             meta.remove("managedFields");
             meta.remove("resourceVersion");
         }
-        let owner = &object["metadata"]["ownerReferences"][0]["kind"];
-        if object["kind"] == "ReplicaSet" && owner == "Deployment" {
-            for (part, field) in [("metadata", "generation"), ("status", "observedGeneration")] {
-                object[part][field] = "<generation>".into();
-            }
+        if scenario.at_once {
+            mask_generation(object);
+        }
+        if scenario.any_node {
+            mask_node(object);
         }
         mask(object, &names);
     }
     let (events, mut rest): (Vec<_>, Vec<_>) = objects
         .into_iter()
         .partition(|object| object["kind"] == "Event");
-    rest.extend(told(&events));
+    rest.extend(told(&events, scenario.at_once));
     rest.sort_by_cached_key(|object| (title(object), object.to_string()));
     rest
+}
+
+fn mask_generation(object: &mut Value) {
+    let fields = match object["kind"].as_str() {
+        Some("ReplicaSet") => &["/metadata/generation", "/status/observedGeneration"][..],
+        Some("EndpointSlice") => &["/metadata/generation"],
+        _ => &[],
+    };
+    for field in fields {
+        if let Some(number) = object.pointer_mut(field) {
+            *number = "<generation>".into();
+        }
+    }
+}
+
+fn mask_node(value: &mut Value) {
+    match value {
+        Value::String(text) if NODES.iter().any(|(node, _)| text == node) => {
+            *text = "<node>".into()
+        }
+        Value::String(text) if NODES.iter().any(|(_, zone)| text == zone) => {
+            *text = "<zone>".into()
+        }
+        Value::Array(items) => items.iter_mut().for_each(mask_node),
+        Value::Object(fields) => fields.values_mut().for_each(mask_node),
+        _ => {}
+    }
 }
 
 /// Its kind and name.
@@ -100,7 +137,8 @@ fn names(objects: &[Value]) -> Vec<(String, String)> {
     }
     for object in objects {
         if let Some(uid) = object["metadata"]["uid"].as_str() {
-            names.push((uid.to_owned(), "<uid>".to_owned()));
+            let (kind, name) = title(object);
+            names.push((uid.to_owned(), format!("<uid of {kind} {name}>")));
         }
     }
     names.sort_by_key(|(from, _)| std::cmp::Reverse(from.len()));
@@ -143,6 +181,7 @@ fn mask_text(text: &mut String, names: &[(String, String)]) {
         (&MINUTE, "-<minute>"),
         (&SUFFIX, "-*"),
         (&HASH, "-<gone>"),
+        (&CHOSEN, "Chose one arbitrarily"),
     ] {
         if let Some(regex) = regex.as_ref()
             && regex.is_match(text)
@@ -170,7 +209,7 @@ fn summed(mut said: Value, times: i64) -> (Value, i64) {
 }
 
 /// Events, one for each thing that is said.
-fn told(events: &[Value]) -> Vec<Value> {
+fn told(events: &[Value], at_once: bool) -> Vec<Value> {
     let mut sums: BTreeMap<String, (Value, i64)> = BTreeMap::new();
     for event in events {
         let about = &event["involvedObject"];
@@ -181,12 +220,20 @@ fn told(events: &[Value]) -> Vec<Value> {
             text(&event["reason"]),
         );
         let said = json!({
-            "kind": "Event", "metadata": {"name": format!("{reason} of {kind} {name}: {}", text(&event["message"]))},
+            "kind": format!("Event {reason}"),
+            "metadata": {"name": format!("{kind} {name}: {}", text(&event["message"]))},
             "type": event["type"], "component": event["source"]["component"],
             "reporter": event["reportingComponent"], "field": about["fieldPath"],
         });
-        let times = event["count"].as_i64().unwrap_or(1);
-        let (said, times) = summed(said, times);
+        let mut times = event["count"].as_i64().unwrap_or(1);
+        if AGAIN.contains(&(kind.as_str(), reason.as_str())) {
+            times = times.min(1);
+        }
+        let (said, times) = if at_once {
+            summed(said, times)
+        } else {
+            (said, times)
+        };
         sums.entry(said.to_string()).or_insert((said, 0)).1 += times;
     }
     let sums = sums.into_values().map(|(mut said, times)| {
