@@ -107,3 +107,62 @@ fn between(theirs: &[Value], ours: &[Value]) -> Vec<(String, String, Difference)
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn recording(steps: &[Value]) -> Recording {
+        let steps = steps.iter().map(|object| vec![object.clone()]).collect();
+        [("lone".to_owned(), steps)].into()
+    }
+
+    fn object(kind: &str, size: i64) -> Value {
+        json!({"kind": kind, "metadata": {"name": "web"}, "spec": {"size": size}})
+    }
+
+    fn entry(kind: &str) -> Entry {
+        Entry {
+            kind: kind.to_owned(),
+            field: "spec.size".to_owned(),
+            rule: "N not N".to_owned(),
+            reason: "a test".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_difference_is_told_once_and_allowed_by_what_names_it() {
+        let theirs = recording(&[object("Pod", 1), object("Pod", 2)]);
+        let ours = recording(&[object("Pod", 1), object("Pod", 3)]);
+        assert!(findings(&theirs, &theirs, &[]).is_empty());
+        let found = findings(&theirs, &ours, &[entry("Job"), entry("Pod")]);
+        let told: Vec<_> = found.iter().map(|it| (it.step, it.allowed)).collect();
+        assert_eq!(told, [(2, Some(1))]);
+        assert!(
+            findings(&theirs, &ours, &[entry("Job")])[0]
+                .allowed
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_state_that_one_side_never_reached_differs() {
+        let theirs = recording(&[object("Pod", 1), object("Pod", 2)]);
+        let found = findings(&theirs, &recording(&[object("Pod", 1)]), &[]);
+        assert_eq!(found[0].difference.rule, "1 not 0 of web");
+    }
+
+    #[test]
+    fn a_failure_of_both_is_none_of_their_likeness() {
+        let failed = recording(&[object(FAILURE, 1)]);
+        let allow_all = Entry {
+            field: "(number)".to_owned(),
+            rule: "1 not 1".to_owned(),
+            ..entry(FAILURE)
+        };
+        let found = findings(&failed, &failed, &[allow_all]);
+        assert_eq!((found.len(), found[0].allowed), (1, None));
+    }
+}

@@ -86,10 +86,10 @@ fn mask_generation(object: &mut Value) {
 fn mask_node(value: &mut Value) {
     match value {
         Value::String(text) if NODES.iter().any(|(node, _)| text == node) => {
-            *text = "<node>".into()
+            *text = "<node>".into();
         }
         Value::String(text) if NODES.iter().any(|(_, zone)| text == zone) => {
-            *text = "<zone>".into()
+            *text = "<zone>".into();
         }
         Value::Array(items) => items.iter_mut().for_each(mask_node),
         Value::Object(fields) => fields.values_mut().for_each(mask_node),
@@ -241,4 +241,81 @@ fn told(events: &[Value], at_once: bool) -> Vec<Value> {
         said
     });
     sums.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(more: &str) -> Scenario {
+        serde_saphyr::from_str(&format!("name: lone\nsteps: []\n{more}")).unwrap()
+    }
+
+    fn event(message: &str, count: i64) -> Value {
+        json!({
+            "kind": "Event", "reason": "Told", "message": message, "count": count,
+            "involvedObject": {"kind": "Pod", "name": "web-x2b4c"},
+        })
+    }
+
+    #[test]
+    fn a_uid_is_known_by_whose_it_is() {
+        let [own, gone] = ["1", "2"]
+            .map(|digit| format!("{}-0000-0000-0000-{}", digit.repeat(8), digit.repeat(12)));
+        let pod = |owner: &str| {
+            json!({
+                "kind": "Pod",
+                "metadata": {"name": "web-x2b4c", "uid": own, "ownerReferences": [{"uid": owner}]},
+            })
+        };
+        let owners = |owner: &str| {
+            plain(vec![pod(owner)], &scenario(""))[0]["metadata"]["ownerReferences"][0]["uid"]
+                .clone()
+        };
+        assert_eq!(owners(&own), "<uid of Pod web-*>");
+        assert_eq!(owners(&gone), "<uid>");
+    }
+
+    #[test]
+    fn events_that_say_the_same_are_one() {
+        let said = plain(
+            vec![event("gone", 2), event("gone", 1), event("here", 1)],
+            &scenario(""),
+        );
+        let said: Vec<_> = said
+            .iter()
+            .map(|it| format!("{} {}", it["metadata"]["name"], it["times"]))
+            .collect();
+        assert_eq!(said, ["\"Pod web-*: gone\" 3", "\"Pod web-*: here\" 1"]);
+    }
+
+    #[test]
+    fn steps_and_generations_count_unless_pods_change_at_once() {
+        let steps = || {
+            vec![
+                event("Scaled up x from 1 to 2", 1),
+                event("Scaled up x from 2 to 4", 1),
+            ]
+        };
+        let set = json!({"kind": "ReplicaSet", "metadata": {"name": "x", "generation": 3}});
+        let all = || [steps(), vec![set.clone()]].concat();
+        let exact = plain(all(), &scenario(""));
+        assert_eq!(
+            (exact.len(), &exact[2]["metadata"]["generation"]),
+            (3, &json!(3))
+        );
+        let loose = plain(all(), &scenario("at_once: true"));
+        assert_eq!((loose.len(), &loose[0]["times"]), (2, &json!(3)));
+        assert_eq!(loose[1]["metadata"]["generation"], "<generation>");
+    }
+
+    #[test]
+    fn a_node_is_itself_unless_any_may_be_the_first() {
+        let pod = || {
+            vec![json!({"kind": "Pod", "metadata": {"name": "one"}, "spec": {"nodeName": "one"}})]
+        };
+        assert_eq!(plain(pod(), &scenario(""))[0]["spec"]["nodeName"], "one");
+        let any = plain(pod(), &scenario("any_node: true"));
+        assert_eq!(any[0]["spec"]["nodeName"], "<node>");
+    }
 }

@@ -1,11 +1,17 @@
 //! Plays scenarios on a server.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 use futures::future::join_all;
 use kube::Client;
 use neap_kit::clock::Clock;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -27,7 +33,11 @@ pub struct Side {
     pub client: Client,
     pub clock: Clock,
     pub quiet: Quiet,
+    pub unfinished: Unfinished,
 }
+
+/// The names of the scenarios that are being played.
+pub type Unfinished = Arc<Mutex<BTreeSet<String>>>;
 
 impl fmt::Debug for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,10 +50,12 @@ impl Side {
     pub async fn play(&self, scenarios: &[Scenario]) -> Recording {
         let played = scenarios.iter().map(async |scenario| {
             let mut states = Vec::new();
+            self.unfinished.lock().insert(scenario.name.clone());
             if let Err(error) = self.play_one(scenario, &mut states).await {
                 let name = json!({"name": format!("{error:#}")});
                 states.push(vec![json!({"kind": FAILURE, "metadata": name})]);
             }
+            self.unfinished.lock().remove(&scenario.name);
             (scenario.name.clone(), states)
         });
         join_all(played).await.into_iter().collect()

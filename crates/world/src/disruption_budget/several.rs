@@ -20,9 +20,11 @@ use parking_lot::Mutex;
 
 use crate::workload::Tools;
 
+type Pods = BTreeMap<Key, Arc<Pod>>;
+
 /// What has happened to such pods and was not told yet, by the budget whose look tells it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Several(Arc<Mutex<BTreeMap<Key, BTreeMap<Key, Arc<Pod>>>>>);
+pub(super) struct Several(Arc<Mutex<BTreeMap<Key, Pods>>>);
 
 impl Several {
     /// Has the budgets looked at that select a pod; there are few in a namespace.
