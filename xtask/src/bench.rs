@@ -5,10 +5,12 @@
 //! is mostly a ratio, so that a slow machine fails nobody.
 
 mod in_process;
+mod kit;
 mod loaded;
 mod pocket;
 mod report;
 mod row;
+mod up;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -26,6 +28,10 @@ use row::Row;
 pub(crate) enum Area {
     /// The embedded API server
     Pocket,
+    /// A process that watches with kit
+    Kit,
+    /// All of `neap up`: the API, the controllers and the node
+    Up,
 }
 
 /// How the rows are printed.
@@ -64,6 +70,8 @@ trait Figure {
 pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
     let mut figures = match area {
         Area::Pocket => pocket::figures(),
+        Area::Kit => kit::figures(),
+        Area::Up => up::figures(),
     };
     if let Some(only) = &scope.only {
         figures = chosen(figures, only)?;

@@ -54,6 +54,24 @@ pub(crate) fn crash(kills: usize, seed: Option<u64>) -> Result<bool> {
     Ok(status.success())
 }
 
+/// `cargo xtask leaders`; false if a promise was broken or a takeover took too long.
+pub(crate) fn leaders(stops: usize, takeovers: usize, seed: Option<u64>) -> Result<bool> {
+    let built = Built::new()?;
+    let seed = seed.unwrap_or_else(any_seed).to_string();
+    let (stops, takeovers) = (stops.to_string(), takeovers.to_string());
+    let mut command = built.load();
+    let status = command
+        .args(["leaders", "--stops", &stops, "--takeovers", &takeovers])
+        .args(["--seed", &seed])
+        .status()?;
+    if !status.success() {
+        println!(
+            "again with: cargo xtask leaders --stops {stops} --takeovers {takeovers} --seed {seed}"
+        );
+    }
+    Ok(status.success())
+}
+
 /// `cargo xtask informers`; false if the controllers complain, or do not get their work done.
 pub(crate) fn informers(seconds: u64) -> Result<bool> {
     let reference = tools::reference()?;

@@ -73,6 +73,18 @@ enum Task {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Stops, kills and ends the leader of an election, and judges who wrote when
+    Leaders {
+        /// How often one is stopped past its lease and goes on, at short timings
+        #[arg(long, default_value_t = 200)]
+        stops: usize,
+        /// How often one is killed, and how often one ends in order, at default timings
+        #[arg(long, default_value_t = 20)]
+        takeovers: usize,
+        /// Repeats the choices of an earlier run [default: another one each time]
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// Sends the same requests to ours and to a real kube-apiserver, and names every difference
     Differential {
         /// How many seeds the random part runs
@@ -109,6 +121,11 @@ fn main() -> ExitCode {
             only,
         } => bench::run(area, output, &bench::Scope { no_peer, only }),
         Task::Crash { kills, seed } => load::crash(kills, seed),
+        Task::Leaders {
+            stops,
+            takeovers,
+            seed,
+        } => load::leaders(stops, takeovers, seed),
         Task::Differential { seeds } => differential::run(seeds),
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),

@@ -2,12 +2,15 @@
 //!
 //! It knows the server by its command line and its API alone, so whatever it finds a user could
 //! find. Shared by the crash run, the bounds test, the tests of hostile clients and the benches.
+//! Only the programs whose subject is `kit` itself ([`leaders`], [`follower`]) know it from inside.
 
 pub mod client;
 pub mod crash;
 pub mod dice;
+pub mod follower;
 pub mod informers;
 mod kubeconfig;
+pub mod leaders;
 pub mod measure;
 pub mod objects;
 pub mod reference;

@@ -6,6 +6,8 @@
     reason = "a command-line tool speaks"
 )]
 
+mod elections;
+
 use std::{
     ffi::{OsStr, OsString},
     io::{self, IsTerminal, Write},
@@ -17,7 +19,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use neap_load::{
-    crash, informers, measure, reference,
+    crash, follower, informers, measure, reference,
     stopwatch::Stopwatch,
     subject::{Keeping, Subject},
 };
@@ -30,7 +32,7 @@ const WATCHERS: usize = 1000;
 #[derive(Debug, Parser)]
 struct Cli {
     /// The program to work
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "neap")]
     neap: PathBuf,
     #[command(subcommand)]
     task: Task,
@@ -49,6 +51,39 @@ enum Task {
         /// How many clients write
         #[arg(long, default_value_t = 16)]
         writers: usize,
+    },
+    /// Stop, kill and end the leader of an election again and again, and judge who wrote when
+    Leaders {
+        /// How often a leader is stopped past its lease and goes on, at short timings
+        #[arg(long, default_value_t = 200)]
+        stops: usize,
+        /// How often one is killed, and how often one ends in order, at default timings
+        #[arg(long, default_value_t = 20)]
+        takeovers: usize,
+        /// Decides the moments
+        #[arg(long)]
+        seed: u64,
+    },
+    /// Stand for election and write while leading; what `leaders` starts
+    Contestant {
+        /// The server
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: PathBuf,
+        /// Unlike every other
+        #[arg(long)]
+        identity: String,
+        /// How long things last
+        #[arg(long, value_enum)]
+        pace: Timings,
+    },
+    /// Follow ConfigMaps with one controller; what the figure of that name starts
+    Follow {
+        /// The server
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: PathBuf,
+        /// Their metadata alone
+        #[arg(long)]
+        metadata: bool,
     },
     /// Run a command beside a real control plane
     Beside {
@@ -104,6 +139,14 @@ struct Measure {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+enum Timings {
+    /// The shortest that a Lease can say
+    Short,
+    /// Those of every controller
+    Default,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum As {
     /// All as the admin
     Admin,
@@ -135,6 +178,14 @@ enum What {
     Restart,
     /// From a definition to its resource
     Definition,
+    /// From the command to the first answer of the sample's service
+    Sample,
+    /// What it costs a process to watch
+    Follow,
+    /// The same with metadata alone
+    FollowMetadata,
+    /// From a Deployment of 50 to its pods
+    Rollout,
 }
 
 fn main() -> ExitCode {
@@ -161,6 +212,20 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             seed,
             writers,
         } => crash(neap, *kills, *seed, *writers).await,
+        Task::Leaders {
+            stops,
+            takeovers,
+            seed,
+        } => elections::leaders(neap, *stops, *takeovers, *seed).await,
+        Task::Contestant {
+            kubeconfig,
+            identity,
+            pace,
+        } => elections::contestant(kubeconfig, identity, *pace).await,
+        Task::Follow {
+            kubeconfig,
+            metadata,
+        } => follower::follow(kubeconfig, *metadata, |answer| println!("{answer}")).await,
         Task::Beside {
             reference,
             controllers,
@@ -220,6 +285,10 @@ async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
         What::Namespace => measure::namespace(subject, task.objects, task.times).await,
         What::Restart => measure::restart(neap, task.objects, task.writes).await,
         What::Definition => measure::definition(neap, task.times).await,
+        What::Sample => measure::sample(neap, task.times).await,
+        What::Follow => measure::kit(neap, false).await,
+        What::FollowMetadata => measure::kit(neap, true).await,
+        What::Rollout => measure::rollout(subject, task.times).await,
     }
 }
 

@@ -5,10 +5,13 @@
 
 mod bound;
 mod definition;
+mod kit;
 mod list;
 mod namespace;
 mod pace;
 mod restart;
+mod rollout;
+mod sample;
 mod start;
 mod stored;
 mod watch;
@@ -23,10 +26,13 @@ use crate::{client::Connection, objects::NAMESPACE, objects::Resource, rush::Sho
 
 pub use bound::bound;
 pub use definition::definition;
+pub use kit::kit;
 pub use list::list;
 pub use namespace::namespace;
 pub use pace::{single, throughput};
 pub use restart::restart;
+pub use rollout::rollout;
+pub use sample::sample;
 pub use start::start;
 pub use stored::stored;
 pub use watch::{fan_out, told};

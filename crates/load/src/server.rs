@@ -33,8 +33,20 @@ impl Server {
 
     /// The same with a command that ends in running `neap`, such as a shell that sets limits.
     pub fn launch_command(command: &mut Command, data: Option<&Path>) -> Result<Self> {
-        let watch = Stopwatch::start();
         command.args(["up", "--bare", "--listen", "127.0.0.1:0"]);
+        Self::spawn(command, data)
+    }
+
+    /// Starts all of `neap up` in memory, with its node and its controllers, and waits until it is
+    /// ready.
+    pub fn start_whole(neap: &Path) -> Result<Self> {
+        let mut command = Command::new(neap);
+        command.args(["up", "--listen", "127.0.0.1:0"]);
+        Self::spawn(&mut command, None)?.ready()
+    }
+
+    fn spawn(command: &mut Command, data: Option<&Path>) -> Result<Self> {
+        let watch = Stopwatch::start();
         if let Some(data) = data {
             command.arg("--data").arg(data);
         }

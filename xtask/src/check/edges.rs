@@ -53,7 +53,7 @@ const ARROWS: [Row; 17] = [
         ]),
         &[],
     ),
-    ("neap-load", These(&[]), &[]),
+    ("neap-load", KIT, &[]),
     ("neap-pocket", These(&[]), &["neap-oracle"]),
     ("neap-oracle", These(&[]), &[]),
     ("xtask", These(&[]), &[]),

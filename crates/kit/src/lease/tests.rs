@@ -1,5 +1,6 @@
 mod model;
 mod server;
+mod takeovers;
 
 use std::time::Duration;
 

@@ -45,23 +45,24 @@ pub(super) fn validate_selector_and_template(spec: &Value, owner: &str, problems
 /// The template with the volumes that the claims of a StatefulSet will be: its pods may mount them.
 fn with_claims(spec: &Value) -> Cow<'_, Value> {
     let claims = list(spec, "volumeClaimTemplates");
-    if claims.is_empty() {
-        return Cow::Borrowed(&spec["template"]);
-    }
-    let mut template = spec["template"].clone();
-    let volumes = &mut template["spec"]["volumes"];
-    if !volumes.is_array() {
-        *volumes = json!([]);
-    }
-    for claim in claims {
-        let name = &claim["metadata"]["name"];
+    let names = claims
+        .iter()
+        .filter_map(|claim| claim["metadata"]["name"].as_str())
+        .filter(|name| !name.is_empty());
+    let mut template = Cow::Borrowed(&spec["template"]);
+    for name in names {
+        let pod = template.to_mut().get_mut("spec");
+        let Some(pod) = pod.and_then(Value::as_object_mut) else {
+            break;
+        };
+        let volumes = pod.entry("volumes").or_insert_with(|| json!([]));
         if let Some(volumes) = volumes.as_array_mut()
-            && !volumes.iter().any(|volume| volume["name"] == *name)
+            && !volumes.iter().any(|volume| volume["name"] == name)
         {
             volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
         }
     }
-    Cow::Owned(template)
+    template
 }
 
 /// The pods made from the template must be found again by the selector; no selector finds none.

@@ -34,7 +34,7 @@ impl Command {
             stdout: Some(Box::pin(prints)),
             stderr: Some(Box::pin(complains)),
             resize: Some(Box::new(move |columns, rows| {
-                seen.lock().push((columns, rows))
+                seen.lock().push((columns, rows));
             })),
             exit: Box::pin(async move { exits.await.unwrap_or(255) }),
         };

@@ -1,0 +1,165 @@
+//! What it costs a process to watch: memory for each object, time and work for each event.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use tokio::time::sleep;
+
+use super::{CONNECTIONS, Figure, create, prepare, update};
+use crate::{
+    client::Client,
+    follower::number,
+    rush::rush,
+    server::{Server, resident_bytes},
+    stopwatch::Stopwatch,
+};
+
+const FEW: usize = 10_000;
+const MANY: usize = 50_000;
+const CHANGES: usize = 20_000;
+/// After a burst a process gives back what it needed for it.
+const SETTLE: Duration = Duration::from_secs(2);
+/// What has not happened after this long never will.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// The parts of a second that Linux counts a process's work in.
+const TICKS: f64 = 100.0;
+
+/// A controller that follows so many ConfigMaps, whole or their metadata alone.
+pub async fn kit(neap: &Path, metadata: bool) -> Result<Vec<Figure>> {
+    let server = Server::start(neap, None)?;
+    let client = server.client()?;
+    prepare(&mut client.connect().await?).await?;
+    rush(&client, CONNECTIONS, FEW, create).await?;
+    let (small, _) = Follower::start(server.kubeconfig(), metadata)?
+        .settled()
+        .await?;
+    rush(&client, CONNECTIONS, MANY - FEW, |number| {
+        create(FEW + number)
+    })
+    .await?;
+    let mut follower = Follower::start(server.kubeconfig(), metadata)?;
+    let (large, synced) = follower.measure().await?;
+    let slope = (large - small) / (MANY - FEW) as f64;
+    let (work, calls) = follower.changes(&client).await?;
+    let peak = follower.relist().await?;
+    Ok(vec![
+        ("memory per object", slope),
+        ("synced", synced * 1000.0),
+        ("work per event", work * 1e6),
+        ("calls per change", calls),
+        ("peak of a relist", peak),
+    ])
+}
+
+/// The process that follows; killed if this value goes.
+struct Follower {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Follower {
+    fn start(kubeconfig: &Path, metadata: bool) -> Result<Self> {
+        let mut command = Command::new(env::current_exe()?);
+        command.arg("follow").arg("--kubeconfig").arg(kubeconfig);
+        if metadata {
+            command.arg("--metadata");
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot run a follower")?;
+        let stdin = child.stdin.take().context("it has no input")?;
+        let stdout = child.stdout.take().context("it has no output")?;
+        Ok(Self {
+            child,
+            stdin,
+            stdout: BufReader::new(stdout),
+        })
+    }
+
+    fn ask(&mut self, word: &str) -> Result<String> {
+        writeln!(self.stdin, "{word}")?;
+        let mut answer = String::new();
+        self.stdout.read_line(&mut answer)?;
+        Ok(answer)
+    }
+
+    async fn settled(mut self) -> Result<(f64, f64)> {
+        self.measure().await
+    }
+
+    /// Memory once it knows everything, and the seconds from its start until then.
+    async fn measure(&mut self) -> Result<(f64, f64)> {
+        let synced = number(&self.ask("sync")?, "took")?;
+        sleep(SETTLE).await;
+        Ok((resident_bytes(self.child.id())? as f64, synced))
+    }
+
+    /// Seconds of work for each event, and API calls for each change that leaves nothing to write.
+    /// Watches that are opened anew are not counted: here they are so on purpose.
+    async fn changes(&mut self, client: &Client) -> Result<(f64, f64)> {
+        let before = self.ask("report")?;
+        let worked = self.worked()?;
+        rush(client, CONNECTIONS, CHANGES, |number| update(number, MANY)).await?;
+        let heard = number(&before, "applied")? + CHANGES as f64;
+        let after = self.until("applied", heard).await?;
+        sleep(SETTLE).await;
+        let worked = self.worked()? - worked;
+        let calls =
+            |answer: &str| anyhow::Ok(number(answer, "calls")? - number(answer, "reopened")?);
+        let calls = calls(&after)? - calls(&before)?;
+        Ok((worked / CHANGES as f64, calls / CHANGES as f64))
+    }
+
+    /// How many times the memory from before the process holds at most while it lists anew.
+    async fn relist(&mut self) -> Result<f64> {
+        let id = self.child.id();
+        let before = resident_bytes(id)? as f64;
+        let listed = number(&self.ask("report")?, "listed")?;
+        fs::write(format!("/proc/{id}/clear_refs"), "5").context("peaks are measured on Linux")?;
+        self.ask("expire")?;
+        self.until("listed", listed + MANY as f64).await?;
+        let status = fs::read_to_string(format!("/proc/{id}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        Ok(peak.context("no VmHWM")? * 1024.0 / before)
+    }
+
+    async fn until(&mut self, key: &str, least: f64) -> Result<String> {
+        let watch = Stopwatch::start();
+        loop {
+            let answer = self.ask("report")?;
+            let reached = number(&answer, key)?;
+            if reached >= least {
+                return Ok(answer);
+            }
+            ensure!(watch.elapsed() < PATIENCE, "{key} stays at {reached}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Seconds that the process has worked.
+    fn worked(&self) -> Result<f64> {
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let (_, fields) = text.rsplit_once(") ").context("no stat")?;
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let of = |index: usize| fields.get(index)?.parse::<f64>().ok();
+        let ticks = of(11).zip(of(12)).context("no times")?;
+        Ok((ticks.0 + ticks.1) / TICKS)
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
