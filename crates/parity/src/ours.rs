@@ -117,9 +117,10 @@ mod tests {
         let scenario: Scenario = serde_saphyr::from_str(&text).unwrap();
         let recording = play(&[scenario]).unwrap();
         let last = recording["lone"].last().unwrap();
-        last.iter()
-            .map(|object| format!("{} {}", object["kind"], object["metadata"]["name"]))
-            .collect()
+        let told = last
+            .iter()
+            .map(|object| format!("{} {}", object["kind"], object["metadata"]["name"]));
+        told.collect::<Vec<_>>().join(", ")
     }
 
     #[test]

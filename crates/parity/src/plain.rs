@@ -26,7 +26,10 @@ pub const MASKS: [&str; 10] = [
 ];
 
 /// What is told once more by a controller that looks again before it has seen what it did.
-const AGAIN: [(&str, &str); 1] = [("StatefulSet", "SuccessfulDelete")];
+const AGAIN: [(&str, &str); 2] = [
+    ("CronJob", "SawCompletedJob"),
+    ("StatefulSet", "SuccessfulDelete"),
+];
 
 /// The letters of drawn names.
 const LETTERS: &str = "[bcdfghjklmnpqrstvwxz2456789]";
