@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{node::NODES, scenario::Scenario};
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 10] = [
+pub const MASKS: [&str; 11] = [
     "uids: whose they are; those of what is gone: presence",
     "times, addresses, minutes in the names of a CronJob's Jobs: presence",
     "resourceVersion, managedFields: left out; resourceVersion of references: presence",
@@ -22,6 +22,7 @@ pub const MASKS: [&str; 10] = [
     "Events: type, reason, message, object and component, and how often they were told, unless a controller that looks too early tells it again",
     "which of two budgets is chosen arbitrarily: that one is",
     "where a script says that its pods change at the same time: sizes of ReplicaSets on the way (the sum of all changes), generations of ReplicaSets and EndpointSlices",
+    "where a script names reasons of Events that depend on how old is what a controller has read: these",
     "where a script says that any node may be the first: which one it is",
 ];
 
@@ -68,7 +69,7 @@ pub fn plain(mut objects: Vec<Value>, scenario: &Scenario) -> Vec<Value> {
     let (events, mut rest): (Vec<_>, Vec<_>) = objects
         .into_iter()
         .partition(|object| object["kind"] == "Event");
-    rest.extend(told(&events, scenario.at_once));
+    rest.extend(told(&events, scenario));
     rest.sort_by_cached_key(|object| (title(object), object.to_string()));
     rest
 }
@@ -212,7 +213,7 @@ fn summed(mut said: Value, times: i64) -> (Value, i64) {
 }
 
 /// Events, one for each thing that is said.
-fn told(events: &[Value], at_once: bool) -> Vec<Value> {
+fn told(events: &[Value], scenario: &Scenario) -> Vec<Value> {
     let mut sums: BTreeMap<String, (Value, i64)> = BTreeMap::new();
     for event in events {
         let about = &event["involvedObject"];
@@ -222,6 +223,9 @@ fn told(events: &[Value], at_once: bool) -> Vec<Value> {
             text(&about["name"]),
             text(&event["reason"]),
         );
+        if scenario.may_tell.contains(&reason) {
+            continue;
+        }
         let said = json!({
             "kind": format!("Event {reason}"),
             "metadata": {"name": format!("{kind} {name}: {}", text(&event["message"]))},
@@ -232,7 +236,7 @@ fn told(events: &[Value], at_once: bool) -> Vec<Value> {
         if AGAIN.contains(&(kind.as_str(), reason.as_str())) {
             times = times.min(1);
         }
-        let (said, times) = if at_once {
+        let (said, times) = if scenario.at_once {
             summed(said, times)
         } else {
             (said, times)
@@ -310,6 +314,13 @@ mod tests {
         let loose = plain(all(), &scenario("at_once: true"));
         assert_eq!((loose.len(), &loose[0]["times"]), (2, &json!(3)));
         assert_eq!(loose[1]["metadata"]["generation"], "<generation>");
+    }
+
+    #[test]
+    fn what_may_be_told_does_not_count() {
+        let told = |more: &str| plain(vec![event("gone", 1)], &scenario(more)).len();
+        assert_eq!(told("may_tell: [Other]"), 1);
+        assert_eq!(told("may_tell: [Told]"), 0);
     }
 
     #[test]
