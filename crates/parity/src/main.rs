@@ -7,7 +7,12 @@
     reason = "a command-line tool speaks"
 )]
 
-use std::{collections::BTreeMap, fs, path::PathBuf, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -20,6 +25,11 @@ use neap_parity::{
     scenario::{self, Scenario},
     theirs,
 };
+
+/// What the real controllers leave depends a little on how old is what they have read when they look
+/// again, so a scenario that differs is played to them so many times more. Ours leave the same each
+/// time.
+const AGAIN: usize = 2;
 
 /// Plays scenarios to world's controllers and to the real ones, and tells what differs
 #[derive(Debug, Parser)]
@@ -57,22 +67,43 @@ fn run(cli: &Cli) -> Result<bool> {
     let entries = judge::entries()?;
     let mut theirs: Recording = match (&cli.recorded, &cli.reference) {
         (Some(file), _) => serde_json::from_slice(&fs::read(file)?)?,
-        (None, program) => {
-            let program = program.as_ref().context("no reference")?;
-            let runtime = tokio::runtime::Runtime::new()?;
-            runtime.block_on(theirs::play(program, &scenarios))?
-        }
+        (None, program) => play(program.as_deref().context("no reference")?, &scenarios)?,
     };
-    if let Some(file) = &cli.record {
-        fs::write(file, serde_json::to_vec(&theirs)?)?;
-    }
-    let ours = ours::play(&scenarios)?;
     for Scenario { name, .. } in &scenarios {
         ensure!(theirs.contains_key(name), "{name} is not in the recording");
     }
     theirs.retain(|name, _| scenarios.iter().any(|known| known.name == *name));
-    let findings = judge::findings(&theirs, &ours, &entries);
+    let ours = ours::play(&scenarios)?;
+    let mut findings = judge::findings(&theirs, &ours, &entries);
+    for _ in 0..AGAIN {
+        let again = differing(&scenarios, &findings);
+        let Some(program) = cli.reference.as_ref().filter(|_| !again.is_empty()) else {
+            break;
+        };
+        let names: Vec<_> = again.iter().map(|it| it.name.as_str()).collect();
+        println!("once more for the real ones: {}", names.join(", "));
+        theirs.extend(play(program, &again)?);
+        findings = judge::findings(&theirs, &ours, &entries);
+    }
+    if let Some(file) = &cli.record {
+        fs::write(file, serde_json::to_vec(&theirs)?)?;
+    }
     Ok(report(cli, &theirs, &findings, &entries))
+}
+
+fn play(program: &Path, scenarios: &[Scenario]) -> Result<Recording> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(theirs::play(program, scenarios))
+}
+
+/// The scenarios in which something differs that may not.
+fn differing(scenarios: &[Scenario], findings: &[Finding]) -> Vec<Scenario> {
+    let differs = |name: &str| {
+        let mut bad = findings.iter().filter(|it| it.allowed.is_none());
+        bad.any(|it| it.scenario == name)
+    };
+    let all = scenarios.iter().filter(|it| differs(&it.name));
+    all.cloned().collect()
 }
 
 /// Tells what was found; false if something is not as it should be.

@@ -12,24 +12,17 @@ use serde_json::{Value, json};
 use crate::{node::NODES, scenario::Scenario};
 
 /// Every mask, for the report.
-pub const MASKS: [&str; 11] = [
+pub const MASKS: [&str; 10] = [
     "uids: whose they are; those of what is gone: presence",
     "times, addresses, minutes in the names of a CronJob's Jobs: presence",
     "resourceVersion, managedFields: left out; resourceVersion of references: presence",
     "drawn suffixes of names, also in prose: presence",
     "hashes of templates and revisions: their number in order of creation; of what is gone: presence",
     "conditions, endpoints and addresses: sorted; objects of one name after this: sorted",
-    "Events: type, reason, message, object and component, and how often they were told, unless a controller that looks too early tells it again",
+    "Events: type, reason, message, object and component, and how often they were told",
     "which of two budgets is chosen arbitrarily: that one is",
     "where a script says that its pods change at the same time: sizes of ReplicaSets on the way (the sum of all changes), generations of ReplicaSets and EndpointSlices",
-    "where a script names reasons of Events that depend on how old is what a controller has read: these",
     "where a script says that any node may be the first: which one it is",
-];
-
-/// What is told once more by a controller that looks again before it has seen what it did.
-const AGAIN: [(&str, &str); 2] = [
-    ("CronJob", "SawCompletedJob"),
-    ("StatefulSet", "SuccessfulDelete"),
 ];
 
 /// The letters of drawn names.
@@ -223,19 +216,13 @@ fn told(events: &[Value], scenario: &Scenario) -> Vec<Value> {
             text(&about["name"]),
             text(&event["reason"]),
         );
-        if scenario.may_tell.contains(&reason) {
-            continue;
-        }
         let said = json!({
             "kind": format!("Event {reason}"),
             "metadata": {"name": format!("{kind} {name}: {}", text(&event["message"]))},
             "type": event["type"], "component": event["source"]["component"],
             "reporter": event["reportingComponent"], "field": about["fieldPath"],
         });
-        let mut times = event["count"].as_i64().unwrap_or(1);
-        if AGAIN.contains(&(kind.as_str(), reason.as_str())) {
-            times = times.min(1);
-        }
+        let times = event["count"].as_i64().unwrap_or(1);
         let (said, times) = if scenario.at_once {
             summed(said, times)
         } else {
@@ -314,13 +301,6 @@ mod tests {
         let loose = plain(all(), &scenario("at_once: true"));
         assert_eq!((loose.len(), &loose[0]["times"]), (2, &json!(3)));
         assert_eq!(loose[1]["metadata"]["generation"], "<generation>");
-    }
-
-    #[test]
-    fn what_may_be_told_does_not_count() {
-        let told = |more: &str| plain(vec![event("gone", 1)], &scenario(more)).len();
-        assert_eq!(told("may_tell: [Other]"), 1);
-        assert_eq!(told("may_tell: [Told]"), 0);
     }
 
     #[test]

@@ -35,9 +35,6 @@ pub struct Scenario {
     /// Whether a controller may begin with any node.
     #[serde(default)]
     pub any_node: bool,
-    /// Reasons of Events that a controller tells or not, as what it has read is old or new.
-    #[serde(default)]
-    pub may_tell: Vec<String>,
     pub steps: Vec<Step>,
 }
 
