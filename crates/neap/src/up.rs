@@ -3,6 +3,7 @@
 //! The order is chosen so that whatever can be refused is refused before anything is written:
 //! the files it is given, folder, address, then credentials, store and server.
 
+mod audit;
 mod block;
 mod folder;
 mod identity;

@@ -37,8 +37,8 @@ impl Surroundings {
         if options.bare {
             return Ok(Self::Bare);
         }
-        let plan = Plan::read(options)?;
         let kept = options.data.as_ref().map(|_| folder.path());
+        let plan = Plan::read(options, kept)?;
         let claim = Claim::take(kept).await?;
         Ok(Self::World {
             plan,

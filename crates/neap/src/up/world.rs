@@ -14,7 +14,6 @@ use neap_kit::{
     clock::Clock,
     lease::Leadership,
     manager::{self, Manager, Service},
-    process::Process,
     site::Site,
     watch::{Ended, Watches},
 };
@@ -24,7 +23,7 @@ use neap_world::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{block::Claim, listen::Address};
+use super::{audit::Noted, block::Claim, listen::Address};
 use crate::{
     cli::UpOptions,
     exit::{Exit, Failure, chain},
@@ -41,11 +40,14 @@ pub(super) struct Plan {
     images: Images,
     launcher: PathBuf,
     lag: Duration,
+    noted: Noted,
+    clock: Clock,
 }
 
 impl Plan {
-    /// Reads what the user named.
-    pub(super) fn read(options: &UpOptions) -> Result<Self, Failure> {
+    /// Reads what the user named, and what is kept in `data`.
+    pub(super) fn read(options: &UpOptions, data: Option<&Path>) -> Result<Self, Failure> {
+        let clock = Clock::system();
         let launcher = std::env::current_exe().map_err(|error| {
             Failure::new(
                 "NT-UP-0021",
@@ -71,6 +73,8 @@ impl Plan {
             images,
             launcher,
             lag: options.service_lag,
+            noted: Noted::open(data, clock)?,
+            clock,
         })
     }
 }
@@ -104,10 +108,10 @@ impl World {
             environment: whereabouts(address),
             rooms: cramped.is_none(),
         };
-        let clock = Clock::system();
-        let (watches, watching) = Watches::in_process(clock, Process::default());
+        let clock = plan.clock;
+        let (watches, watching) = Watches::in_process(clock, plan.noted.process.clone());
         let site = Site {
-            client,
+            client: client.clone(),
             watches,
             leadership: Leadership::alone(clock),
             clock,
@@ -124,6 +128,7 @@ impl World {
             manager.add(service);
         }
         manager.add(watching);
+        plan.noted.run_by(&mut manager, client, clock);
         manager.add(manager::listener(socket, manager.health()));
         Ok(Self {
             manager,

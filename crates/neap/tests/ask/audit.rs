@@ -39,7 +39,7 @@ async fn edits_and_cuts_are_found_and_the_line_is_named() {
     let place = Place::new();
     let data = place.path("data");
     let folder = data.to_str().unwrap();
-    let up = place.up(&["--data", folder]);
+    let up = place.up(&["--bare", "--data", folder]);
     let nowhere = Path::new("/nowhere");
     let arguments = ["audit", "verify", "--data", folder];
     let output = neap(&place, nowhere, &arguments);
@@ -107,4 +107,36 @@ async fn without_an_anchor_a_cut_cannot_be_seen_and_that_is_said() {
     let (code, _, stderr) = said(&output);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("record 5 was anchored"), "{stderr}");
+}
+
+#[test]
+fn what_neap_up_does_is_noted_and_an_edit_is_found() {
+    let place = Place::new();
+    let data = place.path("data");
+    let folder = data.to_str().unwrap();
+    let up = place.up(&["--data", folder]);
+    let file = data.join("audit.jsonl");
+    let registered = || fs::read_to_string(&file).is_ok_and(|text| text.contains("Node"));
+    for _ in 0..6000 {
+        if registered() {
+            break;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    drop(up);
+    let arguments = ["audit", "verify", "--data", folder];
+    let output = neap(&place, Path::new("/nowhere"), &arguments);
+    let (code, stdout, stderr) = said(&output);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("each as it was written"), "{stdout}");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("Node"), "{text}");
+    fs::write(&file, text.replacen("Node", "Mode", 1)).unwrap();
+    let output = neap(&place, Path::new("/nowhere"), &arguments);
+    let (code, _, stderr) = said(&output);
+    assert_eq!(code, Some(1), "{stderr}");
+    // It is not gone on with either.
+    let refused = place.refused(&["--data", folder]);
+    assert_eq!(refused.code, Some(6), "{}", refused.stderr);
+    assert!(refused.stderr.contains("NT-UP-0023"), "{}", refused.stderr);
 }

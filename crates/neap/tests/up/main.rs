@@ -133,7 +133,7 @@ fn private_files_are_private() {
     let mut all = files(&data);
     all.extend(files(&place.temporary()));
     all.push(file);
-    assert_eq!(all.len(), 13, "{all:?}");
+    assert_eq!(all.len(), 14, "{all:?}");
     for path in &all {
         assert_eq!(mode(path), 0o600, "{}", path.display());
     }

@@ -125,10 +125,7 @@ impl Work {
         for pod in &decision.delete {
             self.tools.delete_pod(job, pod).await?;
         }
-        let mut newest = None;
-        for pod in &decision.create {
-            newest = self.tools.create_pod(job, pod).await?.or(newest);
-        }
+        let newest = self.tools.create_pods(job, &decision.create).await?;
         // The next look must not miss these pods.
         echoed(&self.pods, newest).await;
         if decision.remove {

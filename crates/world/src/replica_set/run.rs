@@ -66,10 +66,7 @@ impl Work {
         let mut said = set.clone();
         said.status = Some(decision.status);
         self.tools.report(set, &said).await?;
-        let mut newest = None;
-        for pod in &decision.create {
-            newest = self.tools.create_pod(set, pod).await?.or(newest);
-        }
+        let newest = self.tools.create_pods(set, &decision.create).await?;
         for pod in &decision.delete {
             self.tools.delete_pod(set, pod).await?;
         }

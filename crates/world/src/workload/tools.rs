@@ -1,5 +1,6 @@
 //! What a controller writes and tells with.
 
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt};
 use neap_kit::{
@@ -50,12 +51,43 @@ impl Tools {
         self.hand.replace_status(after).await.map(drop)
     }
 
-    /// Makes a pod for `owner`, and says which version of it is the first, unless it was there.
-    pub(crate) async fn create_pod<K>(&self, owner: &K, pod: &Pod) -> Result<Option<String>, Error>
+    /// Makes pods for `owner`: one, then two more, then four. Where one cannot be made the others
+    /// cannot either, and that is found out before all of them have asked. Says the version of the
+    /// newest, unless all were there.
+    pub(crate) async fn create_pods<K>(
+        &self,
+        owner: &K,
+        pods: &[Pod],
+    ) -> Result<Option<String>, Error>
     where
         K: Resource<DynamicType = ()>,
     {
-        let made = self.hand.create(pod).await;
+        let (mut left, mut together, mut all) = (pods, 1, Vec::new());
+        while !left.is_empty() && all.iter().all(Result::is_ok) {
+            let (now, later) = left.split_at(together.min(left.len()));
+            all.extend(join_all(now.iter().map(|pod| self.hand.create(pod))).await);
+            (left, together) = (later, together * 2);
+        }
+        // Told last: whoever waits for the pods does not wait for the words.
+        let (mut newest, mut failed) = (None, None);
+        for made in all {
+            match self.created(owner, made).await {
+                Ok(version) => newest = version.or(newest),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(newest), Err)
+    }
+
+    /// Tells what came of a pod.
+    async fn created<K>(
+        &self,
+        owner: &K,
+        made: Result<Option<Pod>, Error>,
+    ) -> Result<Option<String>, Error>
+    where
+        K: Resource<DynamicType = ()>,
+    {
         let note = match &made {
             Ok(None) => return Ok(None),
             Ok(Some(pod)) => Note::normal(

@@ -201,4 +201,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         retry: Retry::Never,
         http: 422,
     },
+    Entry {
+        code: Code("NT-UP-0023"),
+        title: "the audit cannot be gone on with",
+        cause: "The file audit.jsonl of the data folder cannot be read or written, or was changed since it was written.",
+        remedy: "Look at it with `neap audit verify --data DIR`. To begin a new one, move the file away and keep it.",
+        class: Class::UserFixable,
+        retry: Retry::Never,
+        http: 409,
+    },
 ];
