@@ -9,7 +9,10 @@ use neap_differential::{
 };
 use serde_json::Value;
 
-use crate::{plain::title, play::Recording};
+use crate::{
+    plain::title,
+    play::{FAILURE, Recording},
+};
 
 const LIST: &str = include_str!("../allowed.toml");
 
@@ -50,7 +53,7 @@ pub fn findings(theirs: &Recording, ours: &Recording, entries: &[Entry]) -> Vec<
                     findings.push(Finding {
                         scenario: scenario.clone(),
                         step: step + 1,
-                        allowed: allowing(entries, &kind, &difference),
+                        allowed: allowing(entries, &kind, &difference).filter(|_| kind != FAILURE),
                         kind,
                         name,
                         difference,
@@ -70,8 +73,7 @@ fn between(theirs: &[Value], ours: &[Value]) -> Vec<(String, String, Difference)
         }
         titled
     };
-    let pick = |objects: &'_ [Value]| titled(objects);
-    let (their_titles, our_titles) = (pick(theirs), pick(ours));
+    let (their_titles, our_titles) = (titled(theirs), titled(ours));
     let find = |all: &[Value], places: Option<&Vec<usize>>| -> Vec<Value> {
         let places = places.into_iter().flatten();
         places
@@ -84,7 +86,8 @@ fn between(theirs: &[Value], ours: &[Value]) -> Vec<(String, String, Difference)
         let these = find(theirs, their_titles.get(title));
         let those = find(ours, our_titles.get(title));
         let mut found = Vec::new();
-        if these.len() == those.len() {
+        // A script that both could not play to its end has shown nothing.
+        if title.0 != FAILURE && these.len() == those.len() {
             for (one, other) in these.iter().zip(&those) {
                 compare::values("", one, other, &mut found);
             }
@@ -103,4 +106,63 @@ fn between(theirs: &[Value], ours: &[Value]) -> Vec<(String, String, Difference)
         );
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn recording(steps: &[Value]) -> Recording {
+        let steps = steps.iter().map(|object| vec![object.clone()]).collect();
+        [("lone".to_owned(), steps)].into()
+    }
+
+    fn object(kind: &str, size: i64) -> Value {
+        json!({"kind": kind, "metadata": {"name": "web"}, "spec": {"size": size}})
+    }
+
+    fn entry(kind: &str) -> Entry {
+        Entry {
+            kind: kind.to_owned(),
+            field: "spec.size".to_owned(),
+            rule: "N not N".to_owned(),
+            reason: "a test".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_difference_is_told_once_and_allowed_by_what_names_it() {
+        let theirs = recording(&[object("Pod", 1), object("Pod", 2)]);
+        let ours = recording(&[object("Pod", 1), object("Pod", 3)]);
+        assert!(findings(&theirs, &theirs, &[]).is_empty());
+        let found = findings(&theirs, &ours, &[entry("Job"), entry("Pod")]);
+        let told: Vec<_> = found.iter().map(|it| (it.step, it.allowed)).collect();
+        assert_eq!(told, [(2, Some(1))]);
+        assert!(
+            findings(&theirs, &ours, &[entry("Job")])[0]
+                .allowed
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_state_that_one_side_never_reached_differs() {
+        let theirs = recording(&[object("Pod", 1), object("Pod", 2)]);
+        let found = findings(&theirs, &recording(&[object("Pod", 1)]), &[]);
+        assert_eq!(found[0].difference.rule, "1 not 0 of web");
+    }
+
+    #[test]
+    fn a_failure_of_both_is_none_of_their_likeness() {
+        let failed = recording(&[object(FAILURE, 1)]);
+        let allow_all = Entry {
+            field: "(number)".to_owned(),
+            rule: "1 not 1".to_owned(),
+            ..entry(FAILURE)
+        };
+        let found = findings(&failed, &failed, &[allow_all]);
+        assert_eq!((found.len(), found[0].allowed), (1, None));
+    }
 }

@@ -1,5 +1,7 @@
 //! World's controllers on the embedded server, under a paused clock.
 
+use std::{sync::mpsc, thread, time::Duration};
+
 use anyhow::{Context, Result};
 use kube::Client;
 use neap_kit::{
@@ -16,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     node,
-    play::{Recording, Side},
+    play::{Recording, Side, Unfinished},
     quiet::Quiet,
     scenario::Scenario,
 };
@@ -24,13 +26,27 @@ use crate::{
 /// When a rehearsal begins.
 const START: &str = "2026-01-01T00:00:00Z";
 
+/// What is still played after this long, of real time, goes round in circles: time stands still
+/// while anybody has something to do.
+const PATIENCE: Duration = Duration::from_mins(10);
+
 /// Plays scenarios there.
 pub fn play(scenarios: &[Scenario]) -> Result<Recording> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()?;
-    runtime.block_on(play_at_once(scenarios))
+    let unfinished = Unfinished::default();
+    let (scenarios, names) = (scenarios.to_vec(), unfinished.clone());
+    let (tell, told) = mpsc::sync_channel(1);
+    thread::spawn(move || {
+        // Nobody listens once it took too long.
+        let _ = tell.send(runtime.block_on(play_at_once(&scenarios, names)));
+    });
+    told.recv_timeout(PATIENCE).with_context(|| {
+        let names: Vec<_> = unfinished.lock().iter().cloned().collect();
+        format!("ours does not come to an end: {}", names.join(", "))
+    })?
 }
 
 /// All but the scheduler: pods are given to nodes by the play.
@@ -48,7 +64,7 @@ fn controllers(site: &Site) -> Result<Vec<Service>, Ended> {
     ])
 }
 
-async fn play_at_once(scenarios: &[Scenario]) -> Result<Recording> {
+async fn play_at_once(scenarios: &[Scenario], unfinished: Unfinished) -> Result<Recording> {
     let pocket = Pocket::open(Options::new(Environment::rehearsal(7))).await?;
     let client = Client::new(pocket.service(), "default");
     let clock = Clock::starting_at(START.parse()?);
@@ -81,6 +97,7 @@ async fn play_at_once(scenarios: &[Scenario]) -> Result<Recording> {
         client,
         clock,
         quiet,
+        unfinished,
     };
     tokio::select! {
         played = side.play(scenarios) => Ok(played),
@@ -88,5 +105,35 @@ async fn play_at_once(scenarios: &[Scenario]) -> Result<Recording> {
             ended.context("nothing runs")???;
             anyhow::bail!("a task of ours has ended")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn played(steps: &str) -> String {
+        let text = format!("name: lone\nsteps:\n{steps}");
+        let scenario: Scenario = serde_saphyr::from_str(&text).unwrap();
+        let recording = play(&[scenario]).unwrap();
+        let last = recording["lone"].last().unwrap();
+        let told = last
+            .iter()
+            .map(|object| format!("{} {}", object["kind"], object["metadata"]["name"]));
+        told.collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn what_never_comes_is_told_and_not_waited_for() {
+        let told =
+            played("- create: {kind: Pod, name: web}\n  until: [Pod/web, /status/nothing]\n");
+        assert_eq!(told, "\"Failure\" \"Pod web never has /status/nothing\"");
+    }
+
+    #[test]
+    fn what_never_rests_is_told_and_not_waited_for() {
+        let set = "{kind: StatefulSet, name: db, play: ends 1, spec: {serviceName: db}}";
+        let told = played(&format!("- create: {set}\n"));
+        assert_eq!(told, "\"Failure\" \"it does not come to rest\"");
     }
 }

@@ -9,16 +9,20 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use regex::Regex;
 use serde_json::{Value, json};
 
+use crate::{node::NODES, scenario::Scenario};
+
 /// Every mask, for the report.
-pub const MASKS: [&str; 8] = [
-    "uids, times, addresses, minutes in the names of a CronJob's Jobs: presence",
-    "resourceVersion, managedFields: left out",
+pub const MASKS: [&str; 10] = [
+    "uids: whose they are; those of what is gone: presence",
+    "times, addresses, minutes in the names of a CronJob's Jobs: presence",
+    "resourceVersion, managedFields: left out; resourceVersion of references: presence",
     "drawn suffixes of names, also in prose: presence",
     "hashes of templates and revisions: their number in order of creation; of what is gone: presence",
-    "conditions, endpoints and addresses: sorted",
-    "objects of one name after this: sorted",
-    "sizes of ReplicaSets on the way: the sum of all changes; generations of those of Deployments",
+    "conditions, endpoints and addresses: sorted; objects of one name after this: sorted",
     "Events: type, reason, message, object and component, and how often they were told",
+    "which of two budgets is chosen arbitrarily: that one is",
+    "where a script says that its pods change at the same time: sizes of ReplicaSets on the way (the sum of all changes), generations of ReplicaSets and EndpointSlices",
+    "where a script says that any node may be the first: which one it is",
 ];
 
 /// The letters of drawn names.
@@ -36,28 +40,58 @@ static HASH: LazyLock<Option<Regex>> =
 static SUFFIX: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(&format!(r"-{LETTERS}{{5}}\b")).ok());
 
+static CHOSEN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("Chose \"[^\"]+\" arbitrarily").ok());
+
 /// The objects of a namespace, in a form in which two servers can agree.
-pub fn plain(mut objects: Vec<Value>) -> Vec<Value> {
+pub fn plain(mut objects: Vec<Value>, scenario: &Scenario) -> Vec<Value> {
     let names = names(&objects);
     for object in &mut objects {
         if let Some(meta) = object["metadata"].as_object_mut() {
             meta.remove("managedFields");
             meta.remove("resourceVersion");
         }
-        let owner = &object["metadata"]["ownerReferences"][0]["kind"];
-        if object["kind"] == "ReplicaSet" && owner == "Deployment" {
-            for (part, field) in [("metadata", "generation"), ("status", "observedGeneration")] {
-                object[part][field] = "<generation>".into();
-            }
+        if scenario.at_once {
+            mask_generation(object);
+        }
+        if scenario.any_node {
+            mask_node(object);
         }
         mask(object, &names);
     }
     let (events, mut rest): (Vec<_>, Vec<_>) = objects
         .into_iter()
         .partition(|object| object["kind"] == "Event");
-    rest.extend(told(&events));
+    rest.extend(told(&events, scenario));
     rest.sort_by_cached_key(|object| (title(object), object.to_string()));
     rest
+}
+
+fn mask_generation(object: &mut Value) {
+    let fields = match object["kind"].as_str() {
+        Some("ReplicaSet") => &["/metadata/generation", "/status/observedGeneration"][..],
+        Some("EndpointSlice") => &["/metadata/generation"],
+        _ => &[],
+    };
+    for field in fields {
+        if let Some(number) = object.pointer_mut(field) {
+            *number = "<generation>".into();
+        }
+    }
+}
+
+fn mask_node(value: &mut Value) {
+    match value {
+        Value::String(text) if NODES.iter().any(|(node, _)| text == node) => {
+            *text = "<node>".into();
+        }
+        Value::String(text) if NODES.iter().any(|(_, zone)| text == zone) => {
+            *text = "<zone>".into();
+        }
+        Value::Array(items) => items.iter_mut().for_each(mask_node),
+        Value::Object(fields) => fields.values_mut().for_each(mask_node),
+        _ => {}
+    }
 }
 
 /// Its kind and name.
@@ -100,7 +134,8 @@ fn names(objects: &[Value]) -> Vec<(String, String)> {
     }
     for object in objects {
         if let Some(uid) = object["metadata"]["uid"].as_str() {
-            names.push((uid.to_owned(), "<uid>".to_owned()));
+            let (kind, name) = title(object);
+            names.push((uid.to_owned(), format!("<uid of {kind} {name}>")));
         }
     }
     names.sort_by_key(|(from, _)| std::cmp::Reverse(from.len()));
@@ -143,6 +178,7 @@ fn mask_text(text: &mut String, names: &[(String, String)]) {
         (&MINUTE, "-<minute>"),
         (&SUFFIX, "-*"),
         (&HASH, "-<gone>"),
+        (&CHOSEN, "Chose one arbitrarily"),
     ] {
         if let Some(regex) = regex.as_ref()
             && regex.is_match(text)
@@ -170,7 +206,7 @@ fn summed(mut said: Value, times: i64) -> (Value, i64) {
 }
 
 /// Events, one for each thing that is said.
-fn told(events: &[Value]) -> Vec<Value> {
+fn told(events: &[Value], scenario: &Scenario) -> Vec<Value> {
     let mut sums: BTreeMap<String, (Value, i64)> = BTreeMap::new();
     for event in events {
         let about = &event["involvedObject"];
@@ -181,12 +217,17 @@ fn told(events: &[Value]) -> Vec<Value> {
             text(&event["reason"]),
         );
         let said = json!({
-            "kind": "Event", "metadata": {"name": format!("{reason} of {kind} {name}: {}", text(&event["message"]))},
+            "kind": format!("Event {reason}"),
+            "metadata": {"name": format!("{kind} {name}: {}", text(&event["message"]))},
             "type": event["type"], "component": event["source"]["component"],
             "reporter": event["reportingComponent"], "field": about["fieldPath"],
         });
         let times = event["count"].as_i64().unwrap_or(1);
-        let (said, times) = summed(said, times);
+        let (said, times) = if scenario.at_once {
+            summed(said, times)
+        } else {
+            (said, times)
+        };
         sums.entry(said.to_string()).or_insert((said, 0)).1 += times;
     }
     let sums = sums.into_values().map(|(mut said, times)| {
@@ -194,4 +235,81 @@ fn told(events: &[Value]) -> Vec<Value> {
         said
     });
     sums.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(more: &str) -> Scenario {
+        serde_saphyr::from_str(&format!("name: lone\nsteps: []\n{more}")).unwrap()
+    }
+
+    fn event(message: &str, count: i64) -> Value {
+        json!({
+            "kind": "Event", "reason": "Told", "message": message, "count": count,
+            "involvedObject": {"kind": "Pod", "name": "web-x2b4c"},
+        })
+    }
+
+    #[test]
+    fn a_uid_is_known_by_whose_it_is() {
+        let [own, gone] = ["1", "2"]
+            .map(|digit| format!("{}-0000-0000-0000-{}", digit.repeat(8), digit.repeat(12)));
+        let pod = |owner: &str| {
+            json!({
+                "kind": "Pod",
+                "metadata": {"name": "web-x2b4c", "uid": own, "ownerReferences": [{"uid": owner}]},
+            })
+        };
+        let owners = |owner: &str| {
+            plain(vec![pod(owner)], &scenario(""))[0]["metadata"]["ownerReferences"][0]["uid"]
+                .clone()
+        };
+        assert_eq!(owners(&own), "<uid of Pod web-*>");
+        assert_eq!(owners(&gone), "<uid>");
+    }
+
+    #[test]
+    fn events_that_say_the_same_are_one() {
+        let said = plain(
+            vec![event("gone", 2), event("gone", 1), event("here", 1)],
+            &scenario(""),
+        );
+        let said: Vec<_> = said
+            .iter()
+            .map(|it| format!("{} {}", it["metadata"]["name"], it["times"]))
+            .collect();
+        assert_eq!(said, ["\"Pod web-*: gone\" 3", "\"Pod web-*: here\" 1"]);
+    }
+
+    #[test]
+    fn steps_and_generations_count_unless_pods_change_at_once() {
+        let steps = || {
+            vec![
+                event("Scaled up x from 1 to 2", 1),
+                event("Scaled up x from 2 to 4", 1),
+            ]
+        };
+        let set = json!({"kind": "ReplicaSet", "metadata": {"name": "x", "generation": 3}});
+        let all = || [steps(), vec![set.clone()]].concat();
+        let exact = plain(all(), &scenario(""));
+        assert_eq!(
+            (exact.len(), &exact[2]["metadata"]["generation"]),
+            (3, &json!(3))
+        );
+        let loose = plain(all(), &scenario("at_once: true"));
+        assert_eq!((loose.len(), &loose[0]["times"]), (2, &json!(3)));
+        assert_eq!(loose[1]["metadata"]["generation"], "<generation>");
+    }
+
+    #[test]
+    fn a_node_is_itself_unless_any_may_be_the_first() {
+        let pod = || {
+            vec![json!({"kind": "Pod", "metadata": {"name": "one"}, "spec": {"nodeName": "one"}})]
+        };
+        assert_eq!(plain(pod(), &scenario(""))[0]["spec"]["nodeName"], "one");
+        let any = plain(pod(), &scenario("any_node: true"));
+        assert_eq!(any[0]["spec"]["nodeName"], "<node>");
+    }
 }

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use crate::api::KINDS;
 
 /// What has not come to rest after this long never will.
-const PATIENCE: Duration = Duration::from_mins(3);
+pub const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Follows everything that controllers write.
 #[derive(Debug, Clone)]

@@ -28,6 +28,13 @@ const REST: u64 = 4;
 pub struct Scenario {
     /// Also the name of its namespace.
     pub name: String,
+    /// Whether several pods become ready or go in the same moment: what is written on the way then
+    /// depends on how many of them a look sees.
+    #[serde(default)]
+    pub at_once: bool,
+    /// Whether a controller may begin with any node.
+    #[serde(default)]
+    pub any_node: bool,
     pub steps: Vec<Step>,
 }
 
@@ -48,6 +55,9 @@ pub struct Step {
     /// `KIND/NAME` and a field that is to be there before anything else counts.
     #[serde(default)]
     until: Option<(String, String)>,
+    /// So many seconds pass before anything else counts.
+    #[serde(default)]
+    wait: u64,
     #[serde(default)]
     rest: Option<u64>,
 }
@@ -118,6 +128,10 @@ impl Step {
         let (what, field) = self.until.as_ref()?;
         let (kind, name) = what.split_once('/')?;
         Some((kind, name, field))
+    }
+
+    pub fn wait(&self) -> Duration {
+        Duration::from_secs(self.wait)
     }
 
     pub fn rest(&self) -> Duration {

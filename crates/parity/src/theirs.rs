@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     node,
-    play::{Recording, Side},
+    play::{Recording, Side, Unfinished},
     quiet::Quiet,
     scenario::Scenario,
 };
@@ -53,6 +53,7 @@ pub async fn play(program: &Path, scenarios: &[Scenario]) -> Result<Recording> {
         client,
         clock,
         quiet,
+        unfinished: Unfinished::default(),
     };
     tokio::select! {
         played = side.play(scenarios) => Ok(played),

@@ -6,6 +6,7 @@
 mod decide;
 mod owners;
 mod run;
+mod several;
 #[cfg(test)]
 mod tests;
 

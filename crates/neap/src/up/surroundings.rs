@@ -25,7 +25,7 @@ pub(super) enum Surroundings {
     Bare,
     /// A node and the controllers.
     World {
-        plan: Plan,
+        plan: Box<Plan>,
         claim: Claim,
         containers: Arc<Containers>,
     },
@@ -41,7 +41,7 @@ impl Surroundings {
         let plan = Plan::read(options, kept)?;
         let claim = Claim::take(kept).await?;
         Ok(Self::World {
-            plan,
+            plan: Box::new(plan),
             claim,
             containers: Arc::default(),
         })
@@ -89,7 +89,7 @@ impl Surroundings {
         let block = claim.block;
         let node = folder.path().join("node");
         make(&node)?;
-        let world = World::build(server.client(), plan, claim, address, &node)?;
+        let world = World::build(server.client(), *plan, claim, address, &node)?;
         containers.follow(world.access.clone());
         stages.done("node", &format!("pods and services on {block}"));
         if let Some(why) = &world.cramped {

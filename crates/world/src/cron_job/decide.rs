@@ -97,9 +97,17 @@ fn look_at_jobs(facts: &Facts<'_>, decision: &mut Decision<'_>) {
         .iter()
         .filter(|job| ending(job).is_none() && !leaves(job))
     {
-        // Made, and then nothing was written of it.
-        if !active.iter().any(|known| known.uid == job.uid()) {
+        if active.iter().any(|known| known.uid == job.uid()) {
+            continue;
+        }
+        if job.annotations().contains_key(SCHEDULED) {
+            // Made, and then nothing was written of it.
             active.push(reference(job));
+        } else {
+            // Somebody started it by hand: it stands in no other's way.
+            let name = job.name_any();
+            let message = format!("Saw a job that the controller did not create or forgot: {name}");
+            decision.notes.push(Note::warning("UnexpectedJob", message));
         }
     }
     let ends = facts.jobs.iter().filter_map(|job| {

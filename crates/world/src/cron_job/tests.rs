@@ -134,6 +134,41 @@ async fn jobs_run_side_by_side_or_wait_or_replace_as_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_not_kept_is_not_told_of() {
+    let stage = stage().await;
+    let spec = json!({"successfulJobsHistoryLimit": 0});
+    stage.create::<CronJob>(cron("tick", "good", spec)).await;
+    stage.pass(11 * MINUTE).await;
+    assert!(minutes(&stage).await.is_empty());
+    let status = status(&stage).await;
+    assert_eq!(status.active, None);
+    assert!(status.last_successful_time.is_some());
+    assert_eq!(events(&stage, "SawCompletedJob").await, [""; 0]);
+    assert_eq!(events(&stage, "SuccessfulDelete").await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_started_by_hand_stands_in_nobodys_way() {
+    let stage = stage().await;
+    let spec = json!({"concurrencyPolicy": "Forbid"});
+    let tick: CronJob = stage.create(cron("tick", "long", spec)).await;
+    let mut by_hand = json!({
+        "metadata": {
+            "name": format!("by-hand-{}", FIRST + 5),
+            "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},
+        },
+        "spec": tick.spec.job_template.spec,
+    });
+    by_hand["metadata"]["ownerReferences"] = json!([crate::workload::owned_by(&tick)]);
+    stage.create::<Job>(by_hand).await;
+    stage.pass(11 * MINUTE).await;
+    assert_eq!(minutes(&stage).await, [5, 10]);
+    assert_eq!(status(&stage).await.active.unwrap().len(), 1);
+    let unexpected = events(&stage, "UnexpectedJob").await;
+    assert!(unexpected[0].ends_with(&format!("by-hand-{}", FIRST + 5)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_failure_is_kept() {
     let stage = stage().await;
     stage

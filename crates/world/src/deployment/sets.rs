@@ -38,8 +38,11 @@ impl Set<'_> {
         status.unwrap_or_default()
     }
 
+    /// How many of its pods work, and stay so: what is told of a set that was just made smaller
+    /// still counts those that go.
     pub(super) fn available(&self) -> i32 {
-        self.status().available_replicas.unwrap_or(0)
+        let told = self.status().available_replicas.unwrap_or(0);
+        told.min(self.replicas())
     }
 
     pub(super) fn made_at(&self) -> Option<Timestamp> {

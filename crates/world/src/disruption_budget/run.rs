@@ -2,23 +2,20 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
-use kube::{
-    ResourceExt,
-    core::{Selector, SelectorExt},
-};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use neap_kit::{
     apply::Error,
-    controller::{Outcome, Trigger},
+    controller::Outcome,
     key::Key,
     manager::Service,
     site::Site,
-    watch::{Cache, Change, Ended},
+    watch::{Cache, Ended},
 };
 
 use super::{
     decide::{Facts, decide},
     owners::Owners,
+    several::Several,
 };
 use crate::{
     wiring::Wiring,
@@ -30,16 +27,13 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     let mut wiring = Wiring::new(site, "disruption-controller");
     let budgets = wiring.kept()?;
     let pods = wiring.read()?;
-    let known = budgets.clone();
+    let (known, several) = (budgets.clone(), Several::default());
+    let untold = several.clone();
     wiring.follow(&pods, move |change, trigger| {
-        tell(&known, change.object(), trigger);
-        if let Change::Modified { old, new } = change
-            && old.labels() != new.labels()
-        {
-            tell(&known, old, trigger);
-        }
+        untold.changed(&known, change, trigger);
     });
     let work = Work {
+        several,
         labelled: Labelled::new(&pods),
         owners: Owners::new(&mut wiring, &budgets)?,
         tools: wiring.tools().speaking_as(site, "controllermanager"),
@@ -48,26 +42,17 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     Ok(wiring.service(work, Work::reconcile))
 }
 
-/// Has the budgets looked at that select `pod`; there are few in a namespace.
-fn tell(budgets: &Cache<PodDisruptionBudget>, pod: &Pod, trigger: &Trigger<Key>) {
-    for budget in budgets.list(&pod.namespace().unwrap_or_default()) {
-        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
-        let selector = selector.and_then(|selector| Selector::try_from(selector).ok());
-        if selector.is_some_and(|selector| selector.matches(pod.labels())) {
-            trigger.changed(Key::of(&*budget));
-        }
-    }
-}
-
 struct Work {
     budgets: Cache<PodDisruptionBudget>,
     labelled: Labelled,
     owners: Owners,
+    several: Several,
     tools: Tools,
 }
 
 impl Work {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
+        self.several.tell(&key, &self.tools).await;
         let Some(budget) = self.budgets.get(&key) else {
             return Ok(Outcome::Gone);
         };

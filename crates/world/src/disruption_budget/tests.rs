@@ -101,6 +101,41 @@ async fn a_budget_is_looked_at_when_it_changes() {
     assert_eq!(calm().await, "[3, 3, 3, 0] False InsufficientPods");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_two_budgets_is_told_of_when_something_happens_to_it() {
+    let stage = stage().await;
+    let alone = json!({
+        "metadata": {"name": "alone", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "app"}]},
+    });
+    stage.create::<Pod>(alone).await;
+    stage.pass(SOON).await;
+    for name in ["one", "two"] {
+        let mut budget = budget("minAvailable", json!(1));
+        budget["metadata"]["name"] = name.into();
+        stage.create::<PodDisruptionBudget>(budget).await;
+    }
+    stage.pass(SOON).await;
+    let warnings = async || -> Vec<(String, Option<i32>)> {
+        let events: Vec<Event> = stage.list().await;
+        let twice = events.into_iter().filter(|event| {
+            event.reason.as_deref() == Some("MultiplePodDisruptionBudgets")
+                && event.involved_object.name.as_deref() == Some("alone")
+        });
+        twice
+            .map(|event| (event.message.unwrap(), event.count))
+            .collect()
+    };
+    let before = warnings().await.len();
+    let touched = json!({"metadata": {"annotations": {"touched": "once"}}});
+    stage.patch::<Pod>("alone", touched).await;
+    stage.pass(SOON).await;
+    let told = warnings().await;
+    assert_eq!((before, told.len()), (0, 1));
+    assert!(told[0].0.contains("\"one\" arbitrarily"), "{}", told[0].0);
+    assert_eq!(told[0].1, Some(1));
+}
+
 fn pod(name: &str, owner: Option<(&str, &str)>, ready: bool) -> Pod {
     let owners: Vec<_> = owner
         .into_iter()

@@ -87,6 +87,31 @@ async fn ports_at_the_same_addresses_are_told_together() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn they_say_what_they_were_last_written_for() {
+    let stage = stage().await;
+    stage.create::<Service>(service()).await;
+    stage.pass(SOON).await;
+    let trigger = async || {
+        let endpoints = stage.get::<Endpoints>("web").await;
+        let notes = endpoints.annotations();
+        notes
+            .get("endpoints.kubernetes.io/last-change-trigger-time")
+            .cloned()
+    };
+    let made = stage.get::<Service>("web").await.creation_timestamp();
+    assert_eq!(trigger().await, made.map(|made| made.0.to_string()));
+    stage.create::<Pod>(pod("a", 8080)).await;
+    let mut ready = at("10.1.0.1", true);
+    ready["conditions"][0]["lastTransitionTime"] = "2026-01-01T00:00:07Z".into();
+    stage.patch_status::<Pod>("a", ready).await;
+    stage.pass(SOON).await;
+    assert_eq!(trigger().await.as_deref(), Some("2026-01-01T00:00:07Z"));
+    stage.delete::<Pod>("a").await;
+    stage.pass(SOON).await;
+    assert_eq!(trigger().await, None, "no pod became ready or unready");
+}
+
+#[tokio::test(start_paused = true)]
 async fn endpoints_come_and_go_with_their_service() {
     let stage = stage().await;
     stage.create::<Service>(service()).await;

@@ -92,7 +92,8 @@ impl Work {
         };
         let decision = decide(&facts);
         let again = decision.again;
-        self.carry_out(&job, decision).await?;
+        // Whole pods are held across its awaits.
+        Box::pin(self.carry_out(&job, decision)).await?;
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
     }
 

@@ -56,7 +56,8 @@ impl Work {
         };
         let decision = decide(&facts);
         let again = decision.again;
-        self.carry_out(&set, decision).await?;
+        // Whole pods are held across its awaits.
+        Box::pin(self.carry_out(&set, decision)).await?;
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
     }
 

@@ -111,6 +111,22 @@ async fn a_pod_goes_where_it_fits_or_says_why_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_that_has_its_place_says_in_which_zone_it_is() {
+    let stage = stage().await;
+    let mut there = node("n1", "1");
+    there["metadata"]["labels"] = json!({
+        "topology.kubernetes.io/zone": "east", "topology.kubernetes.io/region": "sea", "disk": "ssd",
+    });
+    add_node(&stage, there).await;
+    stage.create::<Pod>(pod("a", json!({}))).await;
+    stage.pass(SOON).await;
+    let labels = stage.get::<Pod>("a").await.metadata.labels;
+    let expected =
+        json!({"topology.kubernetes.io/zone": "east", "topology.kubernetes.io/region": "sea"});
+    assert_eq!(json!(labels), expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_pods_are_not_given_the_same_room() {
     let stage = stage().await;
     add_node(&stage, node("one", "1")).await;

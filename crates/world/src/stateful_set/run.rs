@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     wiring::Wiring,
-    workload::{Claimable, Claiming, Tools, adopt_and_release, echoed, phase, reason, rename},
+    workload::{Claimable, Claiming, Tools, adopt_and_release, echoed, reason, rename},
 };
 
 /// The controller of StatefulSets.
@@ -176,11 +176,7 @@ impl Work {
     async fn delete(&self, set: &StatefulSet, step: Step<'_>) -> Result<(), Error> {
         let pod = match step {
             Step::Make(_) => return Ok(()),
-            Step::Replace(pod) | Step::Drop(pod) => pod,
-            Step::Renew(pod) => {
-                self.tools.tell(set, &renewal(set, pod)).await;
-                pod
-            }
+            Step::Replace(pod) | Step::Drop(pod) | Step::Renew(pod) => pod,
         };
         let deleted = self.tools.hand.remove(pod, None).await.map(Some);
         self.tell(set, "Delete", &pod.name_any(), &deleted).await;
@@ -210,17 +206,5 @@ impl Work {
             }
         };
         self.tools.tell(set, &note).await;
-    }
-}
-
-fn renewal(set: &StatefulSet, pod: &Pod) -> Note {
-    let who = format!("{}/{}", set.namespace().unwrap_or_default(), set.name_any());
-    let name = pod.name_any();
-    if phase(pod) == "Failed" {
-        let message = format!("StatefulSet {who} is recreating failed Pod {name}");
-        Note::warning("RecreatingFailedPod", message)
-    } else {
-        let message = format!("StatefulSet {who} is recreating terminated Pod {name}");
-        Note::normal("RecreatingTerminatedPod", message)
     }
 }

@@ -70,6 +70,44 @@ async fn with_a_surge_no_node_is_ever_without() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn with_a_surge_the_old_pod_stays_until_the_new_one_was_ready_long_enough() {
+    let stage = stage(2).await;
+    let mut surging = set();
+    surging["spec"]["minReadySeconds"] = 60.into();
+    surging["spec"]["updateStrategy"] =
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
+    stage.create::<DaemonSet>(surging).await;
+    stage.pass(2 * MINUTE).await;
+    stage
+        .patch::<DaemonSet>("agent", image("app:2", "usual"))
+        .await;
+    let now = async || {
+        let mut pods = pods(&stage).await;
+        pods.sort_by_key(|pod| {
+            (
+                node_of(pod).map(str::to_owned),
+                images(std::slice::from_ref(pod))[0].to_owned(),
+            )
+        });
+        images(&pods).join(" ")
+    };
+    stage.pass(MINUTE / 2).await;
+    let half = now().await;
+    assert!(
+        ["app:1 app:2 app:1", "app:1 app:1 app:2"].contains(&half.as_str()),
+        "{half}"
+    );
+    stage.pass(MINUTE).await;
+    let other = now().await;
+    assert!(
+        ["app:2 app:1 app:2", "app:1 app:2 app:2"].contains(&other.as_str()),
+        "{other}"
+    );
+    stage.pass(2 * MINUTE).await;
+    assert_eq!(now().await, "app:2 app:2");
+}
+
+#[tokio::test(start_paused = true)]
 async fn on_delete_pods_stay_until_somebody_ends_them() {
     let stage = stage(2).await;
     let mut manual = set();

@@ -81,7 +81,7 @@ fn shares_are_rounded_towards_caution() {
 #[test]
 fn one_step_of_a_roll_out() {
     // (size, sets with the new one last, sizes after)
-    let cases: [(Size, &[Pods], &[i32]); 6] = [
+    let cases: [(Size, &[Pods], &[i32]); 7] = [
         (size(3, 1, 0), &[(3, 3), (0, 0)], &[3, 1]),
         (size(3, 1, 0), &[(3, 3), (1, 0)], &[3, 1]),
         (size(3, 1, 0), &[(3, 3), (1, 1)], &[2, 1]),
@@ -89,6 +89,8 @@ fn one_step_of_a_roll_out() {
         // Pods that never worked go first.
         (size(4, 1, 1), &[(2, 0), (3, 3), (0, 0)], &[0, 3, 0]),
         (size(2, 1, 0), &[(0, 0), (4, 4)], &[0, 2]),
+        // It was made smaller a moment ago, and what is told of it is older.
+        (size(2, 2, 1), &[(2, 5), (2, 0)], &[1, 2]),
     ];
     for (size, now, after) in cases {
         let live: Vec<_> = (0..)
@@ -128,7 +130,7 @@ proptest! {
     ) {
         let least = i32::from(surge == 0);
         let size = size(replicas, surge, unavailable.max(least).min(replicas));
-        let live: Vec<_> = (0..).zip(&pods).map(|(n, &(r, a))| set(n, r, a.min(r), size)).collect();
+        let live: Vec<_> = (0..).zip(&pods).map(|(n, &(r, a))| set(n, r, a, size)).collect();
         let mut sets = sets(&live);
         let (all, available) = (sets.replicas(), sets.available());
         roll::rolling(&mut sets, size);

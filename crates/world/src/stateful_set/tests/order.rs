@@ -113,7 +113,7 @@ async fn one_that_failed_is_made_anew() {
     assert_ne!(before.uid(), after.uid());
     assert!(is_ready(&after));
     let told = messages(&stage).await;
-    let expected = "StatefulSet default/db is recreating failed Pod db-0";
+    let expected = "Delete Pod db-0 in StatefulSet db successful";
     assert!(told.iter().any(|it| it == expected), "{told:?}");
 }
 

@@ -291,6 +291,20 @@ fn stateful_sets_refuse_what_makes_no_sense() {
 }
 
 #[test]
+fn pods_of_a_stateful_set_may_mount_what_it_claims_and_nothing_else() {
+    let mounting = |volume: &str| {
+        let mut template = pod_template("Always");
+        let mounts = json!([{"name": volume, "mountPath": "/data"}]);
+        template["spec"]["containers"][0]["volumeMounts"] = mounts;
+        let claims = json!([claim("1Gi")]);
+        workload(json!({"serviceName": "s", "template": template, "volumeClaimTemplates": claims}))
+    };
+    assert_eq!(refusals("statefulsets", &mounting("v")), [""; 0]);
+    let told = "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"w\"";
+    assert_eq!(refusals("statefulsets", &mounting("w")), [told]);
+}
+
+#[test]
 fn daemon_sets_roll_in_one_of_two_ways() {
     for (rolling, told) in [
         (json!({}), None),
