@@ -1,6 +1,6 @@
 //! The real clock, randomness and tasks, as the libraries take them.
 //!
-//! The only module that asks the system for the time or starts a task. The invariant: a task that
+//! The only module of the server that asks the system for the time or starts a task. The invariant: a task that
 //! panics is never silently missing; whoever holds [`Deaths`] hears of it.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};

@@ -89,9 +89,9 @@ async fn start(
 ) -> Result<Running, Failure> {
     let kubeconfig = kubeconfig_path(options, folder)?;
     let kept = |name| options.data.is_some().then(|| folder.path().join(name));
-    let surroundings = Surroundings::claim(options, folder).await?;
     let (listener, address) = options.listen.bind().await?;
     limits::bound_send_buffers(&listener);
+    let surroundings = Surroundings::claim(options, folder).await?;
 
     let names = address.certificate_names(surroundings.kubernetes());
     let identity = Identity::load_or_create(kept("identity").as_deref(), &names, environment)?;

@@ -62,7 +62,12 @@ pub(super) async fn verify(
     }
     let nearby = options.data.as_ref().map(|data| data.join("kubeconfig"));
     let cluster = Cluster::connect(&options.cluster, nearby.as_deref()).await;
-    let verified = compare(&places, cluster.as_ref().ok()).await;
+    let is_named = options.cluster.kubeconfig.is_some() || options.cluster.context.is_some();
+    let cluster = match cluster {
+        Err(failure) if is_named => return Err(failure),
+        cluster => cluster.ok(),
+    };
+    let verified = compare(&places, cluster.as_ref()).await;
     let verified = verified.map_err(|error| damaged(&error))?;
     match options.output {
         Output::Json => print::json(out, "AuditVerification", &verified),

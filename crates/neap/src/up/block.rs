@@ -35,6 +35,11 @@ pub(super) struct Claim {
 pub(super) enum Error {
     #[error("another process listens on {0}")]
     Taken(SocketAddr),
+    #[error("{address} cannot be listened on: {source}")]
+    Refused {
+        address: SocketAddr,
+        source: io::Error,
+    },
     #[error("every block from 127.1.0.0/16 to 127.254.0.0/16 is taken or refused: {0}")]
     None(io::Error),
     #[error("{path} does not hold the number of a block")]
@@ -48,6 +53,9 @@ impl From<Error> for Failure {
         let remedy = match &error {
             Error::Taken(_) => {
                 "stop the other one (another neap up with a copy of this folder?); the services kept here have addresses of that block"
+            }
+            Error::Refused { .. } => {
+                "see to it that this machine has the loopback network 127.0.0.0/8; without it, run the API alone: neap up --bare"
             }
             Error::None(_) => "stop some others, or run the API alone: neap up --bare",
             Error::Unreadable { .. } => {
@@ -73,8 +81,14 @@ impl Claim {
         };
         let path = folder.join("block");
         if let Some(block) = kept(&path)? {
-            let taken = |_| Error::Taken(SocketAddr::from((block.node(), PORT)));
-            return Self::of(block).await.map_err(taken);
+            let address = SocketAddr::from((block.node(), PORT));
+            return Self::of(block).await.map_err(|error| match error.kind() {
+                io::ErrorKind::AddrInUse => Error::Taken(address),
+                _ => Error::Refused {
+                    address,
+                    source: error,
+                },
+            });
         }
         // Folders begin at different places, so that two seldom want the same block later.
         let mut hasher = DefaultHasher::new();

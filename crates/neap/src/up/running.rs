@@ -25,8 +25,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Answers and turns until a signal; then ends the pods, and after them the API, which hears
-    /// how they ended.
+    /// Answers and turns until a signal; then ends the pods, and after them the API: programs in pods
+    /// may ask it until their end.
     pub(super) async fn until_stopped(
         self,
         signals: &mut Signals,

@@ -2,9 +2,11 @@
 
 use std::{net::Ipv4Addr, path::Path, sync::Arc};
 
+use neap_kit::clock::Clock;
 use neap_pocket::{kinds::Settings, runtime::PodRuntime};
 
 use super::{
+    audit::Noted,
     block::Claim,
     folder::Folder,
     listen::Address,
@@ -19,7 +21,7 @@ use crate::{
     exit::{Exit, Failure},
 };
 
-/// Claimed before anything is written, and built once there is an API.
+/// Claimed once nothing else can be refused, and built once there is an API.
 pub(super) enum Surroundings {
     /// Objects are kept, and nothing is done about them.
     Bare,
@@ -27,6 +29,7 @@ pub(super) enum Surroundings {
     World {
         plan: Box<Plan>,
         claim: Claim,
+        noted: Box<Noted>,
         containers: Arc<Containers>,
     },
 }
@@ -38,11 +41,13 @@ impl Surroundings {
             return Ok(Self::Bare);
         }
         let kept = options.data.as_ref().map(|_| folder.path());
-        let plan = Plan::read(options, kept)?;
+        let plan = Plan::read(options)?;
         let claim = Claim::take(kept).await?;
+        let noted = Noted::open(kept, Clock::system())?;
         Ok(Self::World {
             plan: Box::new(plan),
             claim,
+            noted: Box::new(noted),
             containers: Arc::default(),
         })
     }
@@ -80,6 +85,7 @@ impl Surroundings {
         let Self::World {
             plan,
             claim,
+            noted,
             containers,
         } = self
         else {
@@ -89,7 +95,7 @@ impl Surroundings {
         let block = claim.block;
         let node = folder.path().join("node");
         make(&node)?;
-        let world = World::build(server.client(), *plan, claim, address, &node)?;
+        let world = World::build(server.client(), *plan, claim, *noted, address, &node)?;
         containers.follow(world.access.clone());
         stages.done("node", &format!("pods and services on {block}"));
         if let Some(why) = &world.cramped {

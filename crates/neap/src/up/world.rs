@@ -40,14 +40,11 @@ pub(super) struct Plan {
     images: Images,
     launcher: PathBuf,
     lag: Duration,
-    noted: Noted,
-    clock: Clock,
 }
 
 impl Plan {
-    /// Reads what the user named, and what is kept in `data`.
-    pub(super) fn read(options: &UpOptions, data: Option<&Path>) -> Result<Self, Failure> {
-        let clock = Clock::system();
+    /// Reads what the user named.
+    pub(super) fn read(options: &UpOptions) -> Result<Self, Failure> {
         let launcher = std::env::current_exe().map_err(|error| {
             Failure::new(
                 "NT-UP-0021",
@@ -73,8 +70,6 @@ impl Plan {
             images,
             launcher,
             lag: options.service_lag,
-            noted: Noted::open(data, clock)?,
-            clock,
         })
     }
 }
@@ -94,6 +89,7 @@ impl World {
         client: Client,
         plan: Plan,
         claim: Claim,
+        noted: Noted,
         address: &Address,
         folder: &Path,
     ) -> Result<Self, Failure> {
@@ -108,8 +104,8 @@ impl World {
             environment: whereabouts(address),
             rooms: cramped.is_none(),
         };
-        let clock = plan.clock;
-        let (watches, watching) = Watches::in_process(clock, plan.noted.process.clone());
+        let clock = Clock::system();
+        let (watches, watching) = Watches::in_process(clock, noted.process.clone());
         let site = Site {
             client: client.clone(),
             watches,
@@ -120,7 +116,7 @@ impl World {
         let proxy = proxy::Options {
             nodes: vec![IpAddr::V4(block.node())],
             lag: plan.lag,
-            api: Some(format!("{}:{}", address.client_host(), address.port())),
+            api: Some(address.host_and_port()),
         };
         // None of them can have ended: they have not begun.
         let (services, access) =
@@ -129,7 +125,7 @@ impl World {
             manager.add(service);
         }
         manager.add(watching);
-        plan.noted.run_by(&mut manager, client, clock);
+        noted.run_by(&mut manager, client, clock);
         manager.add(manager::listener(socket, manager.health()));
         Ok(Self {
             manager,

@@ -56,7 +56,15 @@ pub(crate) fn poll_patient(context: &mut Context<'_>) -> Poll<()> {
             context.waker().wake_by_ref();
             Poll::Pending
         }
-        _ => Poll::Ready(()),
+        Some(now) => {
+            // Whatever it thought of going back is put off.
+            NOW.set(Some(Now {
+                wanted: Lane::Patient,
+                ..now
+            }));
+            Poll::Ready(())
+        }
+        None => Poll::Ready(()),
     }
 }
 
@@ -221,7 +229,10 @@ mod tests {
                 assert!(!is_patient());
                 patient().await;
                 assert!(is_patient());
+                hurry();
                 patient().await;
+                tokio::task::yield_now().await;
+                assert!(is_patient(), "it had more to do");
                 hurry();
                 tokio::task::yield_now().await;
             }

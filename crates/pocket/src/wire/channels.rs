@@ -125,10 +125,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
                 Event::Printed(Ok(1..)) => {
                     let printed = self.out.split().freeze();
                     self.send(STDOUT, &printed).await?;
+                    // It is silence that is waited for, however slowly a client takes the rest.
+                    if code.is_some() {
+                        late = clock.sleep(LAST_WORDS);
+                    }
                 }
                 Event::Complained(Ok(1..)) => {
                     let printed = self.err.split().freeze();
                     self.send(STDERR, &printed).await?;
+                    if code.is_some() {
+                        late = clock.sleep(LAST_WORDS);
+                    }
                 }
                 Event::Printed(_) => self.execution.stdout = None,
                 Event::Complained(_) => self.execution.stderr = None,

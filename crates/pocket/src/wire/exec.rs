@@ -18,6 +18,7 @@ use sha1::{Digest, Sha1};
 use super::{
     Body, Service,
     channels::{self, Protocol},
+    tasks::Tasks,
 };
 use crate::{
     admission::{KindName, Operation},
@@ -74,7 +75,7 @@ impl Service {
                 }
             }
         };
-        machine.environment.spawner.spawn("exec", Box::pin(task));
+        Tasks::new(machine.environment.spawner.clone()).spawn("exec", task);
         Ok(switching(protocol, &accept))
     }
 }

@@ -158,6 +158,8 @@ async fn metrics(
     object: Value,
     now: &str,
 ) -> Result<Value> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let name = name.to_owned();
     let mut metadata = json!({
         "name": object["metadata"]["name"],
         "labels": object["metadata"].get("labels").cloned().unwrap_or_else(|| json!({})),
@@ -178,7 +180,7 @@ async fn metrics(
         Measured::Pods => {
             let usage = runtime.usage(object).await?;
             if usage.is_empty() {
-                return Err(ApiError::not_found(GROUP, "pods", ""));
+                return Err(ApiError::not_found(GROUP, "pods", &name));
             }
             let container = |of: &Usage| json!({"name": of.container, "usage": amounts(of)});
             metrics["containers"] = usage.iter().map(container).collect();

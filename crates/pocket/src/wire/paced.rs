@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::environment::lane;
 
-/// Writes of more bytes than this are for the patient lane.
+/// Writes of this many bytes and more are for the patient lane.
 const LARGE: usize = 8 << 10;
 /// So many small ones in a row say that a large answer is over. One may be the rest of a buffer.
 const CALM: u8 = 2;

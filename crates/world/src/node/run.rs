@@ -40,7 +40,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(10);
 const BEGUN: usize = 1024;
 /// Processes have so long to end when the node does. Less than whoever stops the node waits, so
 /// that they are asked before they are killed.
-const LAST_GRACE: Duration = Duration::from_secs(5);
+const LAST_GRACE: Duration = Duration::from_secs(4);
 
 /// A node on this machine.
 #[derive(Debug, Clone)]
@@ -129,7 +129,9 @@ async fn accompany(mut begun: mpsc::Receiver<BoxFuture<'static, ()>>) {
                 Some(life) => drop(lives.spawn(life)),
                 None => return,
             },
-            Some(_) = lives.join_next() => {}
+            Some(ended) = lives.join_next() => if let Err(error) = ended {
+                tracing::error!(%error, "what goes with a container met a defect");
+            },
         }
     }
 }

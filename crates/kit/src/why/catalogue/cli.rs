@@ -102,4 +102,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         retry: Retry::Never,
         http: 404,
     },
+    Entry {
+        code: Code("NT-CLI-0012"),
+        title: "a program of the examples cannot go on",
+        cause: "The address that it listens on is taken, or does not belong to this machine, or its output is closed.",
+        remedy: "Give each pod its own address as POD_IP, as examples/web does, and a port of 1024 or above.",
+        class: Class::UserFixable,
+        retry: Retry::Never,
+        http: 409,
+    },
 ];

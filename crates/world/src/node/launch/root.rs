@@ -119,7 +119,11 @@ impl<'a> Place<'a> {
 
 /// Shows a file or folder of the machine, or the link it is.
 fn show(there: &Path, here: &Path) -> Result<(), Error> {
-    let kind = fs::symlink_metadata(there).map_err(about(there))?;
+    let kind = match fs::symlink_metadata(there) {
+        // It went after the folder was looked at.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        kind => kind.map_err(about(there))?,
+    };
     if kind.is_symlink() {
         let target: PathBuf = fs::read_link(there).map_err(about(there))?;
         return symlink(target, here).map_err(about(here));

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, ErrorKind},
-    os::unix::fs::{FileTypeExt, PermissionsExt},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
 };
 
@@ -87,12 +87,8 @@ pub(in crate::node) fn provide(path: &Path, wanted: Wanted) -> io::Result<()> {
 
 fn make(path: &Path, wanted: Wanted) -> io::Result<()> {
     match wanted {
-        Wanted::Anything => fs::create_dir_all(path),
-        Wanted::FolderOrNew => {
-            fs::create_dir_all(path)?;
-            // For whoever the container runs as.
-            fs::set_permissions(path, fs::Permissions::from_mode(0o777))
-        }
+        // Whoever the container is inside, outside it is whoever makes this.
+        Wanted::Anything | Wanted::FolderOrNew => fs::create_dir_all(path),
         Wanted::FileOrNew => fs::write(path, []),
         _ => {
             let words = format!("there is no {}", path.display());
