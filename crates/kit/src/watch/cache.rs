@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use kube::{Resource, runtime::watcher::Event};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::watch;
 
 use super::{Change, Unreadable, contents::Contents, lenient::Lenient};
@@ -103,12 +103,26 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
     /// Tells `follower` of everything that is there and then of every change, in order. It is
     /// called on the watch's own task, so it must be quick: put a key into a queue.
     pub fn follow(&self, follower: impl Fn(&Change<K>) + Send + Sync + 'static) {
-        let mut followers = self.shared.followers.lock();
+        self.told(&follower).push(Box::new(follower));
+    }
+
+    /// The same for what others look things up in: it is told before them, whoever came first.
+    /// Somebody who was told of a change may act on it at once, on another thread.
+    pub(super) fn follow_before_others(
+        &self,
+        follower: impl Fn(&Change<K>) + Send + Sync + 'static,
+    ) {
+        self.told(&follower).insert(0, Box::new(follower));
+    }
+
+    /// The followers, who hear nothing while one who joins is told of everything that is there.
+    fn told(&self, follower: &impl Fn(&Change<K>)) -> MutexGuard<'_, Vec<Follower<K>>> {
+        let followers = self.shared.followers.lock();
         let present: Vec<_> = self.shared.contents.read().within("").cloned().collect();
         for object in present {
             follower(&Change::Added(object));
         }
-        followers.push(Box::new(follower));
+        followers
     }
 
     /// Resolves once everything that was there when the watch began is known.

@@ -15,7 +15,8 @@ use crate::key::Key;
 /// Finds objects by a property, such as their owner, without looking at all of them. Cheap to
 /// copy.
 ///
-/// It follows the cache, so whoever follows that cache later finds here what he was told of.
+/// It hears of each change before those who follow the cache, so they find here what they were told
+/// of.
 pub struct Index<K> {
     entries: Entries<K>,
 }
@@ -30,7 +31,7 @@ impl<K: Resource + Send + Sync + 'static> Index<K> {
     ) -> Self {
         let entries = Entries::default();
         let kept = entries.clone();
-        cache.follow(move |change| {
+        cache.follow_before_others(move |change| {
             let mut entries = kept.write();
             match change {
                 Change::Added(_) => {}

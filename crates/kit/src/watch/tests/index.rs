@@ -54,3 +54,17 @@ async fn who_follows_later_finds_what_it_is_told_of() {
     let heard: Vec<_> = heard.try_iter().collect();
     assert_eq!(heard, [vec!["a".to_owned()], vec![]]);
 }
+
+#[tokio::test]
+async fn who_followed_before_the_index_was_made_finds_it_too() {
+    let cache = Cache::new(Clock::system());
+    let index = std::sync::Arc::new(std::sync::OnceLock::<Index<ConfigMap>>::new());
+    let looked = index.clone();
+    let (told, heard) = std::sync::mpsc::sync_channel(9);
+    cache.follow(move |_| told.send(found(looked.get().unwrap(), "x")).unwrap());
+    index.set(Index::new(&cache, owners)).unwrap();
+    cache.take(Event::Apply(owned("a", 1, &["x"])));
+    cache.take(Event::Delete(owned("a", 2, &["x"])));
+    let heard: Vec<_> = heard.try_iter().collect();
+    assert_eq!(heard, [vec!["a".to_owned()], vec![]]);
+}
