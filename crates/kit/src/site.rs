@@ -2,11 +2,10 @@
 
 use std::{fmt, hash::Hash};
 
-use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::{Api, Client};
 
 use crate::{
-    apply::Hand,
+    apply::{Hand, Object},
     clock::Clock,
     controller::{Controller, Options},
     event::Recorder,
@@ -62,13 +61,7 @@ impl Site {
     /// All objects of a kind.
     pub fn all<K>(&self) -> Result<Cache<K>, Ended>
     where
-        K: Resource<DynamicType = ()>
-            + Clone
-            + fmt::Debug
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
+        K: Object + 'static,
     {
         let api = Api::all(self.client.clone());
         self.watches.of(api, Selection::default())

@@ -89,7 +89,9 @@ async fn left_after(moment: Moment, marker: &str) -> Vec<String> {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    tokio::time::sleep(LATEST).await;
+    let ended = until("all have ended", || processes(marker).is_empty());
+    // Whoever is still there when this is over is named by the test.
+    let _ = tokio::time::timeout(LATEST, ended).await;
     processes(marker)
 }
 

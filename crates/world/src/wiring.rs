@@ -4,19 +4,18 @@
 //! them, and its reconcile. That it waits for what it reads, begins nothing while another process
 //! leads, and is called back when a write came too late, is the same for all and is here.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use futures::future::{BoxFuture, join_all};
 use kube::Resource;
 use neap_kit::{
-    apply::Error,
+    apply::{Error, Object},
     controller::{Controller, Options, Outcome, Trigger},
     key::Key,
     manager::Service,
     site::Site,
     watch::{Cache, Change, Ended},
 };
-use serde::de::DeserializeOwned;
 
 use crate::workload::{ECHO, Tools};
 
@@ -51,13 +50,7 @@ impl Wiring {
     /// The objects it looks after: whatever changes among them is looked at.
     pub(crate) fn kept<K>(&mut self) -> Result<Cache<K>, Ended>
     where
-        K: Resource<DynamicType = ()>
-            + Clone
-            + fmt::Debug
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
+        K: Object + 'static,
     {
         let cache = self.read()?;
         self.follow(&cache, |change: &Change<K>, trigger| {
@@ -69,13 +62,7 @@ impl Wiring {
     /// Objects that it reads. Nothing is looked at before all of them are known.
     pub(crate) fn read<K>(&mut self) -> Result<Cache<K>, Ended>
     where
-        K: Resource<DynamicType = ()>
-            + Clone
-            + fmt::Debug
-            + DeserializeOwned
-            + Send
-            + Sync
-            + 'static,
+        K: Object + 'static,
     {
         let cache = self.site.all::<K>()?;
         let known = cache.clone();
