@@ -17,7 +17,7 @@ use crate::{sample::Sample, up::Listen};
 
 const EXAMPLES: &str = "\
 Examples:
-  neap up                          an API server in memory, on 127.0.0.1:6443
+  neap up                          a small Kubernetes in memory, on 127.0.0.1:6443
   neap up --data ./neap-data       the same, and it is all still there tomorrow
   neap up --listen 127.0.0.1:0     on any free port
   neap status                      what runs there, and what is not well
@@ -56,8 +56,8 @@ Wrong credentials are answered with 401. Ctrl-C or SIGTERM stops it cleanly.";
 
 /// Build it. Release it. Run it. Rest it.
 ///
-/// Neaptide in one binary. Today it holds a Kubernetes API server that runs in this process:
-/// no cluster, no container, no root.
+/// Neaptide in one binary. Today it holds a small Kubernetes that runs in this process, with pods
+/// that are processes of this machine: no container, no root.
 #[derive(Debug, Parser)]
 #[command(name = "neap", version, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -75,7 +75,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start the API server in this process, and stop it with Ctrl-C
+    /// Start the API, a node and the controllers in this process, and stop them with Ctrl-C
     #[command(after_help = UP_EXAMPLES)]
     Up(UpOptions),
 
