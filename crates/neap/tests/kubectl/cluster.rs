@@ -78,7 +78,7 @@ impl Cluster {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(File::create(folder.path().join("log")).unwrap())
             .spawn()
             .unwrap();
         let mut transcript = BufReader::new(neap.stdout.take().unwrap());
@@ -133,8 +133,22 @@ impl Cluster {
     /// Runs a command that succeeds; its output.
     pub(crate) fn ok(&self, line: &str) -> String {
         let said = self.run(line);
-        assert_eq!(said.code, Some(0), "kubectl {line}: {said:?}");
+        if said.code != Some(0) {
+            panic!("kubectl {line}: {said:?}\n{}", self.scene());
+        }
         said.stdout
+    }
+
+    /// What there is to be seen when a command failed that must not: a failure may not come again soon.
+    fn scene(&self) -> String {
+        let mut scene = String::new();
+        for line in ["get all,pvc -A -o wide", "get pods -o yaml", "get events"] {
+            let Said { stdout, stderr, .. } = self.run(line);
+            scene.push_str(&format!("--- kubectl {line}\n{stdout}{stderr}"));
+        }
+        let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        scene.push_str(&format!("--- the server's log\n{log}"));
+        scene
     }
 
     /// Runs a command that succeeds; the JSON that it prints.
