@@ -1,0 +1,41 @@
+//! A web server that is rolled out, scaled, changed and deleted.
+
+use neap_trial::{Deed, Node, Workload};
+use neap_world::{deployment, replica_set};
+use serde_json::{Value, json};
+
+const WEB: &str = "/apis/apps/v1/namespaces/default/deployments/web";
+
+pub(super) fn workload() -> Workload {
+    Workload::new("deployment")
+        .actor("controllers", |site| {
+            Ok(vec![deployment::service(site)?, replica_set::service(site)?])
+        })
+        .node(Node::default())
+        .step("create", [Deed::Create(web())])
+        .step("scale up", [scale(4)])
+        .step("change the template", [Deed::Patch(WEB, image("app:2"))])
+        .step("scale down", [scale(1)])
+        .step("delete", [Deed::Delete(WEB)])
+}
+
+fn web() -> Value {
+    let container = json!({"name": "main", "image": "app:1"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
+        },
+    })
+}
+
+fn scale(replicas: u32) -> Deed {
+    Deed::Patch(WEB, json!({"spec": {"replicas": replicas}}))
+}
+
+fn image(image: &str) -> Value {
+    json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}})
+}

@@ -1,0 +1,53 @@
+//! Plans by chance: some kinds of fault, several times.
+
+use super::{Place, actions};
+use crate::plan::Rule;
+
+/// A stream of chances that a number begins.
+#[derive(Debug, Clone)]
+pub struct Chance(u64);
+
+impl Chance {
+    /// The stream that `seed` begins.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.number() % end as u64) as usize
+    }
+
+    /// One of `items`, if there is one.
+    pub fn of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        (!items.is_empty()).then(|| &items[self.below(items.len())])
+    }
+
+    /// From one to eight faults of three to six kinds.
+    pub fn swarm(&mut self, places: &[Place]) -> Vec<Rule> {
+        let mut all: Vec<(String, Rule)> = Vec::new();
+        for place in places {
+            for action in actions(place) {
+                all.push((action.word(place.point), place.rule(action)));
+            }
+        }
+        let mut words: Vec<String> = all.iter().map(|(word, _)| word.clone()).collect();
+        words.sort_unstable();
+        words.dedup();
+        let kinds = 3 + self.below(4);
+        let chosen: Vec<_> = (0..kinds).filter_map(|_| self.of(&words).cloned()).collect();
+        let fit: Vec<_> = all.iter().filter(|(word, _)| chosen.contains(word)).collect();
+        let faults = 1 + self.below(8);
+        let struck = (0..faults).filter_map(|_| self.of(&fit).map(|(_, rule)| rule.clone()));
+        struck.collect()
+    }
+}

@@ -1,0 +1,197 @@
+//! Whether what a run left behind is right.
+
+mod end_state;
+mod history;
+mod watches;
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use crate::canonical::Share;
+pub(crate) use watches::streams;
+use crate::{canonical, run::Record};
+
+/// What is asked of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Oracle {
+    /// O1: what is there in the end of each step is what is there when nothing goes wrong.
+    EndState,
+    /// O2: everything was made and deleted as often.
+    Counts,
+    /// O3: everything has a living owner, or none.
+    Orphan,
+    /// O6: what only grows did not shrink, and what is over stayed so.
+    Backwards,
+    /// O7: it came to rest, and stayed there.
+    Rest,
+    /// O9: watches told everything, in order and once.
+    Watch,
+    /// O10: nobody tried and tried.
+    Storm,
+    /// O14: nothing panicked or ended by itself.
+    Panic,
+}
+
+impl Oracle {
+    /// Its number in the catalogue.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::EndState => "O1",
+            Self::Counts => "O2",
+            Self::Orphan => "O3",
+            Self::Backwards => "O6",
+            Self::Rest => "O7",
+            Self::Watch => "O9",
+            Self::Storm => "O10",
+            Self::Panic => "O14",
+        }
+    }
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// Who says so.
+    pub oracle: Oracle,
+    /// With which kind of object.
+    pub kind: String,
+    /// What.
+    pub text: String,
+}
+
+impl Violation {
+    pub(crate) fn new(oracle: Oracle, kind: &str, text: String) -> Self {
+        Self {
+            oracle,
+            kind: kind.to_owned(),
+            text,
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.oracle.id(), self.text)
+    }
+}
+
+/// Objects by place; at one place there may be several that are all the same to their owner.
+type States = BTreeMap<String, Vec<Value>>;
+
+/// A run in which nothing went wrong, prepared for comparison.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reference {
+    states: Vec<States>,
+    counts: BTreeMap<String, (u32, u32)>,
+    writes: usize,
+    /// How much of what there was is compared.
+    pub share: Share,
+}
+
+impl Reference {
+    /// Takes `record` as what is right; what is wrong with it by itself.
+    pub fn new(record: &Record) -> (Self, Vec<Violation>) {
+        let mut share = Share::default();
+        let states = states(record, &mut share);
+        let reference = Self {
+            states,
+            counts: history::counts(&record.history),
+            writes: history::writes(&record.entries),
+            share,
+        };
+        let violations = reference.judge(record);
+        (reference, violations)
+    }
+
+    /// What is wrong with `record`.
+    pub fn judge(&self, record: &Record) -> Vec<Violation> {
+        let mut violations = record.violations.clone();
+        let mut share = Share::default();
+        let states = states(record, &mut share);
+        violations.extend(end_state::compare(&self.states, &states));
+        violations.extend(history::compare_counts(&self.counts, &record.history));
+        violations.extend(history::orphans(record));
+        violations.extend(history::backwards(&record.history));
+        violations.extend(history::storm(self.writes, &record.entries));
+        violations
+    }
+}
+
+fn states(record: &Record, share: &mut Share) -> Vec<States> {
+    let names = canonical::Names::of(&record.history);
+    let mut all = Vec::new();
+    for state in &record.states {
+        let mut places = States::new();
+        for (resource, path, object) in state.iter().filter(|(kind, ..)| is_compared(kind)) {
+            let (value, of) = canonical::canonical(object, &names);
+            share.compared += of.compared;
+            share.masked += of.masked;
+            let place = canonical::place(resource, path, object);
+            places.entry(place).or_default().push(value);
+        }
+        for values in places.values_mut().filter(|values| values.len() > 1) {
+            values.sort_by_cached_key(Value::to_string);
+        }
+        all.push(places);
+    }
+    all
+}
+
+/// Events tell of what happened, which faults change; Leases of who leads.
+fn is_compared(resource: &str) -> bool {
+    !matches!(resource, "/events" | "coordination.k8s.io/leases")
+}
+
+/// What came of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What is wrong.
+    pub violations: Vec<Violation>,
+    /// The rules that never struck: if there is one, the run says nothing.
+    pub idle: Vec<usize>,
+    /// A number that any difference in what passed changes.
+    pub fingerprint: u64,
+    /// How long the slowest step took to come to rest, in virtual milliseconds.
+    pub slowest: u64,
+    /// What it cost, in microseconds of one core.
+    pub cost: u64,
+}
+
+impl Outcome {
+    pub(crate) fn of(record: &Record, reference: &Reference) -> Self {
+        let slowest = record.took.iter().max().map_or(0, Duration::as_millis);
+        let violations = reference.judge(record);
+        Self {
+            violations,
+            idle: record.idle.clone(),
+            fingerprint: record.fingerprint,
+            slowest: slowest as u64,
+            cost: neap_replay::cost().as_micros() as u64,
+        }
+    }
+
+    /// The outcome of a plan whose moment never came.
+    pub(crate) fn never(rules: usize) -> Self {
+        Self {
+            violations: Vec::new(),
+            idle: (0..rules).collect(),
+            fingerprint: 0,
+            slowest: 0,
+            cost: 0,
+        }
+    }
+
+    /// The outcome of a run whose process did not answer.
+    pub(crate) fn silent() -> Self {
+        let text = "the process that played it died or hung".to_owned();
+        Self {
+            violations: vec![Violation::new(Oracle::Panic, "process", text)],
+            idle: Vec::new(),
+            fingerprint: 0,
+            slowest: 0,
+            cost: 0,
+        }
+    }
+}

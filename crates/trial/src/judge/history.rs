@@ -1,0 +1,162 @@
+//! What the history of a run says about it.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use neap_pocket::store::{Change, Event};
+use serde::Deserialize;
+
+use super::{Oracle, Violation, is_compared};
+use crate::{Entry, What, canonical, run::Record};
+
+/// How often each object was made and deleted.
+pub(super) fn counts(history: &[Arc<Event>]) -> BTreeMap<String, (u32, u32)> {
+    let mut counts: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    for event in history.iter().filter(|event| is_compared(&event.resource)) {
+        let count = || canonical::place(&event.resource, &event.path, &event.object);
+        match event.change {
+            Change::Added => counts.entry(count()).or_default().0 += 1,
+            Change::Deleted => counts.entry(count()).or_default().1 += 1,
+            Change::Modified => {}
+        }
+    }
+    counts
+}
+
+pub(super) fn compare_counts(
+    wanted: &BTreeMap<String, (u32, u32)>,
+    history: &[Arc<Event>],
+) -> Vec<Violation> {
+    let found = counts(history);
+    let mut paths: Vec<_> = wanted.keys().chain(found.keys()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let of = |counts: &BTreeMap<String, (u32, u32)>, path: &String| {
+        counts.get(path).copied().unwrap_or_default()
+    };
+    let differing = paths.into_iter().filter_map(|path| {
+        let (wanted, found) = (of(wanted, path), of(&found, path));
+        let text = format!(
+            "{path} was made {} and deleted {} times instead of {} and {}",
+            found.0, found.1, wanted.0, wanted.1
+        );
+        let kind = path.split('/').nth(1).unwrap_or_default();
+        (wanted != found).then(|| Violation::new(Oracle::Counts, kind, text))
+    });
+    differing.collect()
+}
+
+/// Objects whose owners are gone when all has come to rest.
+pub(super) fn orphans(record: &Record) -> Vec<Violation> {
+    let Some(end) = record.states.last() else {
+        return Vec::new();
+    };
+    let alive: HashSet<&str> = end
+        .iter()
+        .map(|(_, _, object)| &*object.metadata().uid)
+        .collect();
+    let ever: HashSet<&str> = record
+        .history
+        .iter()
+        .map(|event| &*event.object.metadata().uid)
+        .collect();
+    let mut violations = Vec::new();
+    for (resource, path, object) in end {
+        let owners = &object.metadata().owner_references;
+        let known = owners.iter().filter(|owner| ever.contains(&*owner.uid));
+        let mut known = known.peekable();
+        if known.peek().is_some() && known.all(|owner| !alive.contains(&*owner.uid)) {
+            let text = format!("{resource}/{path} has lost its owner and is still there");
+            violations.push(Violation::new(Oracle::Orphan, resource, text));
+        }
+    }
+    violations
+}
+
+/// What only grows, and ends that are ends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Progress {
+    metadata: Metadata,
+    status: Status,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Metadata {
+    generation: i64,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    observed_generation: i64,
+    phase: String,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+impl Status {
+    /// A pod or a job that has ended stays so.
+    fn is_over(&self) -> bool {
+        let ended = |condition: &Condition| {
+            matches!(condition.kind.as_str(), "Complete" | "Failed") && condition.status == "True"
+        };
+        matches!(self.phase.as_str(), "Succeeded" | "Failed") || self.conditions.iter().any(ended)
+    }
+}
+
+/// Numbers that went back, and ends that were none.
+pub(super) fn backwards(history: &[Arc<Event>]) -> Vec<Violation> {
+    let mut seen: HashMap<&str, (i64, i64, bool)> = HashMap::new();
+    let mut violations = Vec::new();
+    for event in history.iter().filter(|event| is_compared(&event.resource)) {
+        let progress: Progress =
+            serde_json::from_slice(event.object.body()).unwrap_or_default();
+        let generation = progress.metadata.generation;
+        let observed = progress.status.observed_generation;
+        let over = progress.status.is_over();
+        let now = (generation, observed, over);
+        let before = seen.insert(&event.object.metadata().uid, now);
+        let Some((generation_before, observed_before, over_before)) = before else {
+            continue;
+        };
+        let problem = if generation < generation_before {
+            "its generation went back"
+        } else if observed < observed_before {
+            "its observedGeneration went back"
+        } else if over_before && !over {
+            "it was over and is not any longer"
+        } else {
+            continue;
+        };
+        let text = format!("{}/{}: {problem}", event.resource, event.path);
+        violations.push(Violation::new(Oracle::Backwards, &event.resource, text));
+    }
+    violations
+}
+
+/// How many writes those under trial tried.
+pub(super) fn writes(entries: &[Entry]) -> usize {
+    let asked = entries.iter().filter(|entry| entry.what == What::Asked);
+    asked.filter(|entry| entry.call.verb.writes()).count()
+}
+
+/// A fault may cost some tries, not many.
+pub(super) fn storm(reference: usize, entries: &[Entry]) -> Option<Violation> {
+    let tried = writes(entries);
+    let most = reference * 3 + 20;
+    (tried > most).then(|| {
+        let text = format!("{tried} writes were tried where {reference} do");
+        Violation::new(Oracle::Storm, "", text)
+    })
+}

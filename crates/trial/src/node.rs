@@ -1,0 +1,125 @@
+//! A node that runs nothing and says that it does.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use kube::Client;
+use neap_kit::clock::Clock;
+use neap_pocket::{Pocket, store::Change};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::run::send;
+
+/// What becomes of pods.
+#[derive(Debug, Clone, Copy)]
+pub enum Fate {
+    /// Runs and is ready after this time.
+    Ready(Duration),
+    /// Runs and is never ready.
+    Unready,
+    /// Ends with this exit code after this time.
+    Ends(i32, Duration),
+}
+
+/// Pods by the label `fate`, which says what becomes of them; all others are ready after a second.
+#[derive(Debug, Clone, Default)]
+pub struct Node {
+    fates: HashMap<&'static str, Fate>,
+    bound: bool,
+}
+
+impl Node {
+    /// What becomes of pods with this label.
+    pub fn fate(mut self, label: &'static str, fate: Fate) -> Self {
+        self.fates.insert(label, fate);
+        self
+    }
+
+    /// Runs only what was bound to a node.
+    pub fn bound(mut self) -> Self {
+        self.bound = true;
+        self
+    }
+
+    pub(crate) async fn run(self, pocket: Pocket, client: Client, clock: Clock) {
+        let view = pocket.view(None);
+        let mut cursor = view.watch("/pods", view.revision());
+        let mut lives: HashMap<Arc<str>, String> = HashMap::new();
+        let mut tasks = JoinSet::new();
+        loop {
+            for event in cursor.take().unwrap_or_default() {
+                if event.change == Change::Deleted {
+                    lives.remove(&event.path);
+                    continue;
+                }
+                let pod = event.object.value();
+                let Some((namespace, name)) = event.path.split_once('/') else {
+                    continue;
+                };
+                let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+                let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                if pod["metadata"]["deletionTimestamp"].is_string() {
+                    let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
+                    let _ = send(&client, "DELETE", &path, &options).await;
+                } else if (!self.bound || pod["spec"]["nodeName"].is_string())
+                    && lives.insert(event.path.clone(), uid.clone()).as_deref() != Some(&*uid)
+                {
+                    let label = pod["metadata"]["labels"]["fate"].as_str().unwrap_or_default();
+                    let usual = Fate::Ready(Duration::from_secs(1));
+                    let fate = self.fates.get(label).copied().unwrap_or(usual);
+                    tasks.spawn(live(client.clone(), path, uid, fate, clock));
+                }
+            }
+            tokio::select! {
+                () = cursor.changed() => {}
+                Some(_) = tasks.join_next() => {}
+            }
+        }
+    }
+}
+
+async fn live(client: Client, path: String, uid: String, fate: Fate, clock: Clock) {
+    let report = async |status: Value| {
+        let patch = json!({"metadata": {"uid": uid}, "status": status});
+        let _ = send(&client, "PATCH", &format!("{path}/status"), &patch).await;
+    };
+    let start = clock.now();
+    match fate {
+        Fate::Unready => report(running(start, false, start)).await,
+        Fate::Ready(after) => {
+            report(running(start, false, start)).await;
+            clock.sleep(after).await;
+            report(running(start, true, clock.now())).await;
+        }
+        Fate::Ends(code, after) => {
+            report(running(start, true, start)).await;
+            clock.sleep(after).await;
+            report(ended(code, start, clock.now())).await;
+        }
+    }
+}
+
+fn running(start: Timestamp, ready: bool, since: Timestamp) -> Value {
+    json!({
+        "phase": "Running",
+        "startTime": Time(start),
+        "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }, "lastTransitionTime": Time(since)}],
+        "containerStatuses": [{
+            "name": "main", "image": "app", "imageID": "", "ready": ready, "started": true, "restartCount": 0,
+            "state": {"running": {"startedAt": Time(start)}},
+        }],
+    })
+}
+
+fn ended(code: i32, start: Timestamp, end: Timestamp) -> Value {
+    let phase = if code == 0 { "Succeeded" } else { "Failed" };
+    json!({
+        "phase": phase,
+        "conditions": [{"type": "Ready", "status": "False", "reason": "PodCompleted", "lastTransitionTime": Time(end)}],
+        "containerStatuses": [{
+            "name": "main", "image": "app", "imageID": "", "ready": false, "started": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": code, "startedAt": Time(start), "finishedAt": Time(end)}},
+        }],
+    })
+}

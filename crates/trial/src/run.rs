@@ -1,0 +1,275 @@
+//! Plays a workload while the faults of a plan strike.
+
+use std::{sync::Arc, time::Duration};
+
+use http::Request;
+use kube::Client;
+use neap_kit::clock::Clock;
+use neap_pocket::{
+    Pocket,
+    store::{Event, Object},
+};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::{
+    Deed, Entry, Ground, Workload,
+    judge::{Oracle, Outcome, Reference, Violation},
+    panics,
+    plan::Plan,
+    scene::Scene,
+    seam::Director,
+};
+
+/// When runs begin.
+const START: &str = "2026-01-01T00:00:00Z";
+/// So long nobody writes before a step has come to rest: longer than a watch that broke off takes
+/// to be opened again.
+const QUIET: Duration = Duration::from_secs(90);
+/// So long a step may take to get there after its last fault.
+const LIMIT: Duration = Duration::from_mins(30);
+/// So long nothing may be written in the end.
+const REST: Duration = Duration::from_mins(10);
+/// Renewals are no sign of work.
+const LEASES: &str = "coordination.k8s.io/leases";
+
+/// A process that is silent for longer hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a run left behind.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// Everything that was new or changed at the end of each step.
+    pub states: Vec<Vec<(Arc<str>, Arc<str>, Arc<Object>)>>,
+    /// Every write, by everybody.
+    pub history: Vec<Arc<Event>>,
+    /// What passed the seam.
+    pub entries: Vec<Entry>,
+    /// A number that any difference in what passed changes.
+    pub fingerprint: u64,
+    /// The rules that never struck.
+    pub idle: Vec<usize>,
+    /// How long each step took to come to rest.
+    pub took: Vec<Duration>,
+    /// What was seen to go wrong while it went wrong.
+    pub violations: Vec<Violation>,
+}
+
+/// Plays one plan, in this process.
+pub fn run(workload: &Workload, plan: &Plan, ground: &Ground) -> Result<Record, String> {
+    let director = Director::of(plan);
+    let (record, _) = on_stage(workload, plan.seed, ground, director, None)?;
+    Ok(record)
+}
+
+/// Plays all plans, each from where it strikes on in a process of its own; those that never strike.
+pub(crate) fn run_all(
+    workload: &Workload,
+    seed: u64,
+    ground: &Ground,
+    reference: &Reference,
+    director: Director,
+) -> Result<Vec<usize>, String> {
+    let (_, never) = on_stage(workload, seed, ground, director, Some(reference))?;
+    Ok(never)
+}
+
+fn on_stage(
+    workload: &Workload,
+    seed: u64,
+    ground: &Ground,
+    director: Director,
+    reference: Option<&Reference>,
+) -> Result<(Record, Vec<usize>), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    panics::listen();
+    let (mut record, scene) = runtime.block_on(play(workload, seed, ground, director))?;
+    for panic in panics::take() {
+        record
+            .violations
+            .push(Violation::new(Oracle::Panic, "panic", panic));
+    }
+    let mut director = scene.director.lock();
+    record.idle = director.idle();
+    if let (Some((_, pen)), Some(reference)) = (director.split_off(), reference) {
+        let outcome = Outcome::of(&record, reference);
+        let words = serde_json::to_vec(&outcome).unwrap_or_default();
+        pen.finish(&words);
+    }
+    Ok((record, director.never()))
+}
+
+async fn play(
+    workload: &Workload,
+    seed: u64,
+    ground: &Ground,
+    director: Director,
+) -> Result<(Record, Arc<Scene>), String> {
+    let pocket = ground
+        .copy(seed)
+        .await
+        .map_err(|error| error.to_string())?;
+    let clock = Clock::starting_at(START.parse().map_err(|_| "no such moment")?);
+    let scene = Arc::new(Scene::new(clock, director));
+    let odd = Arc::new(Mutex::new(Vec::new()));
+    let user = Client::new(pocket.service(), "default");
+    for deed in &workload.setting {
+        perform(&user, deed).await?;
+    }
+    let mut tasks = JoinSet::new();
+    for actor in workload.actors.clone() {
+        tasks.spawn(actor.keep(pocket.clone(), scene.clone(), odd.clone()));
+    }
+    if let Some(node) = workload.node.clone() {
+        tasks.spawn(node.run(pocket.clone(), user.clone(), clock));
+    }
+    let mut stage = Stage {
+        pocket: &pocket,
+        scene: &scene,
+        since: ground.revision(),
+        record: Record::default(),
+    };
+    stage.rest("start").await;
+    for step in &workload.steps {
+        for deed in &step.deeds {
+            perform(&user, deed).await?;
+        }
+        stage.rest(step.name).await;
+    }
+    stage.stay().await;
+    let mut record = stage.record;
+    for oddity in odd.lock().drain(..) {
+        let violation = Violation::new(Oracle::Panic, "process", oddity);
+        record.violations.push(violation);
+    }
+    let history = pocket.store().export_history();
+    let new = history.into_iter();
+    record.history = new
+        .filter(|event| event.revision() > ground.revision())
+        .collect();
+    let streams = scene.streams.lock();
+    record
+        .violations
+        .extend(crate::judge::streams(&streams, &record.history));
+    drop(streams);
+    (record.entries, record.fingerprint) = scene.trace.lock().take();
+    Ok((record, scene))
+}
+
+struct Stage<'a> {
+    pocket: &'a Pocket,
+    scene: &'a Scene,
+    since: u64,
+    record: Record,
+}
+
+impl Stage<'_> {
+    /// Waits until nobody writes any longer, and keeps what there is then.
+    async fn rest(&mut self, step: &'static str) {
+        let clock = self.scene.clock;
+        let begun = clock.uptime();
+        let quiet = self.quiet_for(QUIET, LIMIT).await;
+        if !quiet {
+            let busy = format!("{step}: still busy after {LIMIT:?}");
+            self.record
+                .violations
+                .push(Violation::new(Oracle::Rest, "", busy));
+        }
+        let (_, all) = self.pocket.store().everything();
+        let since = self.since;
+        let new = all.into_iter();
+        let new = new.filter(|(_, _, object)| object.revision() > since);
+        self.record.states.push(new.collect());
+        let took = clock.uptime().saturating_sub(begun + QUIET);
+        self.record.took.push(took);
+    }
+
+    /// Nothing may be written once all has come to rest.
+    async fn stay(&mut self) {
+        let revision = self.pocket.store().revision();
+        self.scene.clock.sleep(REST).await;
+        let written = self.written_after(revision);
+        if let Some(event) = written.first() {
+            let restless = format!(
+                "{} writes in {REST:?} of rest, the first to {} {}",
+                written.len(),
+                event.resource,
+                event.path
+            );
+            let violation = Violation::new(Oracle::Rest, &event.resource, restless);
+            self.record.violations.push(violation);
+        }
+    }
+
+    async fn quiet_for(&self, quiet: Duration, limit: Duration) -> bool {
+        let (clock, store) = (self.scene.clock, self.pocket.store());
+        let begun = clock.uptime();
+        let mut committed = store.committed();
+        let mut last = store.revision();
+        let mut since = begun;
+        loop {
+            let left = (since + quiet).saturating_sub(clock.uptime());
+            let moved = clock.within(left.max(Duration::from_millis(1)), committed.changed());
+            let moved = moved.await.is_some();
+            let now = clock.uptime();
+            if moved {
+                let changes = store.changes_after(last, usize::MAX).unwrap_or_default();
+                last = store.revision();
+                if changes.iter().any(|event| &*event.resource != LEASES) {
+                    since = now;
+                }
+            } else if self.scene.open.is_over(now) {
+                return true;
+            } else {
+                since = now;
+            }
+            if now.saturating_sub(begun) > limit || self.scene.is_storm() {
+                return false;
+            }
+        }
+    }
+
+    fn written_after(&self, revision: u64) -> Vec<Arc<Event>> {
+        let store = self.pocket.store();
+        let changes = store.changes_after(revision, usize::MAX).unwrap_or_default();
+        let changes = changes.into_iter();
+        changes.filter(|event| &*event.resource != LEASES).collect()
+    }
+}
+
+async fn perform(user: &Client, deed: &Deed) -> Result<(), String> {
+    let done = match deed {
+        Deed::Create(object) => {
+            let path = crate::canonical::collection(object);
+            send(user, "POST", &path, object).await
+        }
+        Deed::Patch(path, patch) => send(user, "PATCH", path, patch).await,
+        Deed::Delete(path) => send(user, "DELETE", path, &serde_json::json!({})).await,
+    };
+    done.map(drop).map_err(|error| format!("{deed:?}: {error}"))
+}
+
+/// A request of somebody who is not under trial.
+pub(crate) async fn send(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> Result<Value, kube::Error> {
+    let kind = match method {
+        "PATCH" => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", kind)
+        .body(body.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    client.request(request).await
+}

@@ -1,0 +1,98 @@
+//! What everybody in a run shares.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{StatusCode, request::Parts};
+use neap_kit::clock::{Clock, Uptime};
+use parking_lot::Mutex;
+
+use crate::{
+    plan::{Action, Point},
+    seam::{Call, Director, Line, Stream},
+    trace::{Trace, What},
+};
+
+/// No run needs so many requests; whoever asks more is in a loop.
+const MOST: usize = 20_000;
+
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) clock: Clock,
+    pub(crate) open: Open,
+    pub(crate) director: Mutex<Director>,
+    pub(crate) streams: Mutex<Vec<Stream>>,
+    pub(crate) trace: Mutex<Trace>,
+}
+
+/// Until when faults that have begun go on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Open(Arc<AtomicU64>);
+
+impl Open {
+    pub(crate) fn until(&self, moment: Uptime) {
+        self.0
+            .fetch_max(moment.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_over(&self, now: Uptime) -> bool {
+        Duration::from_millis(self.0.load(Ordering::Relaxed)) <= now
+    }
+}
+
+impl Scene {
+    pub(crate) fn new(clock: Clock, director: Director) -> Self {
+        Self {
+            clock,
+            open: Open::default(),
+            director: Mutex::new(director),
+            streams: Mutex::default(),
+            trace: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn strike(&self, point: Point, actor: &str, call: &Call) -> Vec<Action> {
+        let actions = self.director.lock().strike(point, actor, call);
+        for action in &actions {
+            let what = What::Struck(action.word(point));
+            self.trace.lock().add(self.clock, actor, call, what);
+        }
+        actions
+    }
+
+    /// Makes somebody wait, and everybody know that the fault still goes on.
+    pub(crate) async fn hold(&self, time: Duration) {
+        self.open.until(self.clock.uptime() + time);
+        self.clock.sleep(time).await;
+    }
+
+    pub(crate) fn asked(&self, line: &Line, parts: &Parts, call: &Call, body: &[u8]) {
+        let mut trace = self.trace.lock();
+        trace.hash(parts.uri.path().as_bytes());
+        trace.hash(parts.uri.query().unwrap_or_default().as_bytes());
+        trace.hash(body);
+        trace.add(self.clock, line.actor(), call, What::Asked);
+    }
+
+    pub(crate) fn answered(&self, line: &Line, call: &Call, code: StatusCode) {
+        let what = What::Answered(code.as_u16());
+        let mut trace = self.trace.lock();
+        trace.add(self.clock, line.actor(), call, what);
+    }
+
+    pub(crate) fn told(&self, line: &Line, event: &Call, change: &str) {
+        let what = What::Told(change.to_owned());
+        let mut trace = self.trace.lock();
+        trace.add(self.clock, line.actor(), event, what);
+    }
+
+    /// Whether somebody asks and asks.
+    pub(crate) fn is_storm(&self) -> bool {
+        self.trace.lock().len() > MOST
+    }
+}

@@ -1,0 +1,116 @@
+//! What is done while faults strike.
+
+use std::{fmt, sync::Arc};
+
+use neap_kit::{manager::Service, site::Site, watch::Ended};
+use serde_json::Value;
+
+use crate::{actor::Actor, node::Node};
+
+/// The processes under trial, the node that plays along, and what users do, step by step.
+#[derive(Clone)]
+pub struct Workload {
+    /// How plans call it.
+    pub name: &'static str,
+    pub(crate) actors: Vec<Actor>,
+    pub(crate) node: Option<Node>,
+    /// What is there before anything begins.
+    pub(crate) setting: Vec<Deed>,
+    /// What users do. Each step waits until the one before has come to rest.
+    pub steps: Vec<Step>,
+}
+
+/// Something that users do.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// In their words.
+    pub name: &'static str,
+    /// One after another, without waiting.
+    pub deeds: Vec<Deed>,
+}
+
+/// One request of a user.
+#[derive(Debug, Clone)]
+pub enum Deed {
+    /// Makes the object.
+    Create(Value),
+    /// Merges the patch into the object at this path, such as
+    /// `/apis/apps/v1/namespaces/default/deployments/web`.
+    Patch(&'static str, Value),
+    /// Deletes the object at this path.
+    Delete(&'static str),
+}
+
+impl Workload {
+    /// A workload of nobody and nothing.
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            actors: Vec::new(),
+            node: None,
+            setting: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Adds a process in which these services run, alone.
+    pub fn actor(
+        self,
+        name: &'static str,
+        services: impl Fn(&Site) -> Result<Vec<Service>, Ended> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(name, None, services)
+    }
+
+    /// Adds a process that works while it holds the Lease of that name.
+    pub fn elected(
+        self,
+        name: &'static str,
+        lease: &'static str,
+        services: impl Fn(&Site) -> Result<Vec<Service>, Ended> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(name, Some(lease), services)
+    }
+
+    fn with(
+        mut self,
+        name: &'static str,
+        elected: Option<&'static str>,
+        services: impl Fn(&Site) -> Result<Vec<Service>, Ended> + Send + Sync + 'static,
+    ) -> Self {
+        self.actors.push(Actor {
+            name,
+            services: Arc::new(services),
+            elected,
+        });
+        self
+    }
+
+    /// Adds a node that plays along.
+    pub fn node(mut self, node: Node) -> Self {
+        self.node = Some(node);
+        self
+    }
+
+    /// Something that is there before anything begins.
+    pub fn given(mut self, deed: Deed) -> Self {
+        self.setting.push(deed);
+        self
+    }
+
+    /// Something that users do once all before has come to rest.
+    pub fn step(mut self, name: &'static str, deeds: impl Into<Vec<Deed>>) -> Self {
+        let deeds = deeds.into();
+        self.steps.push(Step { name, deeds });
+        self
+    }
+}
+
+impl fmt::Debug for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workload")
+            .field("name", &self.name)
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
+    }
+}
