@@ -31,7 +31,7 @@ fn main() -> anyhow::Result<()> {
             if outcome.violations.iter().any(|v| v.kind == "process") { println!("HANG {plan}"); }
             if !outcome.violations.is_empty() {
                 bad += 1;
-                if bad < 60 { println!("{plan}{:#?}", outcome.violations.iter().take(4).map(ToString::to_string).collect::<Vec<_>>()); }
+                if bad < 400 { println!("{plan}{:#?}", outcome.violations.iter().take(2).map(ToString::to_string).collect::<Vec<_>>()); }
                 for violation in &outcome.violations { *by.entry(violation.oracle).or_default() += 1; }
             }
         }

@@ -69,8 +69,42 @@ pub(crate) fn canonical(object: &Object, names: &Names) -> (Value, Share) {
             }
         }
     }
+    count_from_now(&mut value, &mut share);
+    put_in_order(&mut value);
     mask(&mut value, names, &mut share);
     (value, share)
+}
+
+/// How often something was changed on its way is nobody's business; that the last change was seen
+/// is.
+fn count_from_now(value: &mut Value, share: &mut Share) {
+    let generation = value["metadata"]["generation"].as_i64();
+    let Some(generation) = generation else { return };
+    if let Some(seen) = value.pointer_mut("/status/observedGeneration")
+        && let Some(observed) = seen.as_i64()
+    {
+        *seen = (observed - generation).into();
+    }
+    value["metadata"]["generation"] = Value::Null;
+    share.masked += 1;
+}
+
+/// Lists whose order only tells what came first.
+fn put_in_order(value: &mut Value) {
+    for (list, keys) in [
+        ("/status/conditions", &["type"][..]),
+        (
+            "/metadata/managedFields",
+            &["manager", "operation", "subresource"],
+        ),
+    ] {
+        if let Some(Value::Array(items)) = value.pointer_mut(list) {
+            items.sort_by_cached_key(|item| {
+                let words = keys.iter().map(|key| item[key].to_string());
+                words.collect::<Vec<_>>()
+            });
+        }
+    }
 }
 
 /// How many fields were compared.

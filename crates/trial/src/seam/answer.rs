@@ -1,7 +1,10 @@
 //! What a server says when it does not do what it was asked.
 
 use bytes::Bytes;
-use http::{Response, header::RETRY_AFTER};
+use http::{
+    HeaderValue, Response, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 
@@ -23,9 +26,10 @@ pub(super) fn conflict() -> Answer {
     status(409, "Conflict")
 }
 
-/// What is asked for is no longer known.
+/// The place that a watch would go on from is no longer known: told in the stream, as servers do.
 pub(super) fn gone() -> Answer {
-    status(410, "Expired")
+    let event = json!({"type": "ERROR", "object": body(410, "Expired")});
+    json_answer(200, format!("{event}\n"))
 }
 
 fn reason(code: u16, call: &Call) -> &'static str {
@@ -44,18 +48,19 @@ fn reason(code: u16, call: &Call) -> &'static str {
 }
 
 fn status(code: u16, reason: &str) -> Answer {
-    let body = Bytes::from(body(code, reason).to_string());
-    let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
-    let mut response = Response::new(body);
-    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
-    let json = http::HeaderValue::from_static("application/json");
-    response
-        .headers_mut()
-        .insert(http::header::CONTENT_TYPE, json);
+    json_answer(code, body(code, reason).to_string())
+}
+
+fn json_answer(code: u16, text: String) -> Answer {
+    let body = Full::new(Bytes::from(text));
+    let mut response = Response::new(body.map_err(|never| match never {}).boxed_unsync());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or_default();
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
     response
 }
 
-pub(super) fn body(code: u16, reason: &str) -> Value {
+fn body(code: u16, reason: &str) -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": format!("the plan says {code}"), "reason": reason, "code": code,
