@@ -105,6 +105,11 @@ impl Reference {
         (reference, violations)
     }
 
+    /// How many writes those under trial make.
+    pub fn writes(&self) -> usize {
+        self.writes
+    }
+
     /// What is wrong with `record`.
     pub fn judge(&self, record: &Record) -> Vec<Violation> {
         let mut violations = record.violations.clone();
