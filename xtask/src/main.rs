@@ -85,6 +85,18 @@ enum Task {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Kills a `neap up` whose pods start, run and stop, and names every process that is left
+    Orphans {
+        /// How often
+        #[arg(long, default_value_t = 50)]
+        tries: usize,
+        /// Repeats the choices of an earlier run [default: another one each time]
+        #[arg(long)]
+        seed: Option<u64>,
+        /// How to print the result
+        #[arg(short, long, value_enum, default_value_t = bench::Output::Table)]
+        output: bench::Output,
+    },
     /// Sends the same requests to ours and to a real kube-apiserver, and names every difference
     Differential {
         /// How many seeds the random part runs
@@ -126,6 +138,11 @@ fn main() -> ExitCode {
             takeovers,
             seed,
         } => load::leaders(stops, takeovers, seed),
+        Task::Orphans {
+            tries,
+            seed,
+            output,
+        } => load::orphans(tries, seed, output),
         Task::Differential { seeds } => differential::run(seeds),
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),

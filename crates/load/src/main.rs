@@ -7,6 +7,7 @@
 )]
 
 mod elections;
+mod leftovers;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -63,6 +64,18 @@ enum Task {
         /// Decides the moments
         #[arg(long)]
         seed: u64,
+    },
+    /// Kill a `neap up` with pods again and again, and look for processes that are left
+    Orphans {
+        /// How often
+        #[arg(long, default_value_t = 50)]
+        tries: usize,
+        /// Decides the moments
+        #[arg(long)]
+        seed: u64,
+        /// How to print the result
+        #[arg(short, long, value_enum, default_value_t = leftovers::Output::Table)]
+        output: leftovers::Output,
     },
     /// Stand for election and write while leading; what `leaders` starts
     Contestant {
@@ -217,6 +230,11 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             takeovers,
             seed,
         } => elections::leaders(neap, *stops, *takeovers, *seed).await,
+        Task::Orphans {
+            tries,
+            seed,
+            output,
+        } => leftovers::orphans(neap, *tries, *seed, *output).await,
         Task::Contestant {
             kubeconfig,
             identity,

@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 
 pub(crate) use self::listen::Listen;
 use self::{
-    folder::Folder,
+    folder::{Folder, abandoned},
     identity::{Given, Identity},
     listen::Address,
     running::Running,
@@ -67,6 +67,7 @@ async fn up(options: UpOptions, symbols: Symbols, patient: Handle) -> Result<(),
     let (environment, mut deaths) = environment::system(&patient);
     let mut stages = Stages::start(environment.clock.clone(), symbols);
     let folder = Folder::open(options.data.as_deref())?;
+    tidy(&environment);
     let starting = start(&options, &given, &environment, &folder, &mut stages);
     let running = tokio::select! {
         running = starting => running?,
@@ -78,6 +79,17 @@ async fn up(options: UpOptions, symbols: Symbols, patient: Handle) -> Result<(),
         stages.stopped(options.data.as_deref());
     }
     result
+}
+
+/// Removes what killed ones left, beside everything else: nobody waits for it.
+fn tidy(environment: &Environment) {
+    let removed = tokio::task::spawn_blocking(|| abandoned::remove_all(&std::env::temp_dir()));
+    let tidied = async move {
+        if let Err(error) = removed.await {
+            tracing::error!(%error, "what killed ones left was not looked for");
+        }
+    };
+    environment.spawner.spawn("tidy", Box::pin(tidied));
 }
 
 async fn start(
