@@ -38,6 +38,7 @@ pub fn explain(facts: &Facts) -> Explanation {
         why: why(facts, judgement.as_ref(), &conditions, &operations),
         seen: told.map(|event| words::event(event, facts.now)).collect(),
         advice: advice(facts, judgement, &operations, &warnings, verdict),
+        hidden: facts.hidden.clone(),
     }
 }
 

@@ -8,6 +8,7 @@ use super::Output;
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
+  neap explain                         every code, in a line each; needs no server
   neap explain NT-UP-0001              what a code means, and what to do; needs no server
   neap explain deployment/web -n shop  why it is as it is
   neap explain pod web-0               the same with a space
@@ -80,8 +81,8 @@ pub(crate) struct ClusterOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainOptions {
-    /// A code such as NT-UP-0001, or an object as KIND/NAME
-    pub(crate) what: String,
+    /// A code such as NT-UP-0001, or an object as KIND/NAME; without it, all codes are listed
+    pub(crate) what: Option<String>,
 
     /// The name of the object, if WHAT is its kind
     pub(crate) name: Option<String>,

@@ -1,10 +1,14 @@
 //! Pods.
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
 use super::{Judgement, many, name};
-use crate::explain::{Verdict, words::span};
+use crate::explain::{
+    Verdict,
+    words::{last_seen, span},
+};
 
 const COVERS: &[&str] = &[
     "Ready",
@@ -14,8 +18,35 @@ const COVERS: &[&str] = &[
     "PodReadyToStartContainers",
 ];
 
-/// What keeps the pod; without `now`, neither times nor counts are told, by which pods alike differ.
-pub(super) fn judge(pod: &Value, now: Option<Timestamp>) -> Judgement {
+/// The reasons with which a node tells why it does not get as far as starting containers.
+const OBSTACLES: &[&str] = &[
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedMapVolume",
+    "FailedCreatePodSandBox",
+    "FailedCreatePodContainer",
+];
+
+/// What is known beside a pod.
+#[derive(Clone, Copy)]
+struct Beside<'a> {
+    /// What keeps the node from starting containers.
+    obstacle: Option<&'a str>,
+    now: Option<Timestamp>,
+}
+
+/// What keeps the pod, which `events` are about; without `now`, neither times nor counts are told, by
+/// which pods alike differ.
+pub(super) fn judge(pod: &Value, events: &[Event], now: Option<Timestamp>) -> Judgement {
+    let obstacles = events.iter().filter(|event| {
+        let reason = event.reason.as_deref().unwrap_or_default();
+        event.type_.as_deref() == Some("Warning") && OBSTACLES.contains(&reason)
+    });
+    let obstacle = obstacles.max_by_key(|event| last_seen(event));
+    let beside = Beside {
+        obstacle: obstacle.and_then(|event| event.message.as_deref()),
+        now,
+    };
     let mut judgement = Judgement::new(COVERS);
     let status = &pod["status"];
     match status["phase"].as_str().unwrap_or("Pending") {
@@ -24,7 +55,7 @@ pub(super) fn judge(pod: &Value, now: Option<Timestamp>) -> Judgement {
             if phase == "Failed" {
                 failed(status, &mut judgement);
             }
-            containers(pod, now, &mut judgement);
+            containers(pod, beside, &mut judgement);
             if judgement.why.is_empty() {
                 place(pod, &mut judgement);
             }
@@ -74,27 +105,28 @@ fn place(pod: &Value, judgement: &mut Judgement) {
     }
 }
 
-fn containers(pod: &Value, now: Option<Timestamp>, judgement: &mut Judgement) {
+fn containers(pod: &Value, beside: Beside<'_>, judgement: &mut Judgement) {
     let of = |field: &str| pod["status"][field].as_array().into_iter().flatten();
     for container in of("initContainerStatuses") {
         // One that is over has done its part.
         if container["state"]["terminated"]["exitCode"] != 0 && container["ready"] != true {
-            one(pod, container, now, judgement);
+            one(pod, container, beside, judgement);
         }
     }
     let never = pod["spec"]["restartPolicy"] == "Never";
     for container in of("containerStatuses") {
         let over = container["state"]["terminated"]["exitCode"] == 0;
         if !(over && (never || pod["spec"]["restartPolicy"] == "OnFailure")) {
-            one(pod, container, now, judgement);
+            one(pod, container, beside, judgement);
         }
     }
 }
 
-fn one(pod: &Value, container: &Value, now: Option<Timestamp>, judgement: &mut Judgement) {
+fn one(pod: &Value, container: &Value, beside: Beside<'_>, judgement: &mut Judgement) {
+    let now = beside.now;
     let (state, called) = (&container["state"], name_of(container));
     if state["waiting"].is_object() {
-        waiting(pod, container, now, judgement);
+        waiting(pod, container, beside, judgement);
     } else if state["terminated"].is_object() {
         let ended = ended(&state["terminated"], now);
         judgement.say(Verdict::Troubled, format!("the container {called} {ended}"));
@@ -112,7 +144,8 @@ fn one(pod: &Value, container: &Value, now: Option<Timestamp>, judgement: &mut J
     }
 }
 
-fn waiting(pod: &Value, container: &Value, now: Option<Timestamp>, judgement: &mut Judgement) {
+fn waiting(pod: &Value, container: &Value, beside: Beside<'_>, judgement: &mut Judgement) {
+    let Beside { obstacle, now } = beside;
     let called = name_of(container);
     let text = |field: &str| {
         container["state"]["waiting"][field]
@@ -120,8 +153,8 @@ fn waiting(pod: &Value, container: &Value, now: Option<Timestamp>, judgement: &m
             .unwrap_or_default()
     };
     let image = container["image"].as_str().unwrap_or_default();
-    let (reason, message) = (text("reason"), text("message"));
-    let message = if message.is_empty() { reason } else { message };
+    let (reason, told) = (text("reason"), text("message"));
+    let message = if told.is_empty() { reason } else { told };
     match reason {
         "CrashLoopBackOff" => {
             let restarts = container["restartCount"].as_i64().unwrap_or(0);
@@ -134,11 +167,13 @@ fn waiting(pod: &Value, container: &Value, now: Option<Timestamp>, judgement: &m
             judgement.advise(logs(pod, called, true));
         }
         "ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull" => {
-            let why = format!("the container {called} has no image {image}: {message}");
+            let why = if message.contains(image) {
+                format!("the container {called} has no image: {message}")
+            } else {
+                format!("the container {called} has no image {image}: {message}")
+            };
             judgement.say(Verdict::Troubled, why);
-            judgement.advise(format!(
-                "See whether the image {image} is there, is spelled so, and may be read from here."
-            ));
+            judgement.advise(image_advice(image, message));
         }
         "CreateContainerConfigError" => {
             let why = format!("the container {called} cannot be made: {message}");
@@ -147,7 +182,18 @@ fn waiting(pod: &Value, container: &Value, now: Option<Timestamp>, judgement: &m
                 "Make the ConfigMap, Secret or key that is named, or correct the reference to it.",
             );
         }
-        "" | "ContainerCreating" | "PodInitializing" => {
+        "" | "ContainerCreating" => match Some(told).filter(|told| !told.is_empty()).or(obstacle) {
+            Some(obstacle) => {
+                let why = format!("the container {called} cannot be made: {obstacle}");
+                judgement.say(Verdict::Troubled, why);
+                judgement.advise("Make what is named, such as a ConfigMap, a Secret or a claim, or correct the reference to it.");
+            }
+            None => {
+                let why = format!("the container {called} is being made ready");
+                judgement.say(Verdict::OnItsWay, why);
+            }
+        },
+        "PodInitializing" => {
             let why = format!("the container {called} is being made ready");
             judgement.say(Verdict::OnItsWay, why);
         }
@@ -156,6 +202,14 @@ fn waiting(pod: &Value, container: &Value, now: Option<Timestamp>, judgement: &m
             judgement.say(Verdict::Troubled, why);
         }
     }
+}
+
+/// A node without a registry says where its images come from.
+fn image_advice(image: &str, message: &str) -> String {
+    if message.contains("--images") {
+        return "Give `neap up` a table that has the image, with --images FILE (docs/node.md shows one), or name an image that its table has.".to_owned();
+    }
+    format!("See whether the image {image} is there, is spelled so, and may be read from here.")
 }
 
 fn name_of(container: &Value) -> &str {

@@ -72,6 +72,8 @@ fn a_pod_says_which_container_keeps_it_and_why() {
         (crashing("a"), Troubled, CRASHING),
         (waits("ErrImagePull", "no such image"), Troubled, "the container main has no image shop:1: no such image"),
         (waits("CreateContainerConfigError", "secret \"key\" not found"), Troubled, "the container main cannot be made: secret \"key\" not found"),
+        (waits("ErrImagePull", "image \"shop:1\" is not in the table"), Troubled, "the container main has no image: image \"shop:1\" is not in the table"),
+        (waits("ContainerCreating", "volume \"c\": secret \"key\" not found"), Troubled, "the container main cannot be made: volume \"c\": secret \"key\" not found"),
         (waits("ContainerCreating", ""), OnItsWay, "the container main is being made ready"),
         (waits("RunContainerError", ""), Troubled, "the container main cannot be started (RunContainerError): RunContainerError"),
         (pod("a", &json!({"state": {"running": {}}})), OnItsWay, "the container main runs and is not ready"),
@@ -122,8 +124,8 @@ fn a_deployment_says_what_ails_its_pods_those_alike_together() {
     assert_eq!(
         said.why,
         [
+            format!("pod a (and 1 other likewise): {CRASHING}"),
             "1 of 3 pods are ready".to_owned(),
-            format!("pod a (and 1 other likewise): {CRASHING}")
         ]
     );
 }
@@ -163,8 +165,8 @@ fn a_job_that_failed_says_so_with_its_pods() {
     assert_eq!(
         said.why,
         [
+            "pod a: the container main ended with code 2",
             "it failed for good (BackoffLimitExceeded): too often",
-            "pod a: the container main ended with code 2"
         ]
     );
     let running = json!({"metadata": {}, "spec": {"completions": 3}, "status": {"active": 1, "succeeded": 2}});
@@ -195,8 +197,8 @@ fn a_service_says_who_is_missing_behind_it() {
     ];
     for (service, around, verdict, why) in table {
         let said = kind("Service", service.clone(), around);
-        let first = said.why.first().map_or("", String::as_str);
-        assert_eq!((said.verdict, first), (verdict, why), "{service}");
+        let last = said.why.last().map_or("", String::as_str);
+        assert_eq!((said.verdict, last), (verdict, why), "{service}");
     }
     let mut old = event("AddressNotServed", "2026-01-01T11:00:00Z", 1);
     old.message = Some("127.1.128.5:81 is not served".into());
@@ -255,4 +257,113 @@ fn an_operation_names_its_step() {
             "the operation tea (roll out) goes on, 1/3 steps done: not hot"
         ]
     );
+}
+
+#[test]
+fn a_volume_that_cannot_be_mounted_is_trouble_wherever_it_is_told() {
+    let waiting = pod(
+        "a",
+        &json!({"state": {"waiting": {"reason": "ContainerCreating"}}}),
+    );
+    let mut told = event("FailedMount", NOW, 1);
+    told.message = Some("configmap \"menu\" not found".into());
+    let cause = "the container main cannot be made: configmap \"menu\" not found";
+    let said = explain(&Facts {
+        kind: "Pod".into(),
+        events: vec![told.clone()],
+        ..facts(Some(waiting.clone()))
+    });
+    assert_eq!(
+        (said.verdict, &*said.why),
+        (Verdict::Troubled, &[cause.to_owned()][..])
+    );
+    assert!(said.advice[0].starts_with("Make what is named"), "{said}");
+
+    let object = &mut told.involved_object;
+    object.kind = Some("Pod".into());
+    object.namespace = Some("shop".into());
+    object.name = Some("a".into());
+    let mut elsewhere = told.clone();
+    elsewhere.involved_object.name = Some("b".into());
+    let status = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3});
+    for (event, verdict) in [(told, Verdict::Troubled), (elsewhere, Verdict::OnItsWay)] {
+        let said = explain(&Facts {
+            kind: "Deployment".into(),
+            around: vec![set(), waiting.clone()].into(),
+            nearby: vec![event].into(),
+            ..facts(Some(deployment(&status)))
+        });
+        assert_eq!(said.verdict, verdict, "{said}");
+        let root = said.why[0].ends_with(cause);
+        assert_eq!(root, verdict == Verdict::Troubled, "{said}");
+        assert_eq!(said.why[1], "0 of 3 pods are ready");
+    }
+}
+
+#[test]
+fn pods_that_cannot_be_made_are_the_cause() {
+    let status = json!({"observedGeneration": 2, "conditions": [condition("ReplicaFailure", "True", "exceeded quota")]});
+    let said = kind("Deployment", deployment(&status), vec![]);
+    assert_eq!(said.verdict, Verdict::Troubled);
+    assert_eq!(said.why[0], "its pods cannot be made: exceeded quota");
+}
+
+#[test]
+fn the_worst_of_the_pods_comes_first() {
+    let begins = pod(
+        "a",
+        &json!({"state": {"waiting": {"reason": "ContainerCreating"}}}),
+    );
+    let status = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3});
+    let around = vec![set(), begins, crashing("b")];
+    let said = kind("Deployment", deployment(&status), around);
+    assert_eq!(said.why[0], format!("pod b: {CRASHING}"));
+    assert_eq!(said.why[1], "pod a: the container main is being made ready");
+}
+
+#[test]
+fn an_image_of_a_table_leads_to_the_table_and_no_registry() {
+    let waits = |message: &str| {
+        pod(
+            "a",
+            &json!({"state": {"waiting": {"reason": "ErrImagePull", "message": message}}}),
+        )
+    };
+    let table = kind("Pod", waits("not in the table of --images"), vec![]);
+    assert!(table.advice[0].contains("docs/node.md"), "{table}");
+    let registry = kind("Pod", waits("not found"), vec![]);
+    assert!(
+        registry.advice[0].contains("may be read from here"),
+        "{registry}"
+    );
+}
+
+#[test]
+fn what_may_not_be_read_is_not_taken_for_missing() {
+    let hidden = |kind: &str, object: Value, hidden: &[&str]| {
+        explain(&Facts {
+            kind: kind.into(),
+            hidden: hidden.iter().map(ToString::to_string).collect(),
+            ..facts(Some(object))
+        })
+    };
+    let service = json!({"metadata": {"namespace": "shop", "name": "web"}, "spec": {"selector": {"app": "web"}}});
+    let short = deployment(&json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3}));
+    let claim = json!({"metadata": {}, "spec": {"storageClassName": "fast"}, "status": {}});
+    #[rustfmt::skip]
+    let table = [
+        ("Service", service.clone(), &["Pod"][..], "nobody answers behind it; whether there are pods with the labels app=web cannot be told: you may not read Pods"),
+        ("Service", service, &["EndpointSlice"], "who answers behind it cannot be told: you may not read EndpointSlices"),
+        ("Deployment", short.clone(), &["Pod"], "what its pods do cannot be told: you may not read Pods"),
+        ("Deployment", short, &["ReplicaSet"], "what its pods do cannot be told: you may not read ReplicaSets"),
+        ("PersistentVolumeClaim", claim, &["StorageClass"], "it waits for its volume; why cannot be told: you may not read StorageClasses"),
+    ];
+    for (kind, object, kinds, why) in table {
+        let said = hidden(kind, object, kinds);
+        assert_eq!(said.why[0], why);
+        let unseen = format!("\nUnseen   {}: you may not read them", kinds[0]);
+        assert!(said.to_string().contains(&unseen), "{said}");
+    }
+    let well = hidden("ConfigMap", json!({"metadata": {}}), &["Event"]);
+    assert!(well.headline.ends_with("as far as may be seen"), "{well}");
 }
