@@ -41,6 +41,7 @@ use crate::{
     cli::UpOptions,
     environment,
     exit::{Exit, Failure},
+    logging,
     symbols::Symbols,
 };
 
@@ -73,7 +74,8 @@ async fn up(options: UpOptions, symbols: Symbols, patient: Handle) -> Result<(),
         running = starting => running?,
         () = signals.next() => return Ok(()),
     };
-    let result = running.until_stopped(&mut signals, &mut deaths).await;
+    let stopped = running.until_stopped(&mut signals, &mut deaths, &mut stages);
+    let result = stopped.await;
     folder.close();
     if result.is_ok() {
         stages.stopped(options.data.as_deref());
@@ -166,5 +168,7 @@ fn announce(
         (None, None) => "Ctrl-C; nothing is left behind".to_owned(),
     };
     stages.ready(kubeconfig, &left);
-    tracing::info!(url = address.url(), kubeconfig = %kubeconfig.display(), "ready");
+    if logging::apart() {
+        tracing::info!(url = address.url(), kubeconfig = %kubeconfig.display(), "ready");
+    }
 }

@@ -10,6 +10,7 @@ mod client;
 mod identity;
 mod kubectl;
 mod running;
+mod stop;
 
 use std::{
     fs,

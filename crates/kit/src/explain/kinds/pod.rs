@@ -182,25 +182,26 @@ fn waiting(pod: &Value, container: &Value, beside: Beside<'_>, judgement: &mut J
                 "Make the ConfigMap, Secret or key that is named, or correct the reference to it.",
             );
         }
-        "" | "ContainerCreating" => match Some(told).filter(|told| !told.is_empty()).or(obstacle) {
-            Some(obstacle) => {
-                let why = format!("the container {called} cannot be made: {obstacle}");
-                judgement.say(Verdict::Troubled, why);
-                judgement.advise("Make what is named, such as a ConfigMap, a Secret or a claim, or correct the reference to it.");
-            }
-            None => {
-                let why = format!("the container {called} is being made ready");
-                judgement.say(Verdict::OnItsWay, why);
-            }
-        },
-        "PodInitializing" => {
-            let why = format!("the container {called} is being made ready");
-            judgement.say(Verdict::OnItsWay, why);
+        "" | "ContainerCreating" | "PodInitializing" => {
+            let told = Some(told).filter(|told| !told.is_empty());
+            let obstacle = told.or(obstacle.filter(|_| reason != "PodInitializing"));
+            being_made(called, obstacle, judgement);
         }
         _ => {
             let why = format!("the container {called} cannot be started ({reason}): {message}");
             judgement.say(Verdict::Troubled, why);
         }
+    }
+}
+
+fn being_made(called: &str, obstacle: Option<&str>, judgement: &mut Judgement) {
+    if let Some(obstacle) = obstacle {
+        let why = format!("the container {called} cannot be made: {obstacle}");
+        judgement.say(Verdict::Troubled, why);
+        judgement.advise("Make what is named, such as a ConfigMap, a Secret or a claim, or correct the reference to it.");
+    } else {
+        let why = format!("the container {called} is being made ready");
+        judgement.say(Verdict::OnItsWay, why);
     }
 }
 

@@ -22,11 +22,44 @@ pub(super) fn text(survey: &Survey, symbols: Symbols) -> String {
         "Server     {address} {} Kubernetes {version}\n",
         symbols.dot
     );
+    for (title, lines, kinds, empty) in groups(survey) {
+        let unseen = survey.hidden(kinds);
+        if lines.is_empty() && empty.is_empty() && unseen.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "\n{title}");
+        if !unseen.is_empty() {
+            let unseen = unseen.join(", ");
+            let _ = writeln!(text, "  {:<2} you may not read: {unseen}", symbols.note);
+        } else if lines.is_empty() {
+            let _ = writeln!(text, "  {empty}");
+        }
+        let with_namespace = survey.namespace.is_none();
+        for line in lines {
+            add(&mut text, line, with_namespace, symbols);
+        }
+    }
+    text.push('\n');
+    if !survey.hidden.is_empty() {
+        let hidden = survey.hidden.join(", ");
+        let _ = writeln!(
+            text,
+            "{} You may not read {hidden}: what they would say is missing here",
+            symbols.note
+        );
+    }
+    text + &summary(survey, symbols)
+}
+
+/// Title, lines, the kinds that they are of, and what to say if there is none.
+type Part<'a> = (String, &'a [Line], &'a [&'a str], &'a str);
+
+fn groups(survey: &Survey) -> [Part<'_>; 6] {
     let place = match &survey.namespace {
         Some(namespace) => format!(" in {namespace}"),
         None => " in all namespaces".to_owned(),
     };
-    let groups = [
+    [
         (
             "Nodes".to_owned(),
             &survey.nodes,
@@ -58,34 +91,7 @@ pub(super) fn text(survey: &Survey, symbols: Symbols) -> String {
             &[],
             "",
         ),
-    ];
-    for (title, lines, kinds, empty) in groups {
-        let unseen = survey.hidden(kinds);
-        if lines.is_empty() && empty.is_empty() && unseen.is_empty() {
-            continue;
-        }
-        let _ = writeln!(text, "\n{title}");
-        if !unseen.is_empty() {
-            let unseen = unseen.join(", ");
-            let _ = writeln!(text, "  {:<2} you may not read: {unseen}", symbols.note);
-        } else if lines.is_empty() {
-            let _ = writeln!(text, "  {empty}");
-        }
-        let with_namespace = survey.namespace.is_none();
-        for line in lines {
-            add(&mut text, line, with_namespace, symbols);
-        }
-    }
-    text.push('\n');
-    if !survey.hidden.is_empty() {
-        let hidden = survey.hidden.join(", ");
-        let _ = writeln!(
-            text,
-            "{} You may not read {hidden}: what they would say is missing here",
-            symbols.note
-        );
-    }
-    text + &summary(survey, symbols)
+    ]
 }
 
 fn add(text: &mut String, line: &Line, with_namespace: bool, symbols: Symbols) {
