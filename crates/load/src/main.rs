@@ -258,16 +258,7 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             reference,
             seconds,
             identity,
-        } => {
-            let identities: &[As] = match identity[..] {
-                [] => &[As::Admin, As::ServiceAccounts],
-                _ => identity,
-            };
-            for &identity in identities {
-                informers(neap, reference, *seconds, identity).await?;
-            }
-            Ok(())
-        }
+        } => all_informers(neap, reference, *seconds, identity).await,
         Task::Measure(task) => {
             let figures: Map<String, Value> = measured(neap, task)
                 .await?
@@ -324,6 +315,18 @@ async fn beside(plan: &reference::Plan, told_in: &OsStr, command: &[OsString]) -
         .env("NEAP_REFERENCE_TOKEN", reference.admin_token())
         .status()?;
     ensure!(status.success(), "the command failed ({status})");
+    Ok(())
+}
+
+/// As those who were named, or as everybody.
+async fn all_informers(neap: &Path, reference: &Path, seconds: u64, named: &[As]) -> Result<()> {
+    let identities = match named {
+        [] => &[As::Admin, As::ServiceAccounts],
+        named => named,
+    };
+    for &identity in identities {
+        informers(neap, reference, seconds, identity).await?;
+    }
     Ok(())
 }
 

@@ -188,7 +188,7 @@ mod tests {
         child.kill().unwrap();
         // Nobody has asked how it ended, so it is still in the table.
         until(|| {
-            kin.alive(&[found.clone()])
+            kin.alive(std::slice::from_ref(&found))
                 .unwrap()
                 .is_empty()
                 .then_some(())

@@ -43,7 +43,8 @@ Examples:
   neap audit verify --file ./audit.jsonl --kubeconfig ./neap.kubeconfig
       A copy of the file, and the anchor of that server.
 
-Records are chained by hashes, so an edit, a gap or a move is found in the file alone. That its end
+Records are chained by hashes, also from one part to the next (audit.jsonl.000000000001 and so on), so
+an edit, a gap, a move or a missing part is found in the files alone. That its end
 was cut off, or that all of it was written anew, only the anchor in the cluster can tell.";
 
 #[derive(Debug, Subcommand)]

@@ -205,7 +205,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         code: Code("NT-UP-0023"),
         title: "the audit cannot be gone on with",
         cause: "The file audit.jsonl of the data folder cannot be read or written, or was changed since it was written.",
-        remedy: "Look at it with `neap audit verify --data DIR`. To begin a new one, move the file away and keep it.",
+        remedy: "Look at it with `neap audit verify --data DIR`. To begin a new one, move it and its parts (audit.jsonl.*) away and keep them.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 409,

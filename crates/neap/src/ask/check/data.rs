@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, path::Path};
 
-use neap_kit::audit::AnchorOptions;
+use neap_kit::audit::{AnchorOptions, is_there};
 use rustix::fs::statvfs;
 
 use super::Finding;
@@ -33,7 +33,7 @@ pub(super) async fn check(folder: &Path, cluster: Option<&Cluster>) -> Vec<Findi
         findings.push(space(disk.f_bavail.saturating_mul(disk.f_frsize)));
     }
     let options = AnchorOptions::of(folder);
-    if options.path.exists() {
+    if is_there(&options.path) {
         let verified = audit::compare(&options, cluster).await;
         findings.push(chained(verified));
     }
