@@ -3,7 +3,11 @@
 //! The first kind is known by number and birth before the kill, and needs no cooperation of the
 //! process. The second also finds whoever was born while the kill was on its way.
 
-use std::{collections::BTreeSet, fs, io, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use nix::{
@@ -52,12 +56,18 @@ impl Process {
 #[derive(Debug)]
 pub(super) struct Kin {
     mark: String,
+    /// The rooms that this process is in, if they can be told.
+    rooms: Option<PathBuf>,
 }
 
 impl Kin {
-    /// `mark` is in the environment or the command line of each of them, and of nobody else.
+    /// `mark` is in the environment, the command line or the mounts of each of them, and of nobody
+    /// else.
     pub(super) fn new(mark: String) -> Self {
-        Self { mark }
+        Self {
+            mark,
+            rooms: fs::read_link("/proc/self/ns/mnt").ok(),
+        }
     }
 
     pub(super) fn mark(&self) -> &str {
@@ -75,11 +85,16 @@ impl Kin {
     }
 
     fn marked(&self, process: &Path) -> bool {
-        ["environ", "cmdline"].iter().any(|name| {
+        let has = |name: &str| {
             // What may not be read belongs to somebody else.
             let text = fs::read(process.join(name)).unwrap_or_default();
             memchr::memmem::find(&text, self.mark.as_bytes()).is_some()
-        })
+        };
+        // One that is on its way to its command has no environment yet, but rooms with files of the
+        // node's folder in them.
+        let rooms = fs::read_link(process.join("ns/mnt"));
+        let has_rooms = rooms.is_ok_and(|rooms| Some(&rooms) != self.rooms.as_ref());
+        has("environ") || has("cmdline") || (has_rooms && has("mountinfo"))
     }
 }
 

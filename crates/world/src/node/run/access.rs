@@ -96,7 +96,6 @@ impl Access {
             .collect();
         let meter = self.meter.clone();
         let measured = move || {
-            meter.tidy();
             let all = running.iter();
             all.filter_map(|(name, running)| meter.of(name, running))
                 .collect()

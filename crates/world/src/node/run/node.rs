@@ -33,6 +33,7 @@ use super::{
     mount::{Parts, blocking},
 };
 use crate::{
+    folder as folders,
     node::{
         gather::Gatherer,
         pod::{Decision, Facts, Stop, decide, news},
@@ -192,7 +193,7 @@ impl Node {
         };
         self.gatherer.forget(&uid);
         let folder = self.pods_folder().join(&uid);
-        let removed = blocking(move || remove(&folder)).await;
+        let removed = blocking(move || folders::remove(&folder)).await;
         if let Err(error) = removed {
             tracing::warn!(pod = %key, %error, "the folder of a pod could not be removed");
         }
@@ -211,7 +212,7 @@ impl Node {
             };
             for entry in entries.flatten() {
                 if !known.contains(&*entry.file_name().to_string_lossy()) {
-                    remove(&entry.path())?;
+                    folders::remove(&entry.path())?;
                 }
             }
             Ok(())
@@ -239,11 +240,4 @@ impl Node {
 pub(super) fn own_address(pod: &Pod) -> Option<Ipv4Addr> {
     let status = pod.status.as_ref()?;
     status.pod_ip.as_ref()?.parse().ok()
-}
-
-fn remove(folder: &std::path::Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
