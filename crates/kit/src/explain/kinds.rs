@@ -9,7 +9,6 @@ mod workload;
 
 use std::cmp::Reverse;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
@@ -51,7 +50,7 @@ impl Judgement {
 /// What the kind says of `object`; nothing if it is one that only its own controller knows.
 pub(super) fn judge(facts: &Facts, object: &Value) -> Option<Judgement> {
     let judgement = match facts.kind.as_str() {
-        "Pod" => pod::judge(object, &facts.events, Some(facts.now)),
+        "Pod" => pod::judge(facts, object, &facts.events, Some(facts.now)),
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" => {
             workload::judge(facts, object)
         }
@@ -114,7 +113,7 @@ fn ailing(facts: &Facts, pods: &[&Value], judgement: &mut Judgement) {
     let mut told: Vec<Trouble> = Vec::new();
     for pod in pods {
         let events = about(&facts.nearby, pod);
-        let of_pod = pod::judge(pod, &events, None);
+        let of_pod = pod::judge(facts, pod, &events, None);
         let Some(first) = of_pod.why.into_iter().next() else {
             continue;
         };
@@ -135,7 +134,7 @@ fn ailing(facts: &Facts, pods: &[&Value], judgement: &mut Judgement) {
     }
     told.sort_by_key(|trouble| Reverse(trouble.verdict));
     for trouble in told.iter().take(TOLD) {
-        trouble.tell(facts.now, judgement);
+        trouble.tell(facts, judgement);
     }
 }
 
@@ -165,8 +164,8 @@ struct Trouble<'a> {
 }
 
 impl Trouble<'_> {
-    fn tell(&self, now: Timestamp, judgement: &mut Judgement) {
-        let of_pod = pod::judge(self.pod, &self.events, Some(now));
+    fn tell(&self, facts: &Facts, judgement: &mut Judgement) {
+        let of_pod = pod::judge(facts, self.pod, &self.events, Some(facts.now));
         let why = of_pod.why.first().unwrap_or(&self.why);
         let others = match self.others {
             0 => String::new(),

@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::{Explanation, Facts, Verdict, said::Said};
 use crate::operation::{Operation, OperationStatus, Phase};
 
-pub(super) fn headline(facts: &Facts, verdict: Verdict) -> String {
+pub(super) fn headline(facts: &Facts, verdict: Verdict, hidden: &[String]) -> String {
     let Facts { kind, key, .. } = facts;
     let stands = match verdict {
-        Verdict::Well if !facts.hidden.is_empty() => "is as it should be, as far as may be seen",
+        Verdict::Well if !hidden.is_empty() => "is as it should be, as far as may be seen",
         Verdict::Well => "is as it should be",
         Verdict::OnItsWay => "is being brought to its state",
         Verdict::Troubled => "is not as it should be",

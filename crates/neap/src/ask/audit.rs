@@ -44,7 +44,14 @@ impl fmt::Display for Verified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} records, each as it was written; ", self.records)?;
         match (&self.anchored, &self.unanchored) {
-            (Some(record), _) => write!(f, "the anchor of record {record} fits"),
+            (Some(0), _) => write!(f, "none is anchored yet"),
+            (Some(record), _) => {
+                write!(f, "the anchor of record {record} fits")?;
+                match self.records.saturating_sub(*record) {
+                    0 => Ok(()),
+                    newer => write!(f, ", and {newer} after it are not anchored yet"),
+                }
+            }
             (None, Some(why)) => write!(f, "not compared with an anchor: {why}"),
             (None, None) => write!(f, "there is no anchor"),
         }

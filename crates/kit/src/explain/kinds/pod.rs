@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
-use super::{Judgement, many, name};
+use super::{Judgement, claim, many, name, same_namespace};
 use crate::explain::{
-    Verdict,
+    Facts, Verdict,
     words::{last_seen, span},
 };
 
@@ -37,7 +37,12 @@ struct Beside<'a> {
 
 /// What keeps the pod, which `events` are about; without `now`, neither times nor counts are told, by
 /// which pods alike differ.
-pub(super) fn judge(pod: &Value, events: &[Event], now: Option<Timestamp>) -> Judgement {
+pub(super) fn judge(
+    facts: &Facts,
+    pod: &Value,
+    events: &[Event],
+    now: Option<Timestamp>,
+) -> Judgement {
     let obstacles = events.iter().filter(|event| {
         let reason = event.reason.as_deref().unwrap_or_default();
         event.type_.as_deref() == Some("Warning") && OBSTACLES.contains(&reason)
@@ -55,8 +60,12 @@ pub(super) fn judge(pod: &Value, events: &[Event], now: Option<Timestamp>) -> Ju
             if phase == "Failed" {
                 failed(status, &mut judgement);
             }
+            if phase == "Pending" {
+                claims(facts, pod, &mut judgement);
+            }
+            let before = judgement.why.len();
             containers(pod, beside, &mut judgement);
-            if judgement.why.is_empty() {
+            if judgement.why.len() == before {
                 place(pod, &mut judgement);
             }
         }
@@ -73,6 +82,28 @@ fn failed(status: &Value, judgement: &mut Judgement) {
     }
 }
 
+/// Claims that it waits for and that wait in vain.
+fn claims(facts: &Facts, pod: &Value, judgement: &mut Judgement) {
+    let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+    for wanted in volumes.filter_map(|one| one["persistentVolumeClaim"]["claimName"].as_str()) {
+        let mut claims = facts.around.iter();
+        let claim = claims.find(|one| {
+            let is_claim = one["kind"] == "PersistentVolumeClaim";
+            is_claim && same_namespace(one, pod) && name(one) == wanted
+        });
+        let Some(claim) = claim else { continue };
+        let of_claim = claim::judge(facts, claim);
+        if of_claim.verdict == Verdict::Troubled {
+            for why in of_claim.why {
+                judgement.say(Verdict::Troubled, format!("its claim {wanted}: {why}"));
+            }
+            for advice in of_claim.advice {
+                judgement.advise(advice);
+            }
+        }
+    }
+}
+
 /// Where it is, if no container has anything to say.
 fn place(pod: &Value, judgement: &mut Judgement) {
     let conditions = pod["status"]["conditions"].as_array();
@@ -84,7 +115,11 @@ fn place(pod: &Value, judgement: &mut Judgement) {
     if let Some(unscheduled) = condition("PodScheduled") {
         let why = format!("no node takes it: {}", message(unscheduled));
         judgement.say(Verdict::Troubled, why.trim_end_matches(": "));
-        judgement.advise("Make room on a node, ask for less, or mend what the message names: selectors, taints, claims.");
+        judgement.advise(if message(unscheduled).contains("unschedulable") {
+            "Let the node take pods again: kubectl uncordon NODE"
+        } else {
+            "Make room on a node, ask for less, or mend what the message names: selectors, taints, claims."
+        });
         return;
     }
     match pod["spec"]["nodeName"].as_str() {

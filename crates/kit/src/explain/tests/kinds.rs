@@ -90,6 +90,12 @@ fn a_pod_says_which_container_keeps_it_and_why() {
         let first = said.why.first().map_or("", String::as_str);
         assert_eq!((said.verdict, first), (verdict, why), "{pod:#}");
     }
+    let mut cordoned = json!({"metadata": {}, "status": {"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "message": "1 node(s) were unschedulable."},
+    ]}});
+    cordoned["spec"] = json!({});
+    let advice = kind("Pod", cordoned, vec![]).advice;
+    assert!(advice[0].contains("kubectl uncordon"), "{advice:?}");
     let advice = kind("Pod", crashing("a"), vec![]).advice;
     assert_eq!(
         advice,
@@ -278,6 +284,7 @@ fn a_volume_that_cannot_be_mounted_is_trouble_wherever_it_is_told() {
         (Verdict::Troubled, &[cause.to_owned()][..])
     );
     assert!(said.advice[0].starts_with("Make what is named"), "{said}");
+    assert_eq!(said.seen, [""; 0], "it is said already");
 
     let object = &mut told.involved_object;
     object.kind = Some("Pod".into());
@@ -366,4 +373,38 @@ fn what_may_not_be_read_is_not_taken_for_missing() {
     }
     let well = hidden("ConfigMap", json!({"metadata": {}}), &["Event"]);
     assert!(well.headline.ends_with("as far as may be seen"), "{well}");
+    let well = hidden("Pod", self::well("a"), &["StorageClass"]);
+    assert_eq!(well.to_string(), "Pod shop/web is as it should be");
+}
+
+#[test]
+fn a_claim_that_waits_in_vain_is_the_root_of_it() {
+    let mut waiting = pod(
+        "a",
+        &json!({"state": {"waiting": {"reason": "ContainerCreating", "message": "claim data is not bound"}}}),
+    );
+    waiting["status"]["phase"] = "Pending".into();
+    waiting["spec"]["volumes"] =
+        json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let claim = |class: &str| {
+        json!({"kind": "PersistentVolumeClaim", "metadata": {"namespace": "shop", "name": "data"},
+            "spec": {"storageClassName": class}, "status": {"phase": "Pending"}})
+    };
+    let class =
+        json!({"kind": "StorageClass", "metadata": {"name": "fast"}, "provisioner": "disks"});
+    let status = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3});
+    for (chosen, root) in [
+        (
+            "slow",
+            "pod a: its claim data: there is no class of storage slow",
+        ),
+        (
+            "fast",
+            "pod a: the container main cannot be made: claim data is not bound",
+        ),
+    ] {
+        let around = vec![set(), waiting.clone(), claim(chosen), class.clone()];
+        let said = kind("Deployment", deployment(&status), around);
+        assert_eq!((said.verdict, &*said.why[0]), (Verdict::Troubled, root));
+    }
 }

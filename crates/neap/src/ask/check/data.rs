@@ -51,11 +51,19 @@ fn writable(folder: &Path, tried: io::Result<File>) -> Finding {
     }
 }
 
+/// Whether the folder has a kubeconfig of its own, and no neap works with it.
+pub(super) fn is_idle(folder: &Path) -> bool {
+    folder.join("kubeconfig").exists() && !is_held(folder)
+}
+
 /// Only a look: a lock that is taken here would keep a `neap up` away for that moment.
-fn in_use(folder: &Path) -> Finding {
+fn is_held(folder: &Path) -> bool {
     let lock = File::open(folder.join("neap.lock"));
-    let held = lock.is_ok_and(|lock| lock.try_lock_shared().is_err());
-    let says = if held {
+    lock.is_ok_and(|lock| lock.try_lock_shared().is_err())
+}
+
+fn in_use(folder: &Path) -> Finding {
+    let says = if is_held(folder) {
         "a neap works with it"
     } else {
         "no neap works with it"

@@ -15,7 +15,7 @@ use crate::{
     ask::{
         cluster::Cluster,
         print,
-        read::{self, CLASS, EVENT, Kind, OPERATION, POD, REPLICA_SET, SLICE},
+        read::{self, CLAIM, CLASS, EVENT, Kind, OPERATION, POD, REPLICA_SET, SLICE},
     },
     cli::{ExplainOptions, Output},
     exit::{Exit, Failure},
@@ -124,9 +124,12 @@ async fn facts(
 /// What has to be known beside an object of this kind.
 fn around(kind: &str) -> &'static [Kind] {
     match kind {
-        "Deployment" => &[REPLICA_SET, POD],
-        "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job" => &[POD],
-        "Service" => &[POD, SLICE],
+        "Pod" => &[CLAIM, CLASS],
+        "Deployment" => &[REPLICA_SET, POD, CLAIM, CLASS],
+        "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job" => {
+            &[POD, CLAIM, CLASS]
+        }
+        "Service" => &[POD, SLICE, CLAIM, CLASS],
         "PersistentVolumeClaim" => &[CLASS],
         _ => &[],
     }
