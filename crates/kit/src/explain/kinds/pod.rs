@@ -32,7 +32,24 @@ const OBSTACLES: &[&str] = &[
 struct Beside<'a> {
     /// What keeps the node from starting containers.
     obstacle: Option<&'a str>,
+    /// All that was said of it.
+    events: &'a [Event],
     now: Option<Timestamp>,
+}
+
+impl Beside<'_> {
+    /// What the last probe of a container that failed said; pods alike differ in it.
+    fn probe(&self, container: &str) -> Option<&str> {
+        self.now?;
+        let place = format!("{{{container}}}");
+        let failed = self.events.iter().filter(|event| {
+            let field = event.involved_object.field_path.as_deref();
+            event.reason.as_deref() == Some("Unhealthy")
+                && field.is_none_or(|field| field.ends_with(&place))
+        });
+        let last = failed.max_by_key(|event| last_seen(event))?;
+        last.message.as_deref()
+    }
 }
 
 /// What keeps the pod, which `events` are about; without `now`, neither times nor counts are told, by
@@ -50,6 +67,7 @@ pub(super) fn judge(
     let obstacle = obstacles.max_by_key(|event| last_seen(event));
     let beside = Beside {
         obstacle: obstacle.and_then(|event| event.message.as_deref()),
+        events,
         now,
     };
     let mut judgement = Judgement::new(COVERS);
@@ -173,14 +191,16 @@ fn one(pod: &Value, container: &Value, beside: Beside<'_>, judgement: &mut Judge
         } else {
             String::new()
         };
-        let why = format!("the container {called} runs and is not ready{before}");
+        let probe = beside.probe(called);
+        let probe = probe.map_or(String::new(), |said| format!(": {said}"));
+        let why = format!("the container {called} runs and is not ready{before}{probe}");
         judgement.say(Verdict::OnItsWay, why);
         judgement.advise(logs(pod, called, false));
     }
 }
 
 fn waiting(pod: &Value, container: &Value, beside: Beside<'_>, judgement: &mut Judgement) {
-    let Beside { obstacle, now } = beside;
+    let Beside { obstacle, now, .. } = beside;
     let called = name_of(container);
     let text = |field: &str| {
         container["state"]["waiting"][field]
