@@ -200,6 +200,8 @@ impl Starter {
         file.write_all(&serde_json::to_vec(launch)?)?;
         let mut command = Command::new(&self.launcher);
         command.arg("launch").arg(description);
+        // Ctrl-C at the terminal is meant for us: containers are asked to end in another way.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         Ok(command)
     }
 }
