@@ -32,7 +32,7 @@ pub(crate) async fn orphans(neap: &Path, tries: usize, seed: u64, output: Output
         Output::Table => print!("{tally}"),
     }
     let left = tally.left.len();
-    ensure!(left == 0, "{left} processes left a second after the kill");
+    ensure!(left == 0, "processes left a second after the kill: {left}");
     if output == Output::Table {
         let seconds = watch.elapsed().as_secs();
         println!("✓ nothing left after {tries} kills, in {seconds} s");
@@ -44,6 +44,6 @@ fn progress(tally: &Tally, tries: usize, watch: Stopwatch) {
     let done = tally.tries();
     if done.is_multiple_of(10) || done == tries {
         let (seconds, left) = (watch.elapsed().as_secs(), tally.left.len());
-        eprintln!("{done}/{tries} after {seconds} s: {left} processes left");
+        eprintln!("{done}/{tries} after {seconds} s: processes left {left}");
     }
 }

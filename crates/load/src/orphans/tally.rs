@@ -110,7 +110,7 @@ impl fmt::Display for Tally {
             let (middle, longest) = tries.times();
             writeln!(
                 f,
-                "{:<9} {} tries, {} with processes left; {} processes at stake, gone after {middle:.0?} (p50), {longest:.0?} (max)",
+                "{:<9} tries {}, of which left something {}; processes at stake {}, gone after {middle:.0?} (p50), {longest:.0?} (max)",
                 moment.word(),
                 tries.processes.len(),
                 tries.failed,

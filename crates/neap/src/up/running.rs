@@ -121,7 +121,7 @@ fn interrupted() -> Failure {
     Failure::new(
         "NT-UP-0013",
         Exit::Interrupted,
-        "stopped before all requests had ended",
-        "a second signal arrived",
+        "stopped at once",
+        "a second signal arrived before everything had ended; containers that still ran were killed",
     )
 }

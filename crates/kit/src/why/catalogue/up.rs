@@ -113,8 +113,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         code: Code("NT-UP-0013"),
-        title: "stopped before all requests had ended",
-        cause: "A second signal arrived while requests were finished, so they were cut off.",
+        title: "stopped before everything had ended",
+        cause: "A second signal arrived while containers were ending or requests were finished, so they were cut off.",
         remedy: "Nothing: no acknowledged write is lost. One signal is enough if there is time.",
         class: Class::UserFixable,
         retry: Retry::Never,
