@@ -82,29 +82,26 @@ mod tests {
     use std::sync::Arc;
 
     use k8s_openapi::api::core::v1::ConfigMap;
-    use neap_pocket::{Options as Settings, Pocket, environment::Environment};
     use serde_json::json;
 
     use super::*;
-    use crate::{audit::Audit, process::Process};
+    use crate::{audit::Audit, process::Process, server::Server};
 
     #[tokio::test(start_paused = true)]
     async fn what_is_written_at_a_site_is_counted_and_noted() {
-        let pocket = Pocket::open(Settings::new(Environment::rehearsal(7)))
-            .await
-            .unwrap();
+        let server = Server::open().await;
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::system();
         let (audit, notes) = Audit::open(&folder.path().join("audit"), clock).unwrap();
         let process = Process::default().witnessed_by(Arc::new(audit.clone()));
         let (watches, _) = Watches::in_process(clock, process.clone());
         let site = Site {
-            client: Client::new(pocket.service(), "default"),
+            client: server.client.clone(),
             watches,
             leadership: Leadership::alone(clock),
             clock,
         };
-        let map = json!({"metadata": {"namespace": "default", "name": "m"}});
+        let map = json!({"metadata": {"namespace": server.namespace(), "name": "m"}});
         let map: ConfigMap = serde_json::from_value(map).unwrap();
         let stop = tokio_util::sync::CancellationToken::new();
         let writing = async {

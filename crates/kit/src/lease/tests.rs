@@ -77,7 +77,7 @@ fn a_record_survives_the_api() {
 
 #[tokio::test]
 async fn timings_that_let_two_write_are_refused() {
-    let client = server::nobody();
+    let client = crate::server::nobody();
     for (duration, deadline, retry) in [(10, 10, 2), (15, 2, 2), (15, 10, 0), (5, 10, 2)] {
         let at = Duration::from_secs;
         let timings = Timings {
@@ -85,7 +85,7 @@ async fn timings_that_let_two_write_are_refused() {
             deadline: at(deadline),
             retry: at(retry),
         };
-        let options = server::candidate("a", timings);
+        let options = server::candidate("default", "a", timings);
         let refused = Elector::new(client.clone(), options, crate::clock::Clock::system());
         assert_eq!(refused.err(), Some(Error::Timings(timings)));
     }

@@ -1,24 +1,22 @@
-//! Caches against a server, under a paused clock.
+//! Caches against a server.
 
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client,
+    Api,
     api::{DeleteParams, PostParams},
     core::PartialObjectMeta,
 };
-use neap_pocket::{Options, Pocket, environment::Environment};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::clock::Clock;
+use crate::{clock::Clock, server::Server};
 
 struct Bench {
-    _pocket: Pocket,
-    client: Client,
+    server: Server,
     watches: Watches,
     maps: Api<ConfigMap>,
 }
@@ -26,23 +24,23 @@ struct Bench {
 impl Bench {
     #[expect(clippy::disallowed_methods, reason = "a service of its own, in a test")]
     async fn new() -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
-            .await
-            .unwrap();
-        let client = Client::new(pocket.service(), "default");
+        let server = Server::open().await;
         let (watches, service) = Watches::new(Clock::system());
         tokio::spawn(service.run(CancellationToken::new()));
-        let maps = Api::default_namespaced(client.clone());
+        let maps = Api::default_namespaced(server.client.clone());
         Self {
-            _pocket: pocket,
-            client,
+            server,
             watches,
             maps,
         }
     }
 
+    fn key(&self, name: &str) -> Key {
+        Key::new(self.server.namespace(), name)
+    }
+
     fn cache(&self) -> Cache<ConfigMap> {
-        let api = Api::namespaced(self.client.clone(), "default");
+        let api = Api::default_namespaced(self.server.client.clone());
         self.watches.of(api, Selection::default()).unwrap()
     }
 
@@ -63,10 +61,10 @@ async fn a_cache_shows_what_was_there_and_what_is_written_since() {
     bench.create("before").await;
     let cache = bench.cache();
     cache.synced().await;
-    assert!(cache.get(&Key::new("default", "before")).is_some());
+    assert!(cache.get(&bench.key("before")).is_some());
     let version = bench.create("after").await;
     cache.shows(&version, Duration::from_secs(5)).await.unwrap();
-    assert!(cache.get(&Key::new("default", "after")).is_some());
+    assert!(cache.get(&bench.key("after")).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,16 +108,15 @@ async fn metadata_alone_can_be_watched() {
         .create(&PostParams::default(), &object)
         .await
         .unwrap();
-    let api =
-        Api::<Lenient<PartialObjectMeta<ConfigMap>>>::namespaced(bench.client.clone(), "default");
+    let client = bench.server.client.clone();
+    let api: Api<Lenient<PartialObjectMeta<ConfigMap>>> = Api::default_namespaced(client);
     let cache = bench.watches.of(api, Selection::default()).unwrap();
-    assert_eq!(
-        bench.watches.unsynced(),
-        ["/api/v1/namespaces/default/configmaps"]
-    );
+    let namespace = bench.server.namespace();
+    let address = format!("/api/v1/namespaces/{namespace}/configmaps");
+    assert_eq!(bench.watches.unsynced(), [address]);
     cache.synced().await;
     assert_eq!(bench.watches.unsynced(), [""; 0]);
-    let seen = cache.get(&Key::new("default", "a")).unwrap();
+    let seen = cache.get(&bench.key("a")).unwrap();
     assert_eq!(seen.metadata.labels.as_ref().unwrap()["x"], "y");
     assert_eq!(seen.types.as_ref().unwrap().kind, "PartialObjectMetadata");
 }
