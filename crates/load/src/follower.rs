@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Resource,
     client::{Body, ClientBuilder},
-    core::{NamespaceResourceScope, PartialObjectMeta},
+    core::NamespaceResourceScope,
 };
 use neap_kit::{
     clock::Clock,
@@ -24,7 +24,7 @@ use neap_kit::{
     key::Key,
     process::Process,
     telemetry::{CountCalls, Telemetry},
-    watch::{Cache, Lenient, Selection, Watches},
+    watch::{Cache, Lenient, Metadata, Selection, Watches},
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -41,7 +41,7 @@ const REOPEN: &str = "timeoutSeconds=3";
 /// is given the answers.
 pub async fn follow(kubeconfig: &Path, metadata: bool, tell: impl Fn(String)) -> Result<()> {
     if metadata {
-        work::<PartialObjectMeta<ConfigMap>>(kubeconfig, tell).await
+        work::<Metadata<ConfigMap>>(kubeconfig, tell).await
     } else {
         work::<ConfigMap>(kubeconfig, tell).await
     }

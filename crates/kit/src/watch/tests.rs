@@ -117,6 +117,19 @@ fn an_unreadable_object_stays_as_it_was_and_hides_nobody() {
 }
 
 #[test]
+fn a_listing_keeps_what_it_has_though_it_cannot_be_read() {
+    let mut contents = listed(&[("a", 1), ("b", 1)]);
+    let bad = json!({"metadata": {"namespace": "d", "name": "a", "uid": "u"}, "data": "no map"});
+    told(&mut contents, Event::Init);
+    told(&mut contents, Event::InitApply(read(&bad)));
+    assert_eq!(told(&mut contents, Event::InitDone), ["deleted b"]);
+    let known: Vec<_> = contents.unreadable().keys().cloned().collect();
+    assert_eq!(known, [Key::new("d", "a")]);
+    assert_eq!(relist(&mut contents, &[("c", 2)]), ["added c", "deleted a"]);
+    assert!(contents.unreadable().is_empty());
+}
+
+#[test]
 fn managed_fields_are_not_kept() {
     let mut contents = Contents::default();
     let object = json!({"metadata": {"name": "a", "managedFields": [{"manager": "m"}]}});
@@ -152,6 +165,7 @@ fn objects_of_a_namespace_are_listed_alone() {
     let names = |namespace| -> Vec<_> {
         let within = contents.within(namespace);
         within
+            .iter()
             .map(|object| Key::of(&**object).to_string())
             .collect()
     };

@@ -2,18 +2,23 @@
 
 use std::{sync::Arc, time::Duration};
 
+use http::{Request, header::ACCEPT};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api,
+    Api, Client,
     api::{DeleteParams, PostParams},
-    core::PartialObjectMeta,
+    client::Body,
 };
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use tower::util::MapRequest;
 
 use super::*;
-use crate::{clock::Clock, server::Server};
+use crate::{
+    clock::Clock,
+    server::{Server, through},
+};
 
 struct Bench {
     server: Server,
@@ -108,8 +113,17 @@ async fn metadata_alone_can_be_watched() {
         .create(&PostParams::default(), &object)
         .await
         .unwrap();
-    let client = bench.server.client.clone();
-    let api: Api<Lenient<PartialObjectMeta<ConfigMap>>> = Api::default_namespaced(client);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noted = asked.clone();
+    let noting = MapRequest::new(
+        through(bench.server.client.clone()),
+        move |request: Request<Body>| {
+            noted.lock().push(request.headers()[ACCEPT].clone());
+            request
+        },
+    );
+    let client = Client::new(noting, bench.server.namespace());
+    let api: Api<Lenient<Metadata<ConfigMap>>> = Api::default_namespaced(client);
     let cache = bench.watches.of(api, Selection::default()).unwrap();
     let namespace = bench.server.namespace();
     let address = format!("/api/v1/namespaces/{namespace}/configmaps");
@@ -118,7 +132,11 @@ async fn metadata_alone_can_be_watched() {
     assert_eq!(bench.watches.unsynced(), [""; 0]);
     let seen = cache.get(&bench.key("a")).unwrap();
     assert_eq!(seen.metadata.labels.as_ref().unwrap()["x"], "y");
-    assert_eq!(seen.types.as_ref().unwrap().kind, "PartialObjectMetadata");
+    assert_eq!(seen.metadata.managed_fields, None);
+    for accepted in asked.lock().iter() {
+        let accepted = accepted.to_str().unwrap();
+        assert!(accepted.contains("as=PartialObjectMetadata"), "{accepted}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
