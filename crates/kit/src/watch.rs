@@ -5,7 +5,7 @@
 //! among them, also of those that happened while the watch was down.
 //!
 //! Invariants:
-//! - a follower that was told of an object is told of its end;
+//! - a follower that was told of an object is told of its end, also where another has its name now;
 //! - an object never goes back to an earlier version;
 //! - an object that cannot be decoded is reported, stays as it was last readable, and hides nobody
 //!   else;

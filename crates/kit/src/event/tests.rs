@@ -12,7 +12,8 @@ async fn what_is_said_again_is_counted() {
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
     let hand = Hand::new(client.clone(), "test", Leadership::alone(clock), clock);
     let recorder = Recorder::new(hand, "tester", clock);
-    let map = json!({"metadata": {"name": "m"}});
+    // As long as a name can be.
+    let map = json!({"metadata": {"name": format!("m{}.m", "-m".repeat(125))}});
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let map = maps
         .create(

@@ -161,6 +161,7 @@ fn requests_are_named_as_the_api_names_them() {
         ),
         (Method::GET, "/api/v1/namespaces/shop/pods?limit=5", "list"),
         (Method::GET, "/api/v1/namespaces/shop", "get"),
+        (Method::GET, "/api/v1/namespaces/shop/status", "get"),
         (
             Method::GET,
             "/apis/apps/v1/namespaces/shop/deployments/web",

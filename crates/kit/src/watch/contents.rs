@@ -72,6 +72,8 @@ pub(super) struct Contents<K> {
 struct Listing<K> {
     objects: Entries<K>,
     unreadable: BTreeSet<Key>,
+    /// The newest version in it. It comes by name: what is older may still be to come.
+    reached: u64,
 }
 
 impl<K> Default for Contents<K> {
@@ -95,13 +97,12 @@ impl<K: Resource> Contents<K> {
                 self.listing = Some(Listing {
                     objects: Entries::default(),
                     unreadable: BTreeSet::new(),
+                    reached: 0,
                 });
                 self.begun += 1;
                 Vec::new()
             }
-            Event::InitApply(object) | Event::Apply(object) => {
-                self.put(object).into_iter().collect()
-            }
+            Event::InitApply(object) | Event::Apply(object) => self.put(object),
             Event::Delete(object) => {
                 self.reach(version(&object));
                 self.remove(object.meta()).into_iter().collect()
@@ -110,32 +111,35 @@ impl<K: Resource> Contents<K> {
         }
     }
 
-    fn put(&mut self, object: Lenient<K>) -> Option<Change<K>> {
+    fn put(&mut self, object: Lenient<K>) -> Vec<Change<K>> {
         let found = version(&object);
         self.reach(found);
         let object = match object.0 {
             Ok(object) => object,
             Err(invalid) => {
                 self.report(invalid);
-                return None;
+                return Vec::new();
             }
         };
         self.forgive(object.meta());
         let old = self.objects.get(object.meta()).cloned();
-        if let Some(old) = &old
-            && old.meta().uid == object.meta().uid
+        let is_the_same = |old: &Arc<K>| old.meta().uid == object.meta().uid;
+        let same = old.as_ref().is_some_and(is_the_same);
+        if let Some(old) = old.as_ref().filter(|_| same)
             && version(&**old) >= found
         {
             self.list(old);
-            return None;
+            return Vec::new();
         }
         let new = Arc::new(slim(object));
         self.list(&new);
         self.objects.put(new.clone());
-        Some(match old {
-            None => Change::Added(new),
-            Some(old) => Change::Modified { old, new },
-        })
+        match old {
+            None => vec![Change::Added(new)],
+            Some(old) if same => vec![Change::Modified { old, new }],
+            // Its end was missed.
+            Some(old) => vec![Change::Deleted(old), Change::Added(new)],
+        }
     }
 
     /// Notes that a listing has it.
@@ -180,6 +184,7 @@ impl<K: Resource> Contents<K> {
         let Some(listing) = self.listing.take() else {
             return Vec::new();
         };
+        self.reach(listing.reached);
         self.unreadable
             .retain(|key, _| listing.unreadable.contains(key));
         let known = self.objects.iter();
@@ -192,7 +197,11 @@ impl<K: Resource> Contents<K> {
     }
 
     fn reach(&mut self, version: u64) {
-        self.reached = self.reached.max(version);
+        let reached = match &mut self.listing {
+            Some(listing) => &mut listing.reached,
+            None => &mut self.reached,
+        };
+        *reached = version.max(*reached);
     }
 }
 

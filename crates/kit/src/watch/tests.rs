@@ -89,7 +89,7 @@ fn an_object_does_not_go_back_in_time() {
     let another = told(&mut contents, Event::Apply(read(&again)));
     assert_eq!(
         another,
-        ["modified a"],
+        ["deleted a", "added a"],
         "another object of that name has its own time"
     );
 }
@@ -153,6 +153,19 @@ fn a_write_has_been_seen_once_a_later_event_or_a_later_listing_has() {
     assert!(contents.has_reached(6, listings) && !contents.has_reached(9, listings));
     relist(&mut contents, &[]);
     assert!(contents.has_reached(9, listings));
+}
+
+#[test]
+fn a_write_has_not_been_seen_while_a_listing_may_still_tell_of_it() {
+    let mut contents = listed(&[("z", 5)]);
+    let listings = contents.listings();
+    told(&mut contents, Event::Init);
+    told(&mut contents, Event::InitApply(map("a", 8)));
+    assert!(!contents.has_reached(7, listings), "z may have it");
+    told(&mut contents, Event::InitApply(map("z", 7)));
+    told(&mut contents, Event::InitDone);
+    assert!(contents.has_reached(7, listings));
+    assert!(contents.has_reached(8, contents.listings()));
 }
 
 #[test]

@@ -49,6 +49,28 @@ async fn an_object_is_replaced_only_as_it_was_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_has_nowhere_to_be_is_refused_in_the_words_of_the_server() {
+    let bench = Bench::new().await;
+    let nowhere = bench.server.unshared("nowhere");
+    let mut object = bench.map("a", &json!({}));
+    object["metadata"]["namespace"] = nowhere.clone().into();
+    let map: ConfigMap = serde_json::from_value(object.clone()).unwrap();
+    let goal = Goal {
+        kind: maps(),
+        object,
+    };
+    let created = bench.hand.create(&map).await.map(drop);
+    let applied = bench.hand.carry_out(plan(&[goal], &[])).await.map(drop);
+    for refused in [created, applied] {
+        let Err(Error::Refused { source, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        let missing = format!("namespaces \"{nowhere}\" not found");
+        assert!(source.to_string().contains(&missing), "{source}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_is_replaced_and_nothing_else_of_its_object() {
     let bench = Bench::new().await;
     let name = bench.server.unshared("n");
