@@ -1,6 +1,6 @@
 mod object;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, ListParams},
@@ -199,6 +199,31 @@ async fn a_status_is_written_once() {
         .await
         .unwrap();
     assert!(same.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_differs_is_written_to_its_own_place() {
+    let bench = Bench::new().await;
+    let name = bench.server.unshared("n");
+    let nodes = Kind {
+        resource: ApiResource::erase::<Node>(&()),
+        namespaced: false,
+    };
+    let object = json!({"metadata": {"name": name}, "spec": {"podCIDR": "10.0.0.0/24"}});
+    let goal = Goal {
+        kind: nodes.clone(),
+        object,
+    };
+    let plan = plan(&[goal], &[]);
+    let made = bench.hand.carry_out(plan).await.unwrap().remove(0);
+    let status = json!({"capacity": {"pods": "7"}});
+    let written = bench.hand.status(&nodes, &made, &status).await.unwrap();
+    let written = written.unwrap();
+    assert_eq!(written.data["status"]["capacity"], status["capacity"]);
+    assert_eq!(written.data["spec"], made.data["spec"]);
+    let same = written.data["status"].clone();
+    let again = bench.hand.status(&nodes, &written, &same).await.unwrap();
+    assert!(again.is_none(), "{again:?}");
 }
 
 #[tokio::test(start_paused = true)]

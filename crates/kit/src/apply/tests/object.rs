@@ -1,4 +1,4 @@
-use k8s_openapi::api::core::v1::{Binding, Node, Pod};
+use k8s_openapi::api::core::v1::{Binding, Pod};
 use kube::api::PostParams;
 
 use super::*;

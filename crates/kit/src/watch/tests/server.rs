@@ -1,8 +1,14 @@
 //! Caches against a server.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use http::{Request, header::ACCEPT};
+use http::{Request, Response, header::ACCEPT};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
@@ -38,6 +44,28 @@ impl Bench {
             watches,
             maps,
         }
+    }
+
+    /// A cache whose first watch hears nothing and is soon over, and whose second is told that the
+    /// server has forgotten what happened since.
+    fn deaf_cache(&self) -> Cache<ConfigMap> {
+        let (client, watches) = (self.server.client.clone(), AtomicUsize::new(0));
+        let deaf = tower::service_fn(move |mut request: Request<Body>| {
+            let (client, uri) = (client.clone(), request.uri().to_string());
+            let is_watch = uri.contains("watch=true");
+            let number = is_watch.then(|| watches.fetch_add(1, Ordering::Relaxed));
+            async move {
+                match number {
+                    Some(0) => *request.uri_mut() = deafened(&uri).parse().unwrap(),
+                    Some(1) => return Ok(forgotten()),
+                    _ => {}
+                }
+                client.send(request).await
+            }
+        });
+        let client = Client::new(deaf, self.server.namespace());
+        let api = Api::default_namespaced(client);
+        self.watches.of(api, Selection::default()).unwrap()
     }
 
     fn key(&self, name: &str) -> Key {
@@ -101,6 +129,60 @@ async fn everybody_gets_the_same_cache_and_hears_everything_once() {
         *heard,
         [("one", false), ("two", false), ("one", true), ("two", true)]
     );
+}
+
+/// A watch for a second of what nobody has.
+fn deafened(uri: &str) -> String {
+    let (path, query) = uri.split_once('?').unwrap();
+    let parts = query.split('&').map(|part| {
+        let is_limit = part.starts_with("timeoutSeconds=");
+        if is_limit { "timeoutSeconds=1" } else { part }
+    });
+    let parts: Vec<_> = parts.collect();
+    format!(
+        "{path}?{}&fieldSelector=metadata.name%3Dnobody",
+        parts.join("&")
+    )
+}
+
+/// What a server says that no longer knows what happened since.
+fn forgotten() -> Response<Body> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "too old resource version", "reason": "Expired", "code": 410,
+    });
+    let event = json!({"type": "ERROR", "object": status});
+    Response::new(Body::from(format!("{event}\n").into_bytes()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_while_a_watch_is_deaf_is_told_by_the_listing_after_it() {
+    let bench = Bench::new().await;
+    bench.create("a").await;
+    bench.create("c").await;
+    let cache = bench.deaf_cache();
+    cache.synced().await;
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let noted = heard.clone();
+    cache.follow(move |change| {
+        let gone = matches!(change, Change::Deleted(_));
+        noted.lock().push((change.key().name().to_owned(), gone));
+    });
+    let delete = DeleteParams::default();
+    bench.maps.delete("a", &delete).await.unwrap();
+    bench.maps.delete("c", &delete).await.unwrap();
+    bench.create("c").await;
+    let version = bench.create("b").await;
+    let limit = Duration::from_secs(30);
+    cache.shows(&version, limit).await.unwrap();
+    let names = |gone| -> Vec<String> {
+        let heard = heard.lock();
+        let those = heard.iter().filter(|(_, was)| *was == gone);
+        those.map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(names(false), ["a", "c", "b", "c"]);
+    assert_eq!(names(true), ["c", "a"], "by the listing, and at its end");
+    assert!(cache.get(&bench.key("a")).is_none());
 }
 
 #[tokio::test(start_paused = true)]
