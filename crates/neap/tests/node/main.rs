@@ -7,6 +7,7 @@
 )]
 
 mod bad;
+mod faults;
 mod inside;
 mod machine;
 

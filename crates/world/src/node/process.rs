@@ -23,6 +23,7 @@ use std::{
 
 use neap_kit::clock::Clock;
 use nix::{
+    errno::Errno,
     sys::{
         signal::{Signal, kill},
         wait::{Id, WaitPidFlag, waitid},
@@ -135,7 +136,7 @@ impl Running {
     }
 }
 
-/// What comes of a process.
+/// What comes of a process. It ends if this is dropped.
 #[derive(Debug)]
 pub struct Started {
     /// To end it.
@@ -144,11 +145,24 @@ pub struct Started {
     pub ended: oneshot::Receiver<i32>,
     /// What it prints; must be run for that to be kept.
     pub lines: Lines,
+    /// Nobody would note its end.
+    alone: Alone,
+}
+
+/// Ends a process that nobody goes with any more.
+#[derive(Debug)]
+struct Alone(Running);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.signal(Signal::SIGKILL);
+    }
 }
 
 impl Started {
     /// Keeps what it prints until it has ended, and says with which exit code.
     pub async fn live(self, clock: Clock) -> i32 {
+        let _alone = self.alone;
         let mut ended = self.ended;
         let keeping = self.lines.keep();
         tokio::pin!(keeping);
@@ -182,6 +196,7 @@ impl Starter {
         let running = Running::new(launch, printed);
         let ended = mind(command, running.clone(), None)?;
         Ok(Started {
+            alone: Alone(running.clone()),
             running,
             ended,
             lines,
@@ -237,8 +252,10 @@ fn mind(
 }
 
 fn wait(mut child: Child, pid: Pid, running: &Running) -> i32 {
-    // It keeps its number until it was waited for, so that nobody else gets its signals.
-    let _ = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+    // It keeps its number until it was waited for, so that nobody else gets its signals. Whoever
+    // forgets the number too early cannot end the process any more.
+    let exited = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+    while let Err(Errno::EINTR) = waitid(Id::Pid(pid), exited) {}
     *running.pid.lock() = None;
     match child.wait() {
         Ok(status) => status

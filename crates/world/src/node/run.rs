@@ -17,7 +17,7 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
 };
 use neap_kit::{
-    controller,
+    controller::{self, Backoff},
     manager::Service,
     site::Site,
     watch::{Ended, Index},
@@ -36,6 +36,8 @@ use super::{
 const NAME: &str = "kubelet";
 /// What could not be started is tried again after this time.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
+/// Whether a pod is gone is looked at after this time, if nobody says so before.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// So many processes may have begun before anybody looks.
 const BEGUN: usize = 1024;
 /// Processes have so long to end when the node does. Less than whoever stops the node waits, so
@@ -72,7 +74,13 @@ pub fn open(site: &Site, options: Options) -> Result<(Service, Access), Ended> {
     let (pods, services) = (site.all::<Pod>()?, site.all::<Svc>()?);
     let slices = site.all::<EndpointSlice>()?;
     let gatherer = Gatherer::new(site, NAME)?;
-    let controller = site.controller(controller::Options::new(NAME));
+    let controller = site.controller(controller::Options {
+        backoff: Backoff {
+            most: TRY_AGAIN,
+            ..Backoff::default()
+        },
+        ..controller::Options::new(NAME)
+    });
     let trigger = controller.trigger();
     let by_part = Index::new(&pods, references);
     follow::part(&gatherer.config_maps, "configmap", &by_part, &trigger);

@@ -27,7 +27,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::{
-    LAST_GRACE, Options, TRY_AGAIN,
+    LAST_GRACE, LOOK_AGAIN, Options, TRY_AGAIN,
     accept::was_refused,
     local::{Local, Locals},
     mount::{Parts, blocking},
@@ -74,6 +74,8 @@ impl Node {
         }
         let pod = match self.accept(&key, &pod) {
             Ok(pod) => pod,
+            // What never came in needs no place to go from.
+            Err(_) if pod.metadata.deletion_timestamp.is_some() => return self.let_go(&pod).await,
             Err(refusal) => return self.refuse(&pod, refusal).await,
         };
         // What ends needs nothing any more, least of all what cannot be had.
@@ -84,11 +86,35 @@ impl Node {
             Some(self.assemble(&key, &pod).await)
         };
         let decision = self.bring_about(&key, &pod, parts.as_ref()).await;
-        self.tell(&pod, &decision).await?;
+        let told = self.tell(&pod, &decision).await;
         if decision.gone {
-            self.hand.remove(&pod, Some(0)).await?;
+            return self.see_off(&pod, told).await;
         }
+        told?;
         Ok(self.when_again(&key, &decision, parts.as_ref()))
+    }
+
+    /// Lets the server forget a pod of which nothing is left, also if it would not hear how the pod
+    /// ended: no pod stays because of its last words.
+    pub(super) async fn see_off(
+        &self,
+        pod: &Pod,
+        told: Result<(), Error>,
+    ) -> Result<Outcome, Error> {
+        let metadata = &pod.metadata;
+        let is_kept = metadata
+            .finalizers
+            .as_ref()
+            .is_some_and(|all| !all.is_empty());
+        if is_kept && metadata.deletion_grace_period_seconds == Some(0) {
+            // The server knows, and others have something to do first.
+            return told.map(|()| Outcome::Settled);
+        }
+        self.hand.remove(pod, Some(0)).await?;
+        told?;
+        // It is looked at once more when it is seen to be gone. A server may say that it was
+        // somebody else's turn.
+        Ok(Outcome::Again(LOOK_AGAIN))
     }
 
     fn has(&self, pod: &Pod) -> bool {
