@@ -138,3 +138,33 @@ async fn when_the_node_ends_its_processes_are_asked_to_and_their_folders_are_nob
     machine.end().await;
     assert_eq!(fs::read_to_string(signs.join("bye")).unwrap(), "bye\n");
 }
+
+#[tokio::test]
+async fn how_pods_ended_with_their_node_is_said_before_it_goes() {
+    let mut machine = Machine::start().await;
+    let orderly = "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done";
+    for (name, script, policy) in [
+        ("orderly", orderly, "Never"),
+        ("abrupt", "echo up; exec sleep 1000", "Never"),
+        ("server", "echo up; exec sleep 1000", "Always"),
+    ] {
+        let policy = json!({"spec": {"restartPolicy": policy}});
+        let pod = machine.run(name, script, policy).await;
+        machine.prints(&pod, "up").await;
+        machine.phase(name, "Running").await;
+    }
+    machine.end().await;
+    for (name, phase, code, message) in [
+        ("orderly", "Succeeded", 0, None),
+        ("abrupt", "Failed", 143, Some("the node was stopped")),
+        ("server", "Running", 143, Some("the node was stopped")),
+    ] {
+        let status = machine.pods.get(name).await.unwrap().status.unwrap();
+        assert_eq!(status.phase.as_deref(), Some(phase), "{name}");
+        let container = &status.container_statuses.unwrap()[0];
+        assert!(!container.ready, "{name}");
+        let state = container.state.clone().unwrap();
+        let end = state.terminated.unwrap();
+        assert_eq!((end.exit_code, end.message.as_deref()), (code, message));
+    }
+}

@@ -2,6 +2,7 @@
 
 mod accept;
 mod access;
+mod end;
 mod follow;
 mod local;
 mod mount;

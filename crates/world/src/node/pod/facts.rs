@@ -12,6 +12,9 @@ const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// One that ran for so long starts counting anew.
 const LONG_ENOUGH: Duration = Duration::from_mins(10);
 
+/// Why a process ended that was ended with its node.
+pub const NODE_STOPPED: &str = "the node was stopped";
+
 /// Everything that is known of a pod.
 #[derive(Debug, Clone)]
 pub struct Facts {
@@ -63,6 +66,8 @@ pub struct Seen {
     pub obstacle: Option<Obstacle>,
     /// When it was asked to end.
     pub asked_to_end: Option<Timestamp>,
+    /// It ends because the node does.
+    pub with_node: bool,
 }
 
 /// A process of a container.
@@ -142,13 +147,15 @@ impl Seen {
 
     /// Notes that the process ended.
     pub fn note_end(&mut self, code: i32, now: Timestamp) {
+        // One that was done by then has nothing to explain.
+        let cut_short = || (self.with_node && code != 0).then(|| NODE_STOPPED.to_owned());
         if let Process::Running { id, since } = &self.process {
             self.process = Process::Ended(Ended {
                 id: id.clone(),
                 began: *since,
                 ended: now,
                 code,
-                message: self.sick.clone(),
+                message: self.sick.clone().or_else(cut_short),
             });
         }
         (self.started, self.ready) = (false, false);

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::node::{
-    pod::{Ended, Obstacle, Process, Seen},
+    pod::{Ended, NODE_STOPPED, Obstacle, Process, Seen},
     process::Running,
 };
 
@@ -243,6 +243,18 @@ impl Locals {
         }
     }
 
+    /// Notes of all processes that they end because the node does, and says which pods there are.
+    pub(super) fn stop_with_node(&self) -> Vec<Key> {
+        let mut all = self.all.lock();
+        for seen in all
+            .values_mut()
+            .flat_map(|local| local.containers.values_mut())
+        {
+            seen.with_node = true;
+        }
+        all.keys().cloned().collect()
+    }
+
     /// Sends a signal to all processes.
     pub(super) fn signal_all(&self, signal: Signal) {
         for local in self.all.lock().values() {
@@ -290,7 +302,7 @@ fn of_status(status: &ContainerStatus, now: Timestamp) -> Seen {
             running.started_at,
             Some(now),
             137,
-            Some("the node was stopped".to_owned()),
+            Some(NODE_STOPPED.to_owned()),
         )),
         (None, Some(end)) => Some((
             end.started_at,

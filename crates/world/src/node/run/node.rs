@@ -27,7 +27,7 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::{
-    LAST_GRACE, LOOK_AGAIN, Options, TRY_AGAIN,
+    LOOK_AGAIN, Options, TRY_AGAIN,
     accept::was_refused,
     local::{Local, Locals},
     mount::{Parts, blocking},
@@ -163,7 +163,7 @@ impl Node {
         }
     }
 
-    fn facts(&self, key: &Key, pod: &Pod) -> Facts {
+    pub(super) fn facts(&self, key: &Key, pod: &Pod) -> Facts {
         let now = self.clock.now();
         let local = self.locals.get(key, pod, now);
         Facts {
@@ -190,8 +190,17 @@ impl Node {
         self.options.folder.join("pods")
     }
 
-    /// One write, and only if it says something new; then what is new is told.
+    /// As [`Self::say`]; it is no error if the pod has changed since, because it is looked at again
+    /// then.
     async fn tell(&self, pod: &Pod, decision: &Decision) -> Result<(), Error> {
+        match self.say(pod, decision).await {
+            Err(Error::Replaced(_)) => Ok(()),
+            said => said,
+        }
+    }
+
+    /// One write, and only if it says something new; then what is new is told.
+    pub(super) async fn say(&self, pod: &Pod, decision: &Decision) -> Result<(), Error> {
         let known = self.pods.get(&Key::of(pod));
         let known = known.filter(|known| known.uid() == pod.uid());
         let known = known.as_ref().and_then(|pod| pod.status.as_ref());
@@ -200,11 +209,7 @@ impl Node {
         }
         let mut pod = pod.clone();
         pod.status = Some(decision.status.clone());
-        match self.hand.replace_status(&pod).await {
-            // It has changed since, and is looked at again because of that.
-            Err(Error::Replaced(_)) => return Ok(()),
-            written => written?,
-        };
+        self.hand.replace_status(&pod).await?;
         for note in news(&pod, known, &decision.status) {
             self.recorder.tell(&pod, &note).await;
         }
@@ -244,20 +249,6 @@ impl Node {
         });
         if let Err(error) = cleared.await {
             tracing::warn!(%error, "folders of former pods could not be removed");
-        }
-    }
-
-    /// Ends all processes: nothing outlives the node.
-    pub(super) async fn end(&self) {
-        for (signal, grace) in [
-            (Signal::SIGTERM, LAST_GRACE),
-            (Signal::SIGKILL, Duration::from_secs(1)),
-        ] {
-            self.locals.signal_all(signal);
-            let ended = self.locals.all_ended();
-            if self.clock.within(grace, ended).await.is_some() {
-                return;
-            }
         }
     }
 }
