@@ -9,7 +9,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -47,6 +47,7 @@ impl Container {
             rooms: Some(rooms),
             joins: None,
             terminal: false,
+            reports: false,
         };
         Self {
             folder,
@@ -219,6 +220,67 @@ fn a_container_ends_as_its_command_does() {
     assert!(
         complaint.contains("/no/such/program could not be started: No such file"),
         "{complaint}"
+    );
+}
+
+#[test]
+fn a_description_may_be_longer_than_a_variable() {
+    // As in a namespace with many services.
+    let mut container = Container::new(
+        "env | grep -c _SERVICE_HOST=; ls -l /proc/self/fd | grep -c launch.json; true",
+    );
+    for service in 0..5000 {
+        let (name, address) = (format!("SHOP_{service}_SERVICE_HOST"), "127.1.128.1");
+        container.launch.environment.insert(name, address.into());
+    }
+    assert!(serde_json::to_string(&container.launch).unwrap().len() > 1 << 17);
+    for rooms in [container.launch.rooms.clone(), None] {
+        container.launch.rooms = rooms;
+        let lines = printed(&container.output());
+        // Nothing of ours is open.
+        assert_eq!(lines, ["5000", "0"]);
+    }
+}
+
+#[test]
+fn why_a_command_could_not_be_started_is_told_to_whoever_asked() {
+    let told = |container: &mut Container| {
+        container.launch.reports = true;
+        let (mut told, report) = std::io::pipe().unwrap();
+        let mut command = container.command();
+        let mut child = command.stdin(report).spawn().unwrap();
+        drop(command);
+        let mut why = String::new();
+        told.read_to_string(&mut why).unwrap();
+        let lasts = child.try_wait().unwrap().is_none();
+        (why, lasts, child.wait_with_output().unwrap())
+    };
+    for rooms in [true, false] {
+        let of = |command: &[&str]| {
+            let mut container = Container::new("");
+            container.launch.command = command.iter().map(|&word| word.to_owned()).collect();
+            if !rooms {
+                container.launch.rooms = None;
+            }
+            container
+        };
+        let (why, _, output) = told(&mut of(&["/no/such/program"]));
+        assert_eq!(
+            why,
+            "/no/such/program could not be started: No such file or directory (os error 2)"
+        );
+        assert_eq!(output.status.code(), Some(127));
+        // It is told by the end of the pipe, long before that of the command, which reads nothing.
+        let script = "cat; echo done; sleep 0.5";
+        let (why, lasts, output) = told(&mut of(&["sh", "-c", script]));
+        assert_eq!((why.as_str(), lasts), ("", true));
+        assert_eq!(printed(&output), ["done"]);
+    }
+    let mut nowhere = Container::new("true").mounted(Path::new("/no/such/folder"), "/a", false);
+    let (why, _, _) = told(&mut nowhere);
+    assert!(
+        why.starts_with("/no/such/folder could not be put in its place"),
+        "{why}"
     );
 }
 

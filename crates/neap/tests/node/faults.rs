@@ -186,9 +186,11 @@ async fn a_process_that_nobody_goes_with_ends() {
             rooms: None,
             joins: None,
             terminal: false,
+            reports: false,
         };
         let log = Log::of(folder.path());
-        let started = starter.start(launch, folder.path(), &log).await.unwrap();
+        let started = starter.start(launch, folder.path(), &log).await;
+        let started = started.unwrap().unwrap();
         let running = started.running.clone();
         if with_company {
             drop(started.live(starter.clock));

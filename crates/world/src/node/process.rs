@@ -9,13 +9,13 @@ mod terminal;
 
 use std::{
     fs::{self, OpenOptions},
-    io::{self, Write},
+    io::{self, Read, Write},
     os::{
         fd::OwnedFd,
         unix::{fs::OpenOptionsExt, process::ExitStatusExt},
     },
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
     sync::Arc,
     thread,
     time::Duration,
@@ -132,6 +132,7 @@ impl Running {
             rooms: None,
             joins: self.has_rooms().then_some(joins),
             terminal,
+            reports: false,
         })
     }
 }
@@ -178,28 +179,51 @@ impl Started {
 }
 
 impl Starter {
-    /// Starts what `launch` says, with its description in `folder` and what it prints in `log`.
-    pub async fn start(&self, launch: Launch, folder: &Path, log: &Log) -> io::Result<Started> {
+    /// Starts what `launch` says, with its description in `folder` and what it prints in `log`; or
+    /// says why the command cannot be started.
+    pub async fn start(
+        &self,
+        launch: Launch,
+        folder: &Path,
+        log: &Log,
+    ) -> io::Result<Result<Started, String>> {
         let (starter, folder, log) = (self.clone(), folder.to_owned(), log.clone());
         let started = move || starter.start_now(launch, &folder, &log);
         tokio::task::spawn_blocking(started).await?
     }
 
-    fn start_now(&self, launch: Launch, folder: &Path, log: &Log) -> io::Result<Started> {
+    fn start_now(
+        &self,
+        launch: Launch,
+        folder: &Path,
+        log: &Log,
+    ) -> io::Result<Result<Started, String>> {
         fs::create_dir_all(folder)?;
+        let launch = Launch {
+            reports: true,
+            ..launch
+        };
         let mut command = self.described(&launch, &folder.join("launch.json"))?;
-        command.stdin(Stdio::null());
+        let (mut told, report) = io::pipe()?;
+        command.stdin(report);
         let (out, out_end) = io::pipe()?;
         let (err, err_end) = io::pipe()?;
         command.stdout(out_end).stderr(err_end);
         let (lines, printed) = Lines::new(OwnedFd::from(out), OwnedFd::from(err), log, self.clock)?;
         let running = Running::new(launch, printed);
         let ended = mind(command, running.clone(), None)?;
-        Ok(Started {
+        let started = Started {
             alone: Alone(running.clone()),
             running,
             ended,
             lines,
+        };
+        let mut why = String::new();
+        told.read_to_string(&mut why)?;
+        Ok(if why.is_empty() {
+            Ok(started)
+        } else {
+            Err(why)
         })
     }
 

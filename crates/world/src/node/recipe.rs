@@ -93,6 +93,7 @@ pub(super) fn recipe(
         rooms,
         joins: None,
         terminal: false,
+        reports: false,
     };
     Ok(Recipe { launch, folders })
 }

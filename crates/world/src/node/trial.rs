@@ -27,6 +27,7 @@ fn attempt(launcher: &Path, folder: &Path) -> io::Result<Result<(), String>> {
         }),
         joins: None,
         terminal: false,
+        reports: false,
     };
     let description = folder.join("launch.json");
     fs::write(&description, serde_json::to_vec(&launch)?)?;

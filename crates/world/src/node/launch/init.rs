@@ -19,7 +19,7 @@ use nix::{
 
 use rustix::process::ioctl_tiocsctty;
 
-use super::Error;
+use super::{Error, report::Report};
 use crate::node::family;
 
 /// What the exit code says of whoever was killed.
@@ -97,19 +97,20 @@ pub(super) enum Left {
     Ended,
 }
 
-/// Runs `command`, passes signals on to it, collects whatever dies below, and ends as it ends.
-pub(super) fn mind(mut command: Command, left: Left) -> Result<ExitCode, Error> {
+/// Runs `command`, which is given the `report`, passes signals on to it, collects whatever dies
+/// below, and ends as it ends.
+pub(super) fn mind(
+    command: Command,
+    left: Left,
+    report: &mut Option<Report>,
+) -> Result<ExitCode, Error> {
     let mut signals = SigSet::from_iter(PASSED);
     signals.add(Signal::SIGCHLD);
     signals.add(END);
     // Before the start, so that no signal comes too early. The child has them blocked as well, until
     // it says otherwise.
     let _ = signals.thread_block();
-    let child = command.spawn().map_err(|source| Error::Command {
-        program: command.get_program().to_string_lossy().into_owned(),
-        source,
-    })?;
-    let child = Pid::from_raw(child.id().cast_signed());
+    let child = start(command, report)?;
     loop {
         match signals.wait() {
             Ok(Signal::SIGCHLD) => {
@@ -127,6 +128,20 @@ pub(super) fn mind(mut command: Command, left: Left) -> Result<ExitCode, Error> 
             Err(_) => {}
         }
     }
+}
+
+/// Starts `command`, after which only that has the report.
+fn start(mut command: Command, report: &mut Option<Report>) -> Result<Pid, Error> {
+    let given = report
+        .as_ref()
+        .map_or(Ok(()), |report| report.give(&mut command));
+    let child = given.and_then(|()| command.spawn());
+    let child = child.map_err(|source| Error::Command {
+        program: command.get_program().to_string_lossy().into_owned(),
+        source,
+    })?;
+    *report = None;
+    Ok(Pid::from_raw(child.id().cast_signed()))
 }
 
 /// Collects everybody who has died; the exit code of `child` if it is among them.

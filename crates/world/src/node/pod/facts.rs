@@ -15,6 +15,11 @@ const LONG_ENOUGH: Duration = Duration::from_mins(10);
 /// Why a process ended that was ended with its node.
 pub const NODE_STOPPED: &str = "the node was stopped";
 
+/// What a container has come to whose command cannot be started.
+pub const START_ERROR: &str = "StartError";
+/// What stands for its exit code.
+const NEVER_RAN: i32 = 128;
+
 /// Everything that is known of a pod.
 #[derive(Debug, Clone)]
 pub struct Facts {
@@ -98,6 +103,8 @@ pub struct Ended {
     pub ended: Timestamp,
     /// What it said at its end.
     pub code: i32,
+    /// Its command could not be started.
+    pub never_ran: bool,
     /// Why, if that was not its own idea.
     pub message: Option<String>,
 }
@@ -145,6 +152,20 @@ impl Seen {
         (self.sick, self.obstacle, self.asked_to_end) = (None, None, None);
     }
 
+    /// Notes that a process came to nothing, and why.
+    pub fn fail(&mut self, id: String, why: &str, now: Timestamp) {
+        self.begin(id.clone(), now, false);
+        self.process = Process::Ended(Ended {
+            id,
+            began: now,
+            ended: now,
+            code: NEVER_RAN,
+            never_ran: true,
+            message: Some(why.to_owned()),
+        });
+        self.started = false;
+    }
+
     /// Notes that the process ended.
     pub fn note_end(&mut self, code: i32, now: Timestamp) {
         // One that was done by then has nothing to explain.
@@ -155,6 +176,7 @@ impl Seen {
                 began: *since,
                 ended: now,
                 code,
+                never_ran: false,
                 message: self.sick.clone().or_else(cut_short),
             });
         }

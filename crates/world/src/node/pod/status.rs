@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{
     ContainerStateWaiting, ContainerStatus, HostIP, PodCondition, PodIP, PodStatus,
 };
 
-use super::{Ended, Facts, Process, Seen, facts::is_sidecar};
+use super::{Ended, Facts, Process, START_ERROR, Seen, facts::is_sidecar};
 use crate::workload::moment;
 
 /// What a pod has come to.
@@ -288,7 +288,11 @@ fn waiting(reason: &str, message: Option<String>) -> ContainerState {
 }
 
 fn terminated(end: &Ended) -> ContainerState {
-    let reason = if end.code == 0 { "Completed" } else { "Error" };
+    let reason = match end.code {
+        _ if end.never_ran => START_ERROR,
+        0 => "Completed",
+        _ => "Error",
+    };
     ContainerState {
         terminated: Some(ContainerStateTerminated {
             exit_code: end.code,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod};
 use kube::ResourceExt;
 use neap_kit::key::Key;
 use nix::sys::signal::Signal;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::node::{
-    pod::{Ended, NODE_STOPPED, Obstacle, Process, Seen},
+    pod::{Ended, NODE_STOPPED, Obstacle, Process, START_ERROR, Seen},
     process::Running,
 };
 
@@ -166,6 +166,16 @@ impl Locals {
         turn.unwrap_or(0)
     }
 
+    /// Notes a process that came to nothing.
+    pub(super) fn fail(&self, key: &Key, container: &Container, why: &str, now: Timestamp) {
+        self.with(key, |local| {
+            local.turns += 1;
+            let seen = local.containers.entry(container.name.clone()).or_default();
+            let id = format!("{}-{}-{}", local.uid, container.name, local.turns);
+            seen.fail(id, why, now);
+        });
+    }
+
     pub(super) fn end(&self, key: &Key, container: &str, turn: u64, code: i32, now: Timestamp) {
         self.with(key, |local| {
             if local
@@ -298,35 +308,24 @@ fn of_status(status: &ContainerStatus, now: Timestamp) -> Seen {
     let id = id.trim_start_matches("process://").to_owned();
     let last = status.last_state.clone().and_then(|state| state.terminated);
     let ended = match (state.running, state.terminated) {
-        (Some(running), _) => Some((
-            running.started_at,
-            Some(now),
-            137,
-            Some(NODE_STOPPED.to_owned()),
-        )),
-        (None, Some(end)) => Some((
-            end.started_at,
-            end.finished_at.map(|time| time.0),
-            end.exit_code,
-            end.message,
-        )),
-        (None, None) => last.map(|end| {
-            (
-                end.started_at,
-                end.finished_at.map(|time| time.0),
-                end.exit_code,
-                end.message,
-            )
+        (Some(running), _) => Some(ContainerStateTerminated {
+            exit_code: 137,
+            message: Some(NODE_STOPPED.to_owned()),
+            started_at: running.started_at,
+            ..ContainerStateTerminated::default()
         }),
+        (None, Some(end)) => Some(end),
+        (None, None) => last,
     };
-    let process = ended.map_or(Process::Never, |(began, ended, code, message)| {
-        let ended = ended.unwrap_or(now);
+    let process = ended.map_or(Process::Never, |end| {
+        let ended = end.finished_at.map_or(now, |time| time.0);
         Process::Ended(Ended {
             id,
-            began: began.map_or(ended, |time| time.0),
+            began: end.started_at.map_or(ended, |time| time.0),
             ended,
-            code,
-            message,
+            code: end.exit_code,
+            never_ran: end.reason.as_deref() == Some(START_ERROR),
+            message: end.message,
         })
     });
     Seen {

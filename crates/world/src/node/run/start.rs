@@ -31,7 +31,12 @@ impl Node {
             return;
         };
         match self.launch(container, parts).await {
-            Ok(started) => {
+            Ok(Err(why)) => {
+                self.locals.fail(key, container, &why, self.clock.now());
+                let note = Note::warning("Failed", format!("Error: {why}"));
+                self.recorder.tell(&sources.pod, &note).await;
+            }
+            Ok(Ok(started)) => {
                 company.send(self.accompanied(key, container, sources, started));
                 let note = Note::normal("Started", format!("Started container {name}"));
                 self.recorder.tell(&sources.pod, &note).await;
@@ -40,7 +45,12 @@ impl Node {
         }
     }
 
-    async fn launch(&self, container: &Container, parts: &Parts) -> Result<Started, Obstacle> {
+    /// What was started; or why its command cannot be; or what stands in the way.
+    async fn launch(
+        &self,
+        container: &Container,
+        parts: &Parts,
+    ) -> Result<Result<Started, String>, Obstacle> {
         let sources = &parts.sources;
         let volumes = parts.places.as_ref().map_err(Clone::clone)?;
         let folder = self.folder(&sources.pod);
