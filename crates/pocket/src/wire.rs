@@ -21,6 +21,7 @@ pub mod protobuf;
 mod route;
 mod serve;
 mod service;
+mod sessions;
 mod swagger;
 mod tasks;
 mod warnings;

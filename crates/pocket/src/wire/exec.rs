@@ -62,10 +62,12 @@ impl Service {
         }
         let (protocol, accept) = accept(request.headers())?;
         let options = admitted(machine, served, target, user, options).await?;
+        let session = self.sessions.open()?;
         let execution = runtime.exec(pod, options).await?;
         let upgrade = hyper::upgrade::on(request);
         let clock = machine.environment.clock.clone();
         let task = async move {
+            let _session = session;
             match upgrade.await {
                 Ok(connection) => {
                     channels::carry(TokioIo::new(connection), protocol, execution, &*clock).await;
