@@ -1,7 +1,8 @@
 //! Starts a container, and goes with it to its end.
 
-use std::{fs, sync::Arc};
+use std::{fs, panic::AssertUnwindSafe, sync::Arc};
 
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use neap_kit::{event::Note, key::Key};
 
@@ -17,6 +18,9 @@ use crate::node::{
     recipe::{Kitchen, Recipe, recipe},
     source::Sources,
 };
+
+/// What stands for the exit code of whoever was killed.
+const KILLED: i32 = 137;
 
 impl Node {
     /// Starts a container, or notes why that is not possible.
@@ -108,16 +112,39 @@ impl Node {
         };
         let (node, key, of) = (Arc::downgrade(self), key.clone(), name);
         Box::pin(async move {
-            let code = tokio::select! {
-                code = started.live(probing.clock) => code,
-                () = probing.run() => return,
+            let (clock, running) = (probing.clock, started.running.clone());
+            let life = async {
+                tokio::select! {
+                    code = started.live(clock) => code,
+                    () = probing.run() => KILLED,
+                }
             };
-            if let Some(node) = node.upgrade() {
-                node.locals.end(&key, &of, turn, code, node.clock.now());
-                node.trigger.changed(key);
-            }
+            let lived = contained(life).await;
+            // Nobody goes with it after a defect, so it was killed.
+            running.over().await;
+            let Some(node) = node.upgrade() else {
+                return;
+            };
+            let code = lived.unwrap_or_else(|defect| {
+                tracing::error!(pod = %key, container = of, defect, "what goes with a container met a defect");
+                let words = format!("a defect of the node ended it: {defect}");
+                node.locals.note(&key, &of, turn, |seen| seen.sick = Some(words));
+                KILLED
+            });
+            node.locals.end(&key, &of, turn, code, clock.now());
+            node.trigger.changed(key);
         })
     }
+}
+
+/// What `life` comes to, or what it said when it panicked.
+async fn contained<T>(life: impl Future<Output = T>) -> Result<T, String> {
+    let lived = AssertUnwindSafe(life).catch_unwind().await;
+    lived.map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        text.unwrap_or_else(|| "it said nothing".to_owned())
+    })
 }
 
 pub(super) fn container<'a>(pod: &'a Pod, name: &str) -> Option<&'a Container> {
@@ -128,4 +155,18 @@ pub(super) fn container<'a>(pod: &'a Pod, name: &str) -> Option<&'a Container> {
         .flatten()
         .chain(&spec.containers);
     all.find(|container| container.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    #[expect(clippy::panic, reason = "that is what is contained")]
+    async fn a_defect_beside_a_container_is_told_and_not_lost() {
+        assert_eq!(contained(async { 3 }).await, Ok(3));
+        let defect = contained(async { panic!("no such {}", "thing") });
+        let said: Result<(), String> = defect.await;
+        assert_eq!(said, Err("no such thing".to_owned()));
+    }
 }
