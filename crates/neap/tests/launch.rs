@@ -16,7 +16,10 @@ use std::{
     time::Duration,
 };
 
-use neap_world::node::launch::{Joined, Launch, Mount, Rooms};
+use neap_world::node::{
+    launch::{Joined, Launch, Mount, Rooms},
+    trial,
+};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
@@ -37,6 +40,7 @@ impl Container {
             user: 0,
             group: 0,
             host_name: "web-0".into(),
+            own_proc: false,
         };
         let path = ("PATH".to_owned(), "/usr/bin:/bin".to_owned());
         let launch = Launch {
@@ -329,6 +333,41 @@ fn another_command_may_join_a_container() {
 }
 
 #[test]
+fn a_container_and_who_joins_it_see_their_own_processes_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let neap = Path::new(env!("CARGO_BIN_EXE_neap"));
+    if let Err(why) = trial::own_proc(neap, folder.path()) {
+        // Where parts of /proc are hidden, as in many containers, nobody may mount another.
+        assert!(why.contains("show its own processes in /proc"), "{why}");
+        return;
+    }
+    for user in [0, 70] {
+        let mut container =
+            Container::new("sleep 60 & readlink /proc/1/cwd || echo hidden; id -u; wait");
+        container.rooms().own_proc = true;
+        container.rooms().user = user;
+        let mut child = container.start();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let said: Vec<_> = lines.by_ref().take(2).map(Result::unwrap).collect();
+        // Nothing of the machine is found by way of the first process.
+        assert!(["/", "hidden"].contains(&&*said[0]), "{said:?}");
+        assert_eq!(said[1], user.to_string());
+        let script = "tr '\\0' ' ' < /proc/2/cmdline; echo; cat /proc/3/comm; test -e /proc/9 || echo no others; \
+            grep -e ^CapAmb -e ^PPid /proc/$$/status";
+        let mut guest = Container::new(script);
+        guest.launch.rooms = None;
+        guest.launch.joins = Some(joined(&child));
+        let lines = printed(&guest.output());
+        assert!(lines[0].starts_with("/bin/sh -c sleep 60"), "{lines:?}");
+        let seen: Vec<_> = lines[1..5].iter().map(String::as_str).collect();
+        let none = "CapAmb:\t0000000000000000";
+        assert_eq!(seen, ["sleep", "no others", "PPid:\t0", none]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
 fn a_command_never_joins_anything_but_its_container() {
     let container = Container::new("exit 0");
     let mut child = container.start();
@@ -394,7 +433,10 @@ fn nothing_outlives_whoever_asked_for_it_at_any_moment() {
     container.launch.rooms = None;
     nothing_is_left_of(&container, &marker);
 
-    let host = Container::new("echo ready; sleep 60");
+    let mut host = Container::new("echo ready; sleep 60");
+    // Whoever joins it has to find the machine's processes all the same.
+    let neap = Path::new(env!("CARGO_BIN_EXE_neap"));
+    host.rooms().own_proc = trial::own_proc(neap, host.folder.path()).is_ok();
     let mut child = host.start();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");

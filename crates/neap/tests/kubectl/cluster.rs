@@ -1,6 +1,7 @@
 //! A server and a kubectl that knows it, in a folder of their own.
 
 use std::{
+    fmt::Write as _,
     fs::{self, File, Permissions},
     io::{BufRead, BufReader, Write},
     os::unix::fs::PermissionsExt,
@@ -133,9 +134,11 @@ impl Cluster {
     /// Runs a command that succeeds; its output.
     pub(crate) fn ok(&self, line: &str) -> String {
         let said = self.run(line);
-        if said.code != Some(0) {
-            panic!("kubectl {line}: {said:?}\n{}", self.scene());
-        }
+        assert!(
+            said.code == Some(0),
+            "kubectl {line}: {said:?}\n{}",
+            self.scene()
+        );
         said.stdout
     }
 
@@ -144,10 +147,10 @@ impl Cluster {
         let mut scene = String::new();
         for line in ["get all,pvc -A -o wide", "get pods -o yaml", "get events"] {
             let Said { stdout, stderr, .. } = self.run(line);
-            scene.push_str(&format!("--- kubectl {line}\n{stdout}{stderr}"));
+            let _ = write!(scene, "--- kubectl {line}\n{stdout}{stderr}");
         }
         let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-        scene.push_str(&format!("--- the server's log\n{log}"));
+        let _ = write!(scene, "--- the server's log\n{log}");
         scene
     }
 

@@ -69,6 +69,7 @@ impl Machine {
             block: Block::new(77).unwrap(),
             environment: BTreeMap::new(),
             rooms: true,
+            own_proc: node::trial::own_proc(neap, folder.path()).is_ok(),
         };
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         let volumes = folder.path().join("volumes");

@@ -29,12 +29,16 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use nix::{sys::signal::Signal, unistd::close};
+use nix::{
+    sys::signal::Signal,
+    unistd::{close, fchdir},
+};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::init::END;
 use self::{init::Left, report::Report};
+use super::family;
 
 /// What the exit code says if the command could not be started at all.
 const NOT_STARTED: u8 = 127;
@@ -45,6 +49,12 @@ const INSIDE: &str = "NEAP_LAUNCH";
 const OUTSIDE: &str = "NEAP_LAUNCHER";
 /// How the first process of a pid namespace tells the one that turns into the command.
 const LAST: &str = "NEAP_LAUNCH_LAST";
+
+/// Where a launch finds the machine's processes, in whatever rooms it is: it works in that folder.
+/// What is called `/proc` may show those of a container alone.
+const HERE: &str = ".";
+/// And itself.
+const OWN: &str = "self";
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +102,9 @@ pub struct Rooms {
     pub group: u32,
     /// What the machine is called inside.
     pub host_name: String,
+    /// Whether `/proc` shows its own processes and no others. Not every machine allows that.
+    #[serde(default)]
+    pub own_proc: bool,
 }
 
 /// A file or folder of the machine at another place.
@@ -193,6 +206,7 @@ fn outside(description: &Path, report: &mut Option<Report>) -> Result<ExitCode, 
     fcntl_setfd(&file, FdFlags::empty()).map_err(|error| unreadable(error.into()))?;
     let launch: Launch = read(&file).map_err(unreadable)?;
     *report = Report::of(&launch)?;
+    let machine = at(family::PROC, File::open(family::PROC))?;
     // In a pid namespace everything goes when its first process goes; elsewhere somebody has to
     // see to it.
     let (at_end, left) = if launch.rooms.is_some() {
@@ -206,10 +220,12 @@ fn outside(description: &Path, report: &mut Option<Report>) -> Result<ExitCode, 
         (Some(rooms), _) => {
             namespaces::enter(rooms)?;
             root::build(&rooms.root, &rooms.mounts)?;
+            namespaces::keep_right_to_mount(rooms)?;
         }
         (None, Some(container)) => namespaces::join(container)?,
         (None, None) => {}
     }
+    at(family::PROC, fchdir(&machine).map_err(io::Error::from))?;
     // Other namespaces may come with other rights, and the wish to die is not kept across those.
     init::die_with(launch.parent, at_end)?;
     let mut again = again(&file.as_raw_fd().to_string());
@@ -223,7 +239,7 @@ fn read(file: &File) -> io::Result<Launch> {
 
 /// This program once more, with what to launch.
 fn again(number: &str) -> Command {
-    let mut again = Command::new("/proc/self/exe");
+    let mut again = Command::new(Path::new(OWN).join("exe"));
     again.arg0("neap").args(["launch", "inside"]);
     again.env_clear().env(INSIDE, number);
     again
@@ -236,11 +252,13 @@ fn inside(number: &str, report: &mut Option<Report>) -> Result<ExitCode, Error> 
         init::die_with_launcher(&std::env::var(OUTSIDE).unwrap_or_default())?;
     }
     // Opened anew, so that each reads from the begin.
-    let path = Path::new("/proc/self/fd").join(number);
+    let path = Path::new(OWN).join("fd").join(number);
     let read = File::open(&path).and_then(|file| read(&file));
     let launch = read.map_err(|source| Error::Description { path, source })?;
     *report = Report::of(&launch)?;
-    if launch.rooms.is_some() && !is_last {
+    if let Some(rooms) = launch.rooms.as_ref().filter(|_| !is_last) {
+        namespaces::show_own_processes(rooms)?;
+        namespaces::give_up_right_to_mount();
         let mut last = again(number);
         last.env(LAST, "1");
         return init::mind(last, Left::Gone, report);
@@ -257,6 +275,13 @@ fn inside(number: &str, report: &mut Option<Report>) -> Result<ExitCode, Error> 
     let source = command.exec();
     Err(Error::Command {
         program: command.get_program().to_string_lossy().into_owned(),
+        source,
+    })
+}
+
+fn at<T>(path: &str, done: io::Result<T>) -> Result<T, Error> {
+    done.map_err(|source| Error::Root {
+        path: path.into(),
         source,
     })
 }

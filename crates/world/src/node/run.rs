@@ -63,6 +63,8 @@ pub struct Options {
     pub environment: BTreeMap<String, String>,
     /// Whether this machine allows namespaces.
     pub rooms: bool,
+    /// Whether it allows `/proc` to show a container its own processes alone.
+    pub own_proc: bool,
 }
 
 /// Runs the pods that are bound to the node.

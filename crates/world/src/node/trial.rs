@@ -7,10 +7,15 @@ use super::launch::{Launch, Rooms};
 /// Launches a process that does nothing in rooms of its own. Some machines and containers do not
 /// allow that; then this says why, in the launcher's words.
 pub fn rooms(launcher: &Path, folder: &Path) -> Result<(), String> {
-    attempt(launcher, folder).unwrap_or_else(|error| Err(error.to_string()))
+    attempt(launcher, folder, false).unwrap_or_else(|error| Err(error.to_string()))
 }
 
-fn attempt(launcher: &Path, folder: &Path) -> io::Result<Result<(), String>> {
+/// The same in rooms where `/proc` shows no processes but their own, which fewer machines allow.
+pub fn own_proc(launcher: &Path, folder: &Path) -> Result<(), String> {
+    attempt(launcher, folder, true).unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn attempt(launcher: &Path, folder: &Path, own_proc: bool) -> io::Result<Result<(), String>> {
     let folder = folder.join("trial");
     fs::create_dir_all(&folder)?;
     let launch = Launch {
@@ -21,9 +26,11 @@ fn attempt(launcher: &Path, folder: &Path) -> io::Result<Result<(), String>> {
         rooms: Some(Rooms {
             root: folder.join("root"),
             mounts: Vec::new(),
-            user: 0,
-            group: 0,
+            // One who is not root inside has the most to keep.
+            user: 1,
+            group: 1,
             host_name: "trial".to_owned(),
+            own_proc,
         }),
         joins: None,
         terminal: false,

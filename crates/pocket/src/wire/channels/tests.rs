@@ -183,7 +183,7 @@ async fn a_client_that_leaves_while_its_input_waits_ends_the_command() {
             command.client.close(None).await.unwrap();
         }
         drop(command.client);
-        let ended = tokio::time::timeout(Duration::from_secs(60), command.tasks.join_next());
+        let ended = tokio::time::timeout(Duration::from_mins(1), command.tasks.join_next());
         ended.await.expect("it is noticed").unwrap().unwrap();
         assert!(command.exit.unwrap().is_closed());
     }

@@ -9,6 +9,11 @@ use nix::{
     unistd::{getegid, geteuid, sethostname},
 };
 
+use rustix::thread::{
+    CapabilitySet, capabilities, clear_ambient_capability_set, configure_capability_in_ambient_set,
+    set_capabilities,
+};
+
 use super::{Error, Joined, Rooms};
 use crate::node::family;
 
@@ -39,6 +44,45 @@ pub(super) fn enter(rooms: &Rooms) -> Result<(), Error> {
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     let kept = mount(None::<&str>, "/", None::<&str>, private, None::<&str>);
     tried("keep mounts private", kept.map_err(Errno::into))
+}
+
+/// Has the next process keep the right to mount, whoever it is inside: only that one is in the pid
+/// namespace, and what it needs for this would be gone when it begins.
+pub(super) fn keep_right_to_mount(rooms: &Rooms) -> Result<(), Error> {
+    if !rooms.own_proc {
+        return Ok(());
+    }
+    let kept = capabilities(None).and_then(|mut sets| {
+        sets.inheritable |= CapabilitySet::SYS_ADMIN;
+        set_capabilities(None, sets)?;
+        configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)
+    });
+    tried("keep the right to mount", kept.map_err(io::Error::from))
+}
+
+/// The command is not to have it unless it is root inside.
+pub(super) fn give_up_right_to_mount() {
+    // Whoever never had it loses nothing.
+    let _ = clear_ambient_capability_set();
+}
+
+/// Has `/proc` show the processes of the pid namespace that this process is in.
+pub(super) fn show_own_processes(rooms: &Rooms) -> Result<(), Error> {
+    if !rooms.own_proc {
+        return Ok(());
+    }
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let shown = mount(
+        Some("proc"),
+        family::PROC,
+        Some("proc"),
+        flags,
+        None::<&str>,
+    );
+    tried(
+        "show its own processes in /proc",
+        shown.map_err(Errno::into),
+    )
 }
 
 /// Enters the rooms of a container; that of pids with the next process that is started.

@@ -15,6 +15,7 @@ fn options() -> Options {
         block: Block::new(3).unwrap(),
         environment: BTreeMap::new(),
         rooms: true,
+        own_proc: true,
     }
 }
 

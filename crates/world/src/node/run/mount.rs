@@ -9,6 +9,7 @@ use super::node::Node;
 use crate::node::{
     hosts::hosts,
     pod::Obstacle,
+    recipe::host_name,
     source::Sources,
     volume::{Content, Place, content, folder_of_ones_own, provide, put_text, write},
 };
@@ -54,6 +55,8 @@ fn put(sources: &Sources, folder: &Path, hosts: &str) -> Result<BTreeMap<String,
     // Others on this machine are not to read secrets.
     folder_of_ones_own(folder).map_err(of_pod)?;
     put_text(&folder.join("hosts"), hosts).map_err(of_pod)?;
+    let name = format!("{}\n", host_name(&sources.pod));
+    put_text(&folder.join("hostname"), &name).map_err(of_pod)?;
     let mut places = BTreeMap::new();
     let spec = sources.pod.spec.iter();
     for volume in spec.flat_map(|spec| spec.volumes.iter().flatten()) {

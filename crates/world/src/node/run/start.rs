@@ -67,7 +67,9 @@ impl Node {
             rooms: self.options.rooms,
             given: &given,
             volumes,
+            own_proc: self.options.own_proc,
             hosts: &folder.join("hosts"),
+            host_name: &folder.join("hostname"),
             folder: &own,
         };
         let Recipe { launch, folders } = recipe(container, sources, &kitchen)?;
@@ -119,7 +121,7 @@ impl Node {
                     () = probing.run() => KILLED,
                 }
             };
-            let lived = contained(life).await;
+            let lived = contained(Box::pin(life)).await;
             // Nobody goes with it after a defect, so it was killed.
             running.over().await;
             let Some(node) = node.upgrade() else {
@@ -162,7 +164,6 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    #[expect(clippy::panic, reason = "that is what is contained")]
     async fn a_defect_beside_a_container_is_told_and_not_lost() {
         assert_eq!(contained(async { 3 }).await, Ok(3));
         let defect = contained(async { panic!("no such {}", "thing") });
