@@ -41,6 +41,7 @@ impl Container {
             group: 0,
             host_name: "web-0".into(),
             own_proc: false,
+            as_root: false,
         };
         let path = ("PATH".to_owned(), "/usr/bin:/bin".to_owned());
         let launch = Launch {
@@ -368,6 +369,44 @@ fn a_container_and_who_joins_it_see_their_own_processes_alone() {
 }
 
 #[test]
+fn one_who_is_root_of_the_machine_may_listen_on_any_port_and_become_somebody_else() {
+    let script = "cat /proc/self/uid_map; grep ^CapEff: /proc/self/status; grep ^CapBnd: /proc/self/status; \
+        setpriv --reuid=65534 --clear-groups id -u; unshare -m true 2>/dev/null || echo no more";
+    let mut container = Container::new(&format!("{script}; echo ready; sleep 60"));
+    container.rooms().as_root = true;
+    container.rooms().own_proc = true;
+    if !geteuid().is_root() {
+        let output = container.output();
+        assert_eq!(output.status.code(), Some(127));
+        let why = text(&output.stderr);
+        assert!(why.contains("namespaces of its own are refused"), "{why}");
+        return;
+    }
+    let mut child = container.start();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let own: Vec<_> = lines.take(6).map(Result::unwrap).collect();
+    let mut guest = Container::new(script);
+    guest.launch.rooms = None;
+    guest.launch.joins = Some(Joined {
+        as_root: true,
+        ..joined(&child)
+    });
+    let of_guest = printed(&guest.output());
+    assert_eq!(own[..5], of_guest);
+    let words: Vec<_> = own[0].split_whitespace().collect();
+    assert_eq!(words, ["0", "0", "4294967295"], "no users of its own");
+    // Bit 10 is the right to listen on any port, bit 21 that to mount.
+    for rights in &own[1..3] {
+        let (_, rights) = rights.split_once('\t').unwrap();
+        let rights = u64::from_str_radix(rights, 16).unwrap();
+        assert_eq!((rights >> 10 & 1, rights >> 21 & 1), (1, 0));
+    }
+    assert_eq!(own[3..], ["65534", "no more", "ready"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn a_command_never_joins_anything_but_its_container() {
     let container = Container::new("exit 0");
     let mut child = container.start();
@@ -379,6 +418,7 @@ fn a_command_never_joins_anything_but_its_container() {
     let own = Joined {
         launcher: std::process::id(),
         began: 1,
+        as_root: false,
     };
     for joins in [over, own] {
         guest.launch.joins = Some(joins);
@@ -494,6 +534,7 @@ fn joined(launcher: &Child) -> Joined {
     Joined {
         launcher: launcher.id(),
         began: fields.split_whitespace().nth(19).unwrap().parse().unwrap(),
+        as_root: false,
     }
 }
 

@@ -94,6 +94,7 @@ impl World {
         folder: &Path,
     ) -> Result<Self, Failure> {
         let (cramped, own_proc) = rooms(&plan.launcher, folder);
+        let as_root = cramped.is_none() && node::trial::as_root(&plan.launcher, folder).is_ok();
         let Claim { block, socket } = claim;
         let options = node::Options {
             name: NODE.to_owned(),
@@ -104,6 +105,7 @@ impl World {
             environment: whereabouts(address),
             rooms: cramped.is_none(),
             own_proc,
+            as_root,
         };
         let clock = Clock::system();
         let (watches, watching) = Watches::in_process(clock, noted.process.clone());

@@ -1,11 +1,13 @@
 //! What a pod finds around it, and what is left of it.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
+use neap_world::node::trial;
 use serde_json::json;
+use tokio::net::TcpStream;
 
-use crate::machine::Machine;
+use crate::machine::{LIMIT, Machine};
 
 #[tokio::test]
 async fn a_pod_finds_the_api_and_the_services_of_its_namespace() {
@@ -167,4 +169,42 @@ async fn how_pods_ended_with_their_node_is_said_before_it_goes() {
         let end = state.terminated.unwrap();
         assert_eq!((end.exit_code, end.message.as_deref()), (code, message));
     }
+}
+
+#[tokio::test]
+async fn a_pod_of_root_may_listen_on_any_port_and_its_processes_become_others() {
+    let machine = Machine::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let neap = Path::new(env!("CARGO_BIN_EXE_neap"));
+    let as_root = trial::as_root(neap, folder.path());
+    let is_root = rustix::process::geteuid().is_root();
+    assert_eq!(as_root.is_ok(), is_root, "{as_root:?}");
+    let spec = json!({"spec": {"containers": [{
+        "image": "neaptide/neap", "command": [], "args": ["sample", "serve", "--port", "81"],
+    }]}});
+    machine.run("low", "", spec).await;
+    if !is_root {
+        let failed = machine.phase("low", "Failed").await;
+        let said = machine.printed(&failed).join(" ");
+        assert!(said.contains("denied"), "{said}");
+        return;
+    }
+    let low = machine.phase("low", "Running").await;
+    let address = low.status.unwrap().pod_ip.unwrap();
+    let mut looks = tokio::time::interval(Duration::from_millis(10));
+    let reached = async {
+        while TcpStream::connect((&*address, 81)).await.is_err() {
+            looks.tick().await;
+        }
+    };
+    tokio::time::timeout(LIMIT, reached).await.unwrap();
+    let other = json!({"spec": {
+        "containers": [{"volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+    }});
+    let script =
+        "setpriv --reuid=65534 --clear-groups sh -c 'touch /v/of-mine && stat -c %u /v/of-mine'";
+    machine.run("other", script, other).await;
+    let done = machine.phase("other", "Succeeded").await;
+    assert_eq!(machine.printed(&done), ["65534"]);
 }

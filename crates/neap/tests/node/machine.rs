@@ -70,6 +70,7 @@ impl Machine {
             environment: BTreeMap::new(),
             rooms: true,
             own_proc: node::trial::own_proc(neap, folder.path()).is_ok(),
+            as_root: node::trial::as_root(neap, folder.path()).is_ok(),
         };
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         let volumes = folder.path().join("volumes");

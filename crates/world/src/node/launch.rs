@@ -15,6 +15,7 @@
 mod init;
 mod namespaces;
 mod report;
+mod rights;
 mod root;
 
 use std::{
@@ -87,6 +88,9 @@ pub struct Joined {
     pub launcher: u32,
     /// When that began, in ticks since the machine did: a number is given anew, this is not.
     pub began: u64,
+    /// Whether it is root of the machine.
+    #[serde(default)]
+    pub as_root: bool,
 }
 
 /// Namespaces of its own.
@@ -105,6 +109,10 @@ pub struct Rooms {
     /// Whether `/proc` shows its own processes and no others. Not every machine allows that.
     #[serde(default)]
     pub own_proc: bool,
+    /// Whether it is root of the machine, with no more rights than containers usually have, and not
+    /// only inside. Only root can grant that.
+    #[serde(default)]
+    pub as_root: bool,
 }
 
 /// A file or folder of the machine at another place.
@@ -178,6 +186,13 @@ pub fn run(description: &Path) -> Result<ExitCode, Error> {
     done
 }
 
+impl Launch {
+    fn is_root(&self) -> bool {
+        let own = self.rooms.as_ref().is_some_and(|rooms| rooms.as_root);
+        own || self.joins.is_some_and(|container| container.as_root)
+    }
+}
+
 impl Error {
     /// What happened, and all that led to it.
     pub fn in_full(&self) -> String {
@@ -220,7 +235,7 @@ fn outside(description: &Path, report: &mut Option<Report>) -> Result<ExitCode, 
         (Some(rooms), _) => {
             namespaces::enter(rooms)?;
             root::build(&rooms.root, &rooms.mounts)?;
-            namespaces::keep_right_to_mount(rooms)?;
+            rights::keep_to_mount(rooms)?;
         }
         (None, Some(container)) => namespaces::join(container)?,
         (None, None) => {}
@@ -258,13 +273,16 @@ fn inside(number: &str, report: &mut Option<Report>) -> Result<ExitCode, Error> 
     *report = Report::of(&launch)?;
     if let Some(rooms) = launch.rooms.as_ref().filter(|_| !is_last) {
         namespaces::show_own_processes(rooms)?;
-        namespaces::give_up_right_to_mount();
+        rights::give_up_to_mount();
         let mut last = again(number);
         last.env(LAST, "1");
         return init::mind(last, Left::Gone, report);
     }
     if launch.terminal {
         init::own_terminal();
+    }
+    if launch.is_root() {
+        rights::give_up()?;
     }
     // Nothing of ours is left to the command.
     let _ = number.parse().map(close::<RawFd>);

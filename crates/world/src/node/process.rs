@@ -118,7 +118,12 @@ impl Running {
         let pid = self.pid.lock();
         let launcher = (*pid)?.as_raw().unsigned_abs();
         let began = family::told(launcher)?.began;
-        let joins = Joined { launcher, began };
+        let rooms = self.launch.rooms.as_ref();
+        let joins = Joined {
+            launcher,
+            began,
+            as_root: rooms.is_some_and(|rooms| rooms.as_root),
+        };
         let mut environment = self.launch.environment.clone();
         if terminal {
             let kind = environment.entry("TERM".to_owned());

@@ -31,6 +31,8 @@ pub(super) struct Kitchen<'a> {
     pub(super) rooms: bool,
     /// Whether they may see their own processes alone.
     pub(super) own_proc: bool,
+    /// Whether they may be root of the machine.
+    pub(super) as_root: bool,
     /// Variables for every container.
     pub(super) given: &'a BTreeMap<String, String>,
     /// Where the pod's volumes are, by name; and its own files.
@@ -85,13 +87,15 @@ pub(super) fn recipe(
         mounts.push(mount);
         folders.extend(folder);
     }
+    let as_root = kitchen.as_root && (user, group) == (0, 0);
     let rooms = kitchen.rooms.then(|| Rooms {
         root: kitchen.folder.join("root"),
         mounts,
         user,
         group,
         host_name: host_name(pod),
-        own_proc: kitchen.own_proc,
+        own_proc: kitchen.own_proc || as_root,
+        as_root,
     });
     let launch = Launch {
         command,

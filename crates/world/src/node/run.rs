@@ -65,6 +65,8 @@ pub struct Options {
     pub rooms: bool,
     /// Whether it allows `/proc` to show a container its own processes alone.
     pub own_proc: bool,
+    /// Whether containers that run as root are root of this machine, and may listen on any port.
+    pub as_root: bool,
 }
 
 /// Runs the pods that are bound to the node.

@@ -62,6 +62,7 @@ fn at(mount: Value) -> Result<(PathBuf, Option<PathBuf>), String> {
         images: &images,
         rooms: true,
         own_proc: true,
+        as_root: true,
         given: &given,
         volumes: &volumes.into(),
         hosts: Path::new("/hosts"),

@@ -16,6 +16,7 @@ fn options() -> Options {
         environment: BTreeMap::new(),
         rooms: true,
         own_proc: true,
+        as_root: false,
     }
 }
 

@@ -1,6 +1,14 @@
 //! Puts the files of a pod in place.
 
-use std::{collections::BTreeMap, io, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::Pod;
 use neap_kit::{event::Note, key::Key};
@@ -68,13 +76,22 @@ fn put(sources: &Sources, folder: &Path, hosts: &str) -> Result<BTreeMap<String,
         })?;
         let place = match content {
             Content::Files(files) => write(&own, &files).map(|_| Place::written(own)),
-            Content::Empty => std::fs::create_dir_all(&own).map(|()| Place::free(own)),
+            Content::Empty => open_to_all(&own).map(|()| Place::free(own)),
             Content::Machine(path, wanted) => provide(&path, wanted).map(|()| Place::free(path)),
         };
         let place = place.map_err(|error| failed(&what, &error))?;
         places.insert(volume.name.clone(), place);
     }
     Ok(places)
+}
+
+/// A folder for whoever a container's processes become. Others do not get as far as that.
+fn open_to_all(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o777))
 }
 
 fn failed(what: &str, error: &io::Error) -> Obstacle {

@@ -68,6 +68,7 @@ impl Node {
             given: &given,
             volumes,
             own_proc: self.options.own_proc,
+            as_root: self.options.as_root,
             hosts: &folder.join("hosts"),
             host_name: &folder.join("hostname"),
             folder: &own,
