@@ -8,6 +8,7 @@
 
 mod bad;
 mod faults;
+mod hooks;
 mod inside;
 mod machine;
 

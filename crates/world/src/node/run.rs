@@ -4,6 +4,7 @@ mod accept;
 mod access;
 mod end;
 mod follow;
+mod hook;
 mod local;
 mod mount;
 mod node;

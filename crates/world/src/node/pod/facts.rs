@@ -61,7 +61,7 @@ pub struct Seen {
     pub restarts: i32,
     /// How many ends in a row came soon; each doubles the wait.
     pub hasty: u32,
-    /// Its startup probe has succeeded, or it has none.
+    /// Its postStart hook and its startup probe have succeeded, or it has none.
     pub started: bool,
     /// Its readiness probe succeeds, or it has none.
     pub ready: bool,
@@ -115,6 +115,11 @@ impl Seen {
         matches!(self.process, Process::Running { .. })
     }
 
+    /// It may be given work.
+    pub fn is_ready(&self) -> bool {
+        self.started && self.ready
+    }
+
     /// How its process ended, if it did.
     pub fn end(&self) -> Option<&Ended> {
         match &self.process {
@@ -134,8 +139,8 @@ impl Seen {
         end.ended.checked_add(wait.min(LONGEST_WAIT)).ok()
     }
 
-    /// Notes that a process was started.
-    pub fn begin(&mut self, id: String, now: Timestamp, has_startup_probe: bool) {
+    /// Notes that a process was started; one that is slow has not started for those who ask it.
+    pub fn begin(&mut self, id: String, now: Timestamp, is_slow: bool) {
         let before = std::mem::replace(&mut self.process, Process::Running { id, since: now });
         if let Process::Ended(end) = before {
             let ran = end.ended.duration_since(end.began).unsigned_abs();
@@ -147,7 +152,7 @@ impl Seen {
             self.restarts += 1;
             self.before = Some(end);
         }
-        self.started = !has_startup_probe;
+        self.started = !is_slow;
         self.ready = false;
         (self.sick, self.obstacle, self.asked_to_end) = (None, None, None);
     }

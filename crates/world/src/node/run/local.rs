@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::hook::post_start;
 use crate::node::{
     pod::{Ended, NODE_STOPPED, Obstacle, Process, START_ERROR, Seen},
     process::Running,
@@ -156,7 +157,8 @@ impl Locals {
             local.turns += 1;
             let seen = local.containers.entry(container.name.clone()).or_default();
             let id = format!("{}-{}-{}", local.uid, container.name, local.turns);
-            seen.begin(id, now, container.startup_probe.is_some());
+            let is_slow = container.startup_probe.is_some() || post_start(container).is_some();
+            seen.begin(id, now, is_slow);
             seen.ready = container.readiness_probe.is_none();
             local
                 .running
@@ -213,15 +215,27 @@ impl Locals {
         changed.flatten() == Some(true)
     }
 
-    pub(super) fn stop(&self, key: &Key, container: &str, signal: Signal, now: Timestamp) {
-        self.with(key, |local| {
-            if let Some((_, running)) = local.running.get(container) {
-                running.signal(signal);
-            }
+    /// Notes that a container is asked to end; the turn of its process and that itself, if it runs.
+    pub(super) fn ask_to_end(
+        &self,
+        key: &Key,
+        container: &str,
+        now: Timestamp,
+    ) -> Option<(u64, Running)> {
+        let asked = self.with(key, |local| {
             if let Some(seen) = local.containers.get_mut(container) {
                 seen.asked_to_end.get_or_insert(now);
             }
+            local.running.get(container).cloned()
         });
+        asked.flatten()
+    }
+
+    /// Kills the process of a container, if it runs.
+    pub(super) fn kill(&self, key: &Key, container: &str, now: Timestamp) {
+        if let Some((_, running)) = self.ask_to_end(key, container, now) {
+            running.signal(Signal::SIGKILL);
+        }
     }
 
     /// The process of a container of the pod with that uid, if one runs.

@@ -19,11 +19,10 @@ use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
     controller::{Outcome, Trigger},
-    event::{Note, Recorder},
+    event::Recorder,
     key::Key,
     watch::{Cache, Index},
 };
-use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::{
@@ -147,14 +146,9 @@ impl Node {
                 }
             }
             for (name, how) in &decision.stop {
-                let signal = match how {
-                    Stop::Ask => Signal::SIGTERM,
-                    Stop::Kill => Signal::SIGKILL,
-                };
-                self.locals.stop(key, name, signal, self.clock.now());
-                if *how == Stop::Ask {
-                    let note = Note::normal("Killing", format!("Stopping container {name}"));
-                    self.recorder.tell(pod, &note).await;
+                match how {
+                    Stop::Ask => self.ask_to_end(key, pod, name).await,
+                    Stop::Kill => self.locals.kill(key, name, self.clock.now()),
                 }
             }
             if decision.start.is_empty() || parts.is_none() {

@@ -14,7 +14,7 @@ use super::{
 use crate::node::{
     link::links,
     pod::Obstacle,
-    process::{Log, Started},
+    process::{Log, Running, Started},
     recipe::{Kitchen, Recipe, recipe},
     source::Sources,
 };
@@ -102,17 +102,7 @@ impl Node {
         let turn = self
             .locals
             .begin(key, container, running.clone(), self.clock.now());
-        let probing = Probing {
-            node: Arc::downgrade(self),
-            key: key.clone(),
-            pod: sources.pod.clone(),
-            container: container.clone(),
-            turn,
-            address: self.address(&sources.pod),
-            running,
-            folder: self.folder(&sources.pod).join("containers").join(&name),
-            clock: self.clock,
-        };
+        let probing = self.probing(key, &sources.pod, container, turn, running);
         let (node, key, of) = (Arc::downgrade(self), key.clone(), name);
         Box::pin(async move {
             let (clock, running) = (probing.clock, started.running.clone());
@@ -137,6 +127,30 @@ impl Node {
             node.locals.end(&key, &of, turn, code, clock.now());
             node.trigger.changed(key);
         })
+    }
+}
+
+impl Node {
+    /// Looks after a container while one of its processes runs.
+    pub(super) fn probing(
+        self: &Arc<Self>,
+        key: &Key,
+        pod: &Pod,
+        container: &Container,
+        turn: u64,
+        running: Running,
+    ) -> Probing {
+        Probing {
+            node: Arc::downgrade(self),
+            key: key.clone(),
+            pod: pod.clone(),
+            container: container.clone(),
+            turn,
+            address: self.address(pod),
+            running,
+            folder: self.folder(pod).join("containers").join(&container.name),
+            clock: self.clock,
+        }
     }
 }
 
