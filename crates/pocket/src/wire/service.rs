@@ -288,6 +288,9 @@ impl Service {
         if Self::is_exec(&target) {
             return self.exec(&target, served, &query, user, request).await;
         }
+        if Self::is_forward(&target) {
+            return self.forward(&target, served, &query, user, request).await;
+        }
         let watching = query
             .iter()
             .find(|(key, _)| key == "watch")
