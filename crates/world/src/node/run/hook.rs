@@ -53,9 +53,12 @@ impl Probing {
                 .await;
         }
         let (is_well, has_started) = (done.is_ok(), self.container.startup_probe.is_none());
-        self.note(|seen| match is_well {
-            true => seen.started = has_started,
-            false => seen.sick = Some("failed postStart hook".to_owned()),
+        self.note(|seen| {
+            if is_well {
+                seen.started = has_started;
+            } else {
+                seen.sick = Some("failed postStart hook".to_owned());
+            }
         });
         is_well
     }
