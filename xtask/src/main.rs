@@ -12,6 +12,7 @@ mod bench;
 mod check;
 mod differential;
 mod generate;
+mod kit;
 mod load;
 mod process;
 mod spdx;
@@ -103,6 +104,12 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
+    /// Runs kit's own tests, as they are, on a real kube-apiserver
+    Kit {
+        /// Only tests whose name has this in it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
     /// Writes the generated files
     Generate,
 }
@@ -129,6 +136,7 @@ fn main() -> ExitCode {
         Task::Differential { seeds } => differential::run(seeds),
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),
+        Task::Kit { only } => kit::run(&only),
         Task::Generate => generate::run(false).map(|()| true),
     };
     match holds {

@@ -19,7 +19,9 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use neap_load::{
-    crash, follower, informers, measure, reference,
+    crash,
+    follower::{self, Purpose},
+    informers, measure, reference,
     stopwatch::Stopwatch,
     subject::{Keeping, Subject},
 };
@@ -84,6 +86,9 @@ enum Task {
         /// Their metadata alone
         #[arg(long)]
         metadata: bool,
+        /// Write something for each change of one
+        #[arg(long, conflicts_with = "metadata")]
+        write: bool,
     },
     /// Run a command beside a real control plane
     Beside {
@@ -184,6 +189,8 @@ enum What {
     Follow,
     /// The same with metadata alone
     FollowMetadata,
+    /// What a change costs whom it gives something to write
+    FollowWriting,
     /// From a Deployment of 50 to its pods
     Rollout,
 }
@@ -225,7 +232,11 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
         Task::Follow {
             kubeconfig,
             metadata,
-        } => follower::follow(kubeconfig, *metadata, |answer| println!("{answer}")).await,
+            write,
+        } => {
+            let purpose = purpose(*metadata, *write);
+            follower::follow(kubeconfig, purpose, |answer| println!("{answer}")).await
+        }
         Task::Beside {
             reference,
             controllers,
@@ -262,6 +273,14 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
     }
 }
 
+fn purpose(metadata: bool, write: bool) -> Purpose {
+    match (metadata, write) {
+        (true, _) => Purpose::Metadata,
+        (_, true) => Purpose::Write,
+        _ => Purpose::Whole,
+    }
+}
+
 async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
     let subject = &match &task.reference {
         None => Subject::Neap(neap.to_owned()),
@@ -286,8 +305,9 @@ async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
         What::Restart => measure::restart(neap, task.objects, task.writes).await,
         What::Definition => measure::definition(neap, task.times).await,
         What::Sample => measure::sample(neap, task.times).await,
-        What::Follow => measure::kit(neap, false).await,
-        What::FollowMetadata => measure::kit(neap, true).await,
+        What::Follow => measure::kit(neap, Purpose::Whole).await,
+        What::FollowMetadata => measure::kit(neap, Purpose::Metadata).await,
+        What::FollowWriting => measure::writing(neap).await,
         What::Rollout => measure::rollout(subject, task.times).await,
     }
 }

@@ -134,11 +134,8 @@ impl Cluster {
     /// Runs a command that succeeds; its output.
     pub(crate) fn ok(&self, line: &str) -> String {
         let said = self.run(line);
-        assert!(
-            said.code == Some(0),
-            "kubectl {line}: {said:?}\n{}",
-            self.scene()
-        );
+        let ok = said.code == Some(0);
+        assert!(ok, "kubectl {line}: {said:?}\n{}", self.scene());
         said.stdout
     }
 
@@ -147,11 +144,10 @@ impl Cluster {
         let mut scene = String::new();
         for line in ["get all,pvc -A -o wide", "get pods -o yaml", "get events"] {
             let Said { stdout, stderr, .. } = self.run(line);
-            let _ = write!(scene, "--- kubectl {line}\n{stdout}{stderr}");
+            let _ = writeln!(scene, "--- kubectl {line}\n{stdout}{stderr}");
         }
         let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-        let _ = write!(scene, "--- the server's log\n{log}");
-        scene
+        scene + "--- the server's log\n" + &log
     }
 
     /// Runs a command that succeeds; the JSON that it prints.
