@@ -12,8 +12,8 @@ use crate::node::pod::decide;
 
 /// How long those have to go that were killed.
 const KILLED: Duration = Duration::from_secs(1);
-/// How long the server has to hear of all of it.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long the server has to hear of all of it. Whoever stops the node does not wait for ever.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// So many pods are told of at once.
 const AT_ONCE: usize = 16;
 /// A pod that somebody else changed is read again after this time, so often.
