@@ -156,6 +156,8 @@ fn everybody(site: &Site) -> Result<Vec<Task>, Ended> {
         block: Block::new(3).unwrap(),
         environment: BTreeMap::new(),
         rooms: true,
+        own_proc: false,
+        as_root: false,
     };
     let mut machine = Machine::this(Path::new("/"), "v1.36.3");
     // The greedy have no room, wherever this runs.
