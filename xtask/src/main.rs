@@ -12,6 +12,7 @@ mod bench;
 mod check;
 mod differential;
 mod generate;
+mod kit;
 mod load;
 mod process;
 mod spdx;
@@ -85,6 +86,18 @@ enum Task {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Kills a `neap up` whose pods start, run and stop, and names every process that is left
+    Orphans {
+        /// How often
+        #[arg(long, default_value_t = 50)]
+        tries: usize,
+        /// Repeats the choices of an earlier run [default: another one each time]
+        #[arg(long)]
+        seed: Option<u64>,
+        /// How to print the result
+        #[arg(short, long, value_enum, default_value_t = bench::Output::Table)]
+        output: bench::Output,
+    },
     /// Sends the same requests to ours and to a real kube-apiserver, and names every difference
     Differential {
         /// How many seeds the random part runs
@@ -102,6 +115,12 @@ enum Task {
         /// How long it runs at least, each time
         #[arg(long, default_value_t = 60)]
         seconds: u64,
+    },
+    /// Runs kit's own tests, as they are, on a real kube-apiserver
+    Kit {
+        /// Only tests whose name has this in it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
     },
     /// Writes the generated files
     Generate,
@@ -126,9 +145,15 @@ fn main() -> ExitCode {
             takeovers,
             seed,
         } => load::leaders(stops, takeovers, seed),
+        Task::Orphans {
+            tries,
+            seed,
+            output,
+        } => load::orphans(tries, seed, output),
         Task::Differential { seeds } => differential::run(seeds),
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),
+        Task::Kit { only } => kit::run(&only),
         Task::Generate => generate::run(false).map(|()| true),
     };
     match holds {
