@@ -182,8 +182,6 @@ fn purpose(call: &Call) -> Option<&'static str> {
         "WATCH" => Some("watch"),
         "PUT" if own("default/leases/neap") => Some("lease"),
         "PUT" if own("kube-node-lease/leases/here") => Some("heartbeat"),
-        // The node looks at its Lease before it renews it.
-        "GET" if own("kube-node-lease/leases/here") => Some("look before a heartbeat"),
         "PUT" if call.path == "/api/v1/nodes/here/status" => Some("report"),
         _ => None,
     }
@@ -211,11 +209,7 @@ async fn when_nothing_changes_only_watches_leases_and_heartbeats_are_asked_for()
         purposes["watch"] <= most,
         "each about every five minutes: {purposes:?}"
     );
-    for (purpose, every) in [
-        ("lease", 2),
-        ("heartbeat", 10),
-        ("look before a heartbeat", 10),
-    ] {
+    for (purpose, every) in [("lease", 2), ("heartbeat", 10)] {
         assert!(
             (599 / every..=601 / every).contains(&purposes[purpose]),
             "{purposes:?}"
