@@ -11,6 +11,7 @@
 mod bench;
 mod check;
 mod differential;
+mod faults;
 mod generate;
 mod kit;
 mod load;
@@ -122,6 +123,8 @@ enum Task {
         #[arg(long, value_name = "TEXT", default_value = "")]
         only: String,
     },
+    /// Plays controllers through every fault, and names what goes wrong
+    Faults(faults::Faults),
     /// Writes the generated files
     Generate,
 }
@@ -154,6 +157,7 @@ fn main() -> ExitCode {
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),
         Task::Kit { only } => kit::run(&only),
+        Task::Faults(faults) => faults::run(&faults),
         Task::Generate => generate::run(false).map(|()| true),
     };
     match holds {

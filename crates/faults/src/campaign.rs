@@ -64,7 +64,8 @@ pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result
     thread::scope(|scope| {
         let lanes: Vec<_> = (0..cores).map(|_| scope.spawn(|| desk.lane())).collect();
         for lane in lanes {
-            lane.join().map_err(|_| anyhow::anyhow!("a lane panicked"))??;
+            lane.join()
+                .map_err(|_| anyhow::anyhow!("a lane panicked"))??;
         }
         anyhow::Ok(())
     })?;
@@ -110,7 +111,12 @@ impl Desk {
     }
 
     /// Counts outcomes; the plans under which something went wrong.
-    fn note(&self, batch: &Batch, outcomes: &[Outcome], alone: bool) -> Vec<(Plan, Vec<Violation>)> {
+    fn note(
+        &self,
+        batch: &Batch,
+        outcomes: &[Outcome],
+        alone: bool,
+    ) -> Vec<(Plan, Vec<Violation>)> {
         let mut bad = Vec::new();
         let mut report = self.report.lock();
         for (plan, outcome) in batch.plans.iter().zip(outcomes) {
@@ -137,7 +143,8 @@ impl Desk {
         let seconds = self.watch.elapsed().min(self.budget).as_secs();
         self.bar.set_position(seconds);
         let (plans, found) = (report.plans, report.violations.len() + bad.len());
-        self.bar.set_message(format!("{plans} plans, {found} violations"));
+        self.bar
+            .set_message(format!("{plans} plans, {found} violations"));
         bad
     }
 

@@ -78,7 +78,11 @@ fn run(cli: &Cli) -> Result<bool> {
     let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
     chosen.retain(|workload| workload.name.contains(&cli.only));
     if chosen.is_empty() {
-        bail!("no workload has {:?} in its name; there are {}", cli.only, names.join(", "));
+        bail!(
+            "no workload has {:?} in its name; there are {}",
+            cli.only,
+            names.join(", ")
+        );
     }
     let report = campaign::run(&chosen, cli.budget, cli.seed)?;
     match cli.output {

@@ -27,11 +27,20 @@ fn play(worker: &Worker, plan: &Plan) -> Result<bool> {
     let workload = worker.workload(&plan.workload)?;
     print!("{plan}");
     let told = apart(|| {
-        let calm = play_once(workload, &Plan::calm(workload.name, plan.seed), &worker.ground)?;
+        let calm = play_once(
+            workload,
+            &Plan::calm(workload.name, plan.seed),
+            &worker.ground,
+        )?;
         let (reference, _) = Reference::new(&calm);
         let record = play_once(workload, plan, &worker.ground)?;
         let lines: Vec<_> = record.entries.iter().map(ToString::to_string).collect();
-        Ok((lines, reference.judge(&record), record.idle, record.fingerprint))
+        Ok((
+            lines,
+            reference.judge(&record),
+            record.idle,
+            record.fingerprint,
+        ))
     });
     let (lines, violations, idle, fingerprint) = told.map_err(anyhow::Error::msg)?;
     for line in lines {

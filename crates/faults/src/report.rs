@@ -75,7 +75,10 @@ impl fmt::Display for Report {
                 slowest,
             } = tally;
             let mark = if *violations == 0 { '✓' } else { '✗' };
-            writeln!(f, " {mark} {name}: {plans} plans on {writes} writes, {violations} violations, at rest after {slowest:.0} s at the latest")?;
+            writeln!(
+                f,
+                " {mark} {name}: {plans} plans on {writes} writes, {violations} violations, at rest after {slowest:.0} s at the latest"
+            )?;
         }
         for trouble in &self.restless {
             writeln!(f, " ✗ without any fault: {trouble}")?;
@@ -83,8 +86,15 @@ impl fmt::Display for Report {
         let (all, played) = self.alone;
         let Share { compared, masked } = self.fields;
         let share = 100.0 * compared as f64 / (compared + masked).max(1) as f64;
-        writeln!(f, "{} plans in {:.0} s, {:.1} ms of a core each (median); {played} of {all} single faults; {} void; {} violations; {share:.1} % of fields compared",
-            self.plans, self.seconds, self.median_cost, self.void, self.violations.len())
+        writeln!(
+            f,
+            "{} plans in {:.0} s, {:.1} ms of a core each (median); {played} of {all} single faults; {} void; {} violations; {share:.1} % of fields compared",
+            self.plans,
+            self.seconds,
+            self.median_cost,
+            self.void,
+            self.violations.len()
+        )
     }
 }
 
@@ -96,7 +106,12 @@ impl fmt::Display for Finding {
         match &self.small {
             Some((plan, steps)) => {
                 let plan = plan.replace('\n', "\n    ");
-                writeln!(f, "    {}\n    // after: {}", plan.trim_end(), steps.join(", "))
+                writeln!(
+                    f,
+                    "    {}\n    // after: {}",
+                    plan.trim_end(),
+                    steps.join(", ")
+                )
             }
             None => writeln!(f, "    {}", self.plan.trim_end().replace('\n', "\n    ")),
         }

@@ -105,7 +105,9 @@ impl Worker {
             let outcome = outcomes.next();
             // A fault that no longer strikes proves nothing.
             let outcome = outcome.filter(|outcome| outcome.idle.is_empty());
-            outcome.map(|outcome| outcome.violations).unwrap_or_default()
+            outcome
+                .map(|outcome| outcome.violations)
+                .unwrap_or_default()
         });
         let steps = small.workload.steps.iter();
         Ok(Answer::Shrunk {

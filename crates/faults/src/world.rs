@@ -5,6 +5,6 @@ mod deployment;
 use neap_trial::Workload;
 
 /// One workload for each of them.
-pub fn workloads() -> Vec<Workload> {
+pub(crate) fn workloads() -> Vec<Workload> {
     vec![deployment::workload()]
 }

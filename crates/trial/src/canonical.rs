@@ -152,7 +152,9 @@ fn mask(value: &mut Value, names: &Names, share: &mut Share) {
 fn rename(fields: &mut Map<String, Value>, names: &Names) {
     const BY_UID: &str = "k:{\"uid\":\"";
     let named = fields.keys().find(|key| key.starts_with(BY_UID)).cloned();
-    let uid = named.as_ref().and_then(|key| key[BY_UID.len()..].split('"').next());
+    let uid = named
+        .as_ref()
+        .and_then(|key| key[BY_UID.len()..].split('"').next());
     if let (Some(key), Some(alias)) = (&named, uid.and_then(|uid| names.uids.get(uid)))
         && let Some(field) = fields.remove(key)
     {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use crate::canonical::Share;
-pub(crate) use watches::streams;
 use crate::{canonical, run::Record};
+pub(crate) use watches::streams;
 
 /// What is asked of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

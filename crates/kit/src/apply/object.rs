@@ -87,10 +87,9 @@ impl Hand {
         };
         let request = at::<K>(&key).delete(key.name(), &parameters);
         let write = self.writing::<K>("delete", &key, None);
-        match self.send::<serde_json::Value>(write, request).await {
-            Ok(_) | Err(Error::Replaced(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+        let request = request.map_err(|error| unsendable(&key, error))?;
+        let call = self.client().request::<serde_json::Value>(request);
+        self.take_away(write, async { call.await.map(drop) }).await
     }
 
     fn posting(&self) -> PostParams {
@@ -115,10 +114,7 @@ impl Hand {
         write: Write,
         request: Result<http::Request<Vec<u8>>, request::Error>,
     ) -> Result<R, Error> {
-        let request = request.map_err(|error| Error::Refused {
-            key: write.key.clone(),
-            source: Box::new(kube::Error::BuildRequest(error)),
-        })?;
+        let request = request.map_err(|error| unsendable(&write.key, error))?;
         self.perform(write, self.client().request(request)).await
     }
 }
@@ -126,6 +122,13 @@ impl Hand {
 fn at<K: Object>(key: &Key) -> Request {
     let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
     Request::new(K::url_path(&(), namespace))
+}
+
+fn unsendable(key: &Key, error: request::Error) -> Error {
+    Error::Refused {
+        key: key.clone(),
+        source: Box::new(kube::Error::BuildRequest(error)),
+    }
 }
 
 /// Types of the API have no way to fail here.

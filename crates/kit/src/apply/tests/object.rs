@@ -103,7 +103,8 @@ async fn only_the_object_that_was_looked_at_is_removed() {
         .await
         .unwrap()
         .unwrap();
-    bench.hand.remove(&first, None).await.unwrap();
+    let refused = bench.hand.remove(&first, None).await.unwrap_err();
+    assert!(matches!(refused, Error::Replaced(_)), "{refused:?}");
     assert_eq!(bench.live().await.len(), 1, "its namesake stays");
 }
 
