@@ -1,5 +1,7 @@
 //! A controller of thirty lines under trial, and one that is wrong.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -45,7 +47,10 @@ fn fanout(site: &Site, care: Care) -> Result<Vec<Service>, Ended> {
             let Some(fan) = maps.get(&key) else {
                 return Ok::<_, Error>(Outcome::Gone);
             };
-            let count = fan.data.as_ref().and_then(|data| data["count"].parse().ok());
+            let count = fan
+                .data
+                .as_ref()
+                .and_then(|data| data["count"].parse().ok());
             let count: usize = count.unwrap_or_default();
             let children = maps.list("default").into_iter();
             let children: Vec<_> = children.filter(|map| map.name_any() != "fan").collect();
@@ -59,7 +64,9 @@ fn fanout(site: &Site, care: Care) -> Result<Vec<Service>, Ended> {
                     && let Some(made) = hand.create(&child(&fan, &name)).await?
                 {
                     let version = made.resource_version().unwrap_or_default();
-                    let _ = maps.shows(&version, std::time::Duration::from_secs(5)).await;
+                    let _ = maps
+                        .shows(&version, std::time::Duration::from_secs(5))
+                        .await;
                 }
             }
             for surplus in children.iter().skip(count) {
@@ -150,7 +157,8 @@ fn a_careless_one_is_found_out() {
 
 #[test]
 fn a_fault_that_never_strikes_makes_a_run_void() {
-    let text = "plan never\nworkload fanout seed 7\non write.before kind=secrets for any do crash\n";
+    let text =
+        "plan never\nworkload fanout seed 7\non write.before kind=secrets for any do crash\n";
     let plan = &parse(text).unwrap()[0];
     let record = play(&workload(Care::Named), plan, &ground());
     assert_eq!(record.idle, [0]);
