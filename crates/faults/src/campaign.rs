@@ -49,7 +49,7 @@ pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result
         report.workloads.insert(workload.name.to_owned(), tally);
         known.push((workload, entries));
     }
-    let supply = Supply::new(&known, seed, include_str!("../corpus.plan"));
+    let supply = Supply::new(&known, seed, include_str!("../corpus.plan"))?;
     report.alone = (supply.alone(), 0);
     let desk = Desk {
         supply: Mutex::new(supply),

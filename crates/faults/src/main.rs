@@ -3,7 +3,11 @@
 //! [`campaign`] makes plans and hands them to [`worker`] processes, one for each core: a run splits
 //! its process in two where a fault strikes, which only a process with one thread can do.
 
-#![expect(clippy::print_stdout, reason = "a command-line tool speaks")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool speaks"
+)]
 
 mod campaign;
 mod message;
@@ -57,7 +61,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            println!("✗ {error:#}");
+            eprintln!("✗ {error:#}");
             ExitCode::FAILURE
         }
     }

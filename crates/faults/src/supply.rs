@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use neap_trial::{
     Entry, Workload,
     generate::{Chance, Place, places, plan, single},
-    plan::{Plan, Rule, parse},
+    plan::{ParseError, Plan, Rule, parse},
 };
 
 /// So many plans are played from one run without faults.
@@ -38,7 +38,11 @@ struct Field {
 
 impl Supply {
     /// Plans for workloads of which a run without faults showed these entries.
-    pub(crate) fn new(known: &[(&Workload, Vec<Entry>)], seed: u64, corpus: &str) -> Self {
+    pub(crate) fn new(
+        known: &[(&Workload, Vec<Entry>)],
+        seed: u64,
+        corpus: &str,
+    ) -> Result<Self, ParseError> {
         let fields = known.iter().map(|(workload, entries)| {
             let places = places(entries);
             Field {
@@ -55,19 +59,23 @@ impl Supply {
             made: HashSet::new(),
             next: 0,
         };
-        supply.prepare(corpus);
-        supply
+        supply.prepare(&parse(corpus)?);
+        Ok(supply)
     }
 
     /// The plans whose number is known, the first to be played last in the list.
-    fn prepare(&mut self, corpus: &str) {
+    fn prepare(&mut self, corpus: &[Plan]) {
         let mut batches = Vec::new();
         for field in &self.fields {
-            let old = parse(corpus).unwrap_or_default().into_iter();
-            let old: Vec<_> = old.filter(|plan| plan.workload == field.workload).collect();
+            let old = corpus.iter().filter(|plan| plan.workload == field.workload);
+            // Their places are those of a run with the seed at hand.
+            let old = old.map(|plan| Plan {
+                seed: self.seed,
+                ..plan.clone()
+            });
             let alone = field.rules.iter().map(|rule| vec![rule.clone()]);
             let alone = alone.map(|rules| plan(field.workload, self.seed, rules));
-            let all: Vec<_> = old.into_iter().chain(alone).collect();
+            let all: Vec<_> = old.chain(alone).collect();
             for (number, plans) in all.chunks(BATCH).enumerate() {
                 let workload = field.workload;
                 let plans = plans.to_vec();
@@ -104,7 +112,11 @@ impl Supply {
         let field = &self.fields[self.next % self.fields.len()];
         self.next += 1;
         let mut plans = Vec::new();
-        while plans.len() < BATCH {
+        // A small workload may have no others left.
+        for _ in 0..BATCH * 4 {
+            if plans.len() == BATCH {
+                break;
+            }
             let rules = if self.chance.below(2) == 0 {
                 self.chance.swarm(&field.places)
             } else {

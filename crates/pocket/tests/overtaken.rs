@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use k8s_openapi::api::core::v1::{ConfigMap, ResourceQuota, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota, Secret};
 use kube::{
     Api, Client, Error,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
@@ -226,4 +226,45 @@ async fn a_write_is_charged_again_to_a_quota_that_was_changed() {
     let made = secrets.create(&PostParams::default(), &secret).await;
     assert_eq!(code(made), 200);
     assert_eq!(hooks.writes.load(Ordering::Relaxed), 2);
+}
+
+/// Removes a pod as soon as it is seen to go, as the one does who runs it.
+struct Sweep(Api<Pod>);
+
+impl Hooks for Sweep {
+    fn after_write<'a>(
+        &'a self,
+        access: Access<'a>,
+        _revision: u64,
+    ) -> Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send + 'a>> {
+        Box::pin(async move {
+            if access.path == "default/done" {
+                let at_once = DeleteParams::default().grace_period(0);
+                let swept = self.0.delete("done", &at_once).await;
+                assert!(swept.is_ok(), "{swept:?}");
+            }
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_somebody_else_completes_succeeds() {
+    let options = Options::new(Environment::rehearsal(3));
+    let pocket = Pocket::open(options).await.expect("a server in memory");
+    let pods: Api<Pod> = Api::default_namespaced(Client::new(pocket.service(), "default"));
+    let pod = json!({
+        "metadata": {"name": "done"},
+        "spec": {"containers": [{"name": "main", "image": "app"}]},
+    });
+    let pod = serde_json::from_value(pod).expect("a pod");
+    let made = pods.create(&PostParams::default(), &pod).await;
+    let uid = made.expect("created").metadata.uid;
+    let view = pocket.view(Some(Arc::new(Sweep(pods.clone()))));
+    let slow: Api<Pod> = Api::default_namespaced(Client::new(pocket.service_over(view), "default"));
+    // A pod that no node has begins to end and is gone at once: two writes.
+    let deleted = slow.delete("done", &DeleteParams::default()).await;
+    let last = deleted.expect("deleted").left().expect("its last state");
+    assert_eq!(last.metadata.uid, uid);
+    assert_eq!(code(pods.get("done").await), 404);
 }

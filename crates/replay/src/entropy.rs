@@ -2,14 +2,19 @@
 
 use std::{
     ffi::{c_uint, c_void},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use nix::libc;
+
 static STATE: AtomicU64 = AtomicU64::new(0);
+/// Before anybody sets a seed, entropy is the system's.
+static SEEDED: AtomicBool = AtomicBool::new(false);
 
 /// Begins the stream anew.
 pub fn seed(seed: u64) {
     STATE.store(seed, Ordering::Relaxed);
+    SEEDED.store(true, Ordering::Release);
 }
 
 /// The next number of the stream.
@@ -27,7 +32,12 @@ fn next() -> u64 {
 /// As for the function of the C library: `buffer` is writable for `length` bytes.
 // SAFETY: the name and the signature are those of getrandom(2), which is what callers expect.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, _flags: c_uint) -> isize {
+pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, flags: c_uint) -> isize {
+    if !SEEDED.load(Ordering::Acquire) {
+        // SAFETY: the arguments are those of the call that this function stands for.
+        let filled = unsafe { libc::syscall(libc::SYS_getrandom, buffer, length, flags) };
+        return isize::try_from(filled).unwrap_or(-1);
+    }
     // SAFETY: the caller says that so many bytes are writable there, and bytes need no alignment.
     let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), length) };
     for chunk in bytes.chunks_mut(8) {

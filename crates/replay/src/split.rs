@@ -1,7 +1,7 @@
 //! A process that goes on as two.
 
 use std::{
-    fmt,
+    fmt, fs,
     io::{self, PipeReader, PipeWriter, Read, Write},
     os::fd::AsFd,
     time::Duration,
@@ -35,12 +35,17 @@ pub struct Child {
 /// What the copy tells the original with.
 pub struct Pen(PipeWriter);
 
-/// Goes on as two processes. The caller must be the only thread of its process: whatever another
-/// one holds would be held for ever in the copy.
+/// Goes on as two processes. Refused unless the caller is the only thread of its process: whatever
+/// another one holds would be held for ever in the copy.
 pub fn split() -> io::Result<Role> {
+    if fs::read_dir("/proc/self/task")?.count() > 1 {
+        return Err(io::Error::other(
+            "a process with several threads cannot split",
+        ));
+    }
     let (words, pen) = io::pipe()?;
-    // SAFETY: the process has one thread, as the caller promises, so no lock is held by anybody who
-    // is not copied.
+    // SAFETY: the process has one thread, as was just seen, and that is here: no lock is held by
+    // anybody who is not copied.
     match unsafe { fork() }? {
         ForkResult::Parent { child } => {
             drop(pen);
@@ -57,24 +62,30 @@ pub fn split() -> io::Result<Role> {
 }
 
 impl Child {
-    /// What the copy told before it ended; `None` if it did not end in time and was killed.
+    /// What the copy told before it ended; `None` if it was silent for so long and was killed.
     pub fn wait(mut self, limit: Duration) -> io::Result<Option<Vec<u8>>> {
+        let heard = self.listen(limit);
+        if !matches!(heard, Ok(Some(_))) {
+            let _ = kill(self.process, Signal::SIGKILL);
+        }
+        waitpid(self.process, None)?;
+        heard
+    }
+
+    fn listen(&mut self, limit: Duration) -> io::Result<Option<Vec<u8>>> {
         let mut told = Vec::new();
         let patience = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
         let mut piece = [0; 16 * 1024];
-        let ended = loop {
+        loop {
             let mut ready = [PollFd::new(self.words.as_fd(), PollFlags::POLLIN)];
             if poll(&mut ready, patience)? == 0 {
-                kill(self.process, Signal::SIGKILL)?;
-                break false;
+                return Ok(None);
             }
             match self.words.read(&mut piece)? {
-                0 => break true,
+                0 => return Ok(Some(told)),
                 length => told.extend_from_slice(&piece[..length]),
             }
-        };
-        waitpid(self.process, None)?;
-        Ok(ended.then_some(told))
+        }
     }
 }
 

@@ -61,7 +61,7 @@ impl Running {
         };
         tokio::select! {
             ended = ending => ended,
-            () = signals.next() => Err(interrupted()),
+            () = signals.again() => Err(interrupted()),
             never = tell(stages) => match never {},
         }
     }

@@ -1,8 +1,13 @@
 //! The signals that mean "stop": Ctrl-C, SIGTERM, and the terminal going away.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Exit, Failure};
+
+/// Signals that come within this time are the same one.
+const ECHO: Duration = Duration::from_millis(300);
 
 /// Listens from the moment it is made, so no signal is lost before somebody waits for it.
 pub(super) struct Signals {
@@ -29,6 +34,18 @@ impl Signals {
             terminate: on(SignalKind::terminate())?,
             hangup: on(SignalKind::hangup())?,
         })
+    }
+
+    /// Resolves at the next signal after the one that was just heard. `timeout` and terminals send
+    /// one to the process and another to its group, in the same moment: that is one wish.
+    pub(super) async fn again(&mut self) {
+        let echoes = async {
+            loop {
+                self.next().await;
+            }
+        };
+        let _: Result<(), _> = tokio::time::timeout(ECHO, echoes).await;
+        self.next().await;
     }
 
     /// Resolves at the next signal to stop.

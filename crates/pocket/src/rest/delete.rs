@@ -141,13 +141,19 @@ impl Machine {
         options: &DeleteOptions,
     ) -> Result<Deleted> {
         let place = path(namespace, name);
+        let mut marked: Option<Arc<Object>> = None;
         for _ in 0..ATTEMPTS {
-            let head = self
-                .head(served, &place)
-                .ok_or_else(|| served.not_found(name))?;
-            self.settled(head.revision).await?;
-            let live = head.object.ok_or_else(|| served.not_found(name))?;
-            let tried = self.try_remove(asked, served, &place, &live, options);
+            let head = self.head(served, &place);
+            if let Some(head) = &head {
+                self.settled(head.revision).await?;
+            }
+            let live = head.and_then(|head| head.object);
+            // Whoever looks after it removed it as soon as it was seen to go: that was this delete.
+            if let Some(ended) = marked.take_if(|ended| !is_same(ended, live.as_deref())) {
+                return Ok(Deleted::Gone(ended));
+            }
+            let live = live.ok_or_else(|| served.not_found(name))?;
+            let tried = self.try_remove(asked, &mut marked, served, &place, &live, options);
             if let Some(deleted) = tried.await? {
                 return Ok(deleted);
             }
@@ -155,9 +161,11 @@ impl Machine {
         Err(served.stale(name))
     }
 
+    /// `None` if somebody was faster; what was seen to go by then is `marked`.
     async fn try_remove(
         &self,
         asked: &mut Asked<'_>,
+        marked: &mut Option<Arc<Object>>,
         served: &Arc<Served>,
         place: &str,
         live: &Arc<Object>,
@@ -179,12 +187,12 @@ impl Machine {
         match fate {
             Fate::Goes(last) => {
                 // Whoever has a grace period is seen to end before it is gone.
-                let marked = match served.traits().grace {
-                    Some(_) if last != old => self.mark(served, place, live, &last).await?,
-                    _ => Some(live.clone()),
-                };
+                if served.traits().grace.is_none() || last == old {
+                    return self.take_away(served, place, live, &last).await;
+                }
+                *marked = self.mark(served, place, live, &last).await?;
                 match marked {
-                    Some(live) => self.take_away(served, place, &live, &last).await,
+                    Some(live) => self.take_away(served, place, live, &last).await,
                     None => Ok(None),
                 }
             }
@@ -328,4 +336,9 @@ fn success(served: &Served, name: &str, object: &Object) -> Value {
 pub(super) fn precondition(served: &Served, name: &str, why: &str) -> ApiError {
     let resource = &served.resource;
     ApiError::conflict(&resource.group, &resource.kind, name, why)
+}
+
+/// Whether an object is still there, and not another under its name.
+fn is_same(object: &Object, live: Option<&Object>) -> bool {
+    live.is_some_and(|live| live.metadata().uid == object.metadata().uid)
 }

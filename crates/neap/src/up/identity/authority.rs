@@ -54,7 +54,9 @@ impl<'a> Subject<'a> {
     /// The server under these names and addresses.
     pub(super) fn server(hosts: &'a [String]) -> Self {
         Self {
-            name: "neap",
+            // Another name than the authority's: OpenSSL takes a certificate whose subject is its
+            // issuer for one that signed itself.
+            name: "neap-server",
             group: None,
             usage: ExtendedKeyUsagePurpose::ServerAuth,
             hosts,
@@ -156,11 +158,13 @@ impl Pair {
         })
     }
 
-    /// Whether the certificate holds all of these names and addresses.
+    /// Whether the certificate holds all of these names and addresses, and can be told from that of
+    /// its authority.
     pub(super) fn holds(&self, names: &[String]) -> Result<bool, Error> {
         self.read(|certificate| {
             let held = alternative_names(certificate);
-            names.iter().all(|name| held.contains(name))
+            let told_apart = certificate.subject() != certificate.issuer();
+            told_apart && names.iter().all(|name| held.contains(name))
         })
     }
 
