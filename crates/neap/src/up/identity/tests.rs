@@ -123,6 +123,18 @@ async fn new_listen_address_renews_only_the_serving_certificate() {
 }
 
 #[tokio::test]
+async fn the_server_can_be_told_from_its_authority() {
+    let world = World::new();
+    let identity = world.identity(&["localhost"]).unwrap();
+    // Both had one name once: OpenSSL then took the server for its own authority.
+    for pair in [&identity.serving, &identity.admin] {
+        let der = pair.certificate_der().unwrap();
+        let (_, certificate) = x509_parser::parse_x509_certificate(&der).unwrap();
+        assert_ne!(certificate.subject(), certificate.issuer());
+    }
+}
+
+#[tokio::test]
 async fn certificates_are_renewed_thirty_days_before_they_end() {
     let world = World::new();
     let first = world.identity(&["localhost"]).unwrap();
