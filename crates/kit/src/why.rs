@@ -9,7 +9,7 @@ mod near;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::{error::Error, fmt};
 
 use serde::Serialize;
 
@@ -72,6 +72,18 @@ impl fmt::Display for Code {
 pub trait Coded {
     /// Its entry.
     fn code(&self) -> Code;
+}
+
+/// The message of an error and of each of its causes.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
 }
 
 /// The entry of a code, as people type it.

@@ -5,11 +5,13 @@ use std::{io::Write, path::Path, process::ExitCode};
 
 use neap_world::node::launch;
 
+use crate::exit::chain;
+
 pub(crate) fn run(description: &Path) -> ExitCode {
     let error = match launch::run(description) {
         Ok(code) => return code,
         Err(error) => error,
     };
-    let _ = writeln!(std::io::stderr(), "neap: {}", error.in_full());
+    let _ = writeln!(std::io::stderr(), "neap: {}", chain(&error));
     launch::not_started()
 }

@@ -6,7 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Deed, Fault, Head, parts, verify::Chain};
+use super::{
+    Deed, Fault, Head,
+    parts::{self, Part},
+    verify::Chain,
+};
 use crate::why::{Code, Coded};
 
 /// Why an audit file cannot be used.
@@ -46,6 +50,10 @@ pub(super) struct Log {
     length: u64,
     /// It is full once it is as long as this.
     limit: u64,
+    /// Whether the folder may not have on disk yet what the file and the part before it are called.
+    unsettled: bool,
+    /// Puts on disk what the files of a folder are called.
+    pub(super) settle: fn(&Path) -> io::Result<()>,
 }
 
 impl Log {
@@ -66,6 +74,9 @@ impl Log {
             None => {}
             Some(Fault::Torn { index }) => {
                 tracing::warn!(path = %path.display(), record = index, "an incomplete audit record is taken away");
+                // Now, for the file may be full, and what is put aside is never written again.
+                let cut = file.set_len(length).and_then(|()| file.sync_data());
+                cut.map_err(&disk)?;
             }
             Some(fault) => return Err(Error::damaged(path, before.index, fault)),
         }
@@ -76,6 +87,9 @@ impl Log {
             first: before.index + 1,
             length,
             limit,
+            // Whoever began the file or put another aside may have ended before it was.
+            unsettled: true,
+            settle,
         })
     }
 
@@ -95,8 +109,13 @@ impl Log {
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
-        if self.length >= self.limit {
+        // Nothing is put aside that has no record.
+        if self.length >= self.limit.max(1) {
             self.turn_over()?;
+        }
+        if self.unsettled {
+            (self.settle)(parts::folder(&self.path))?;
+            self.unsettled = false;
         }
         // A failed attempt may have left some of it.
         self.file.set_len(self.length)?;
@@ -116,11 +135,9 @@ impl Log {
             fs::rename(&self.path, &part)?;
         }
         self.file = private(&self.path)?;
-        if let Some(folder) = part.parent().filter(|it| !it.as_os_str().is_empty()) {
-            File::open(folder)?.sync_all()?;
-        }
         self.first = self.head.index + 1;
         self.length = 0;
+        self.unsettled = true;
         Ok(())
     }
 }
@@ -132,9 +149,27 @@ pub fn is_there(path: &Path) -> bool {
 
 /// What [`super::verify`] says of a file and of the full parts before it, without holding all of it.
 pub fn verify_file(path: &Path, anchor: Option<&Head>) -> Result<Head, Error> {
+    look(path, |parts| verify_parts(path, parts, anchor))
+}
+
+/// What `verify` says of the parts of the audit at `path`. If something is wrong and a file was put
+/// aside meanwhile, it looked for that one in the wrong place, and does so again.
+pub(super) fn look<T>(
+    path: &Path,
+    mut verify: impl FnMut(&[Part]) -> Result<T, Error>,
+) -> Result<T, Error> {
     let parts = parts::list(path).map_err(disk(path))?;
+    let found = verify(&parts);
+    if found.is_ok() {
+        return found;
+    }
+    let now = parts::list(path).map_err(disk(path))?;
+    if now == parts { found } else { verify(&now) }
+}
+
+fn verify_parts(path: &Path, parts: &[Part], anchor: Option<&Head>) -> Result<Head, Error> {
     let mut chain = Chain::new(Head::default(), anchor);
-    for (_, part) in &parts {
+    for (_, part) in parts {
         read_part(part, &mut chain, None)?;
     }
     let before = chain.head.index;
@@ -150,7 +185,16 @@ pub fn verify_file(path: &Path, anchor: Option<&Head>) -> Result<Head, Error> {
 /// Whether the file leads through `anchor` to `end`, whatever follows: it may be added to just now.
 /// Parts that were full before the anchor are not read.
 pub(super) fn verify_up_to(path: &Path, end: &Head, anchor: Option<&Head>) -> Result<(), Error> {
-    let parts = parts::list(path).map_err(disk(path))?;
+    look(path, |parts| verify_parts_up_to(path, parts, end, anchor))
+}
+
+/// The same of `parts`, which were there at some time after `end` was on disk.
+pub(super) fn verify_parts_up_to(
+    path: &Path,
+    parts: &[Part],
+    end: &Head,
+    anchor: Option<&Head>,
+) -> Result<(), Error> {
     let from = anchor.map_or(end.index, |anchor| anchor.index.min(end.index));
     // Those after the last that begins at or before the record.
     let old = parts.iter().rposition(|(first, _)| *first <= from);
@@ -164,7 +208,7 @@ pub(super) fn verify_up_to(path: &Path, end: &Head, anchor: Option<&Head>) -> Re
         read_part(part, &mut chain, Some(end.index))?;
     }
     let before = chain.head.index;
-    if parts.is_empty() || path.exists() {
+    if parts.is_empty() || (before < end.index && path.exists()) {
         read_part(path, &mut chain, Some(end.index))?;
     }
     let damaged = |fault| Error::damaged(path, before, fault);
@@ -216,6 +260,10 @@ fn disk(path: &Path) -> impl Fn(io::Error) -> Error {
         path: path.to_owned(),
         source,
     }
+}
+
+fn settle(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 fn private(path: &Path) -> io::Result<File> {

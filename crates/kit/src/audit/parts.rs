@@ -4,6 +4,7 @@
 //! on from one part to the next, so one that is missing shows.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
@@ -14,6 +15,9 @@ use super::{Head, record};
 /// What is read at the end of a part to find its last record.
 const END: u64 = 64 << 10;
 
+/// A full part, by its first record.
+pub(super) type Part = (u64, PathBuf);
+
 /// What the part of `path` that begins with record `first` is called once it is full.
 pub(super) fn full(path: &Path, first: u64) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -21,28 +25,34 @@ pub(super) fn full(path: &Path, first: u64) -> PathBuf {
     name.into()
 }
 
-/// The full parts of the audit at `path`, by their first records, the oldest first.
-pub(super) fn list(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let folder = match path.parent() {
+/// The folder that the parts of `path` are in.
+pub(super) fn folder(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
-    let own = path.file_name().unwrap_or_default().to_string_lossy();
+    }
+}
+
+/// The full parts of the audit at `path`, the oldest first.
+pub(super) fn list(path: &Path) -> io::Result<Vec<Part>> {
     let mut parts = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(folder(path))? {
         let entry = entry?;
-        let name = entry.file_name();
-        let first = name.to_str().and_then(|name| {
-            let number = name.strip_prefix(&*own)?.strip_prefix('.')?;
-            let plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-            plain.then(|| number.parse().ok()).flatten()
-        });
-        if let Some(first) = first {
+        if let Some(first) = first_of(path, &entry.file_name()) {
             parts.push((first, entry.path()));
         }
     }
     parts.sort_unstable();
     Ok(parts)
+}
+
+/// The first record of the part of `path` that is called `name`; nothing if it is no part, such as a
+/// copy that somebody called `audit.jsonl.1`.
+fn first_of(path: &Path, name: &OsStr) -> Option<u64> {
+    let number = name.to_string_lossy();
+    let (_, number) = number.rsplit_once('.')?;
+    let first = number.parse().ok().filter(|first| *first > 0)?;
+    (full(path, first).file_name() == Some(name)).then_some(first)
 }
 
 /// Where the chain stands after the full part at `path`, as its last record says; nothing if that is

@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, fs, io, sync::Arc, time::Duration};
 
+use neap_world::node::process::CONTAINER_THREAD;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -80,10 +81,15 @@ async fn tell(stages: &mut Stages) -> Infallible {
     }
 }
 
-/// How many there are: each has a launcher, and this process starts nothing else.
+/// How many there are: each has a launcher, which a thread of its own has started. Commands beside
+/// them, such as probes, have launchers too, and threads of another name.
 fn containers() -> usize {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
-    let children = threads.flatten().map(|thread| {
+    let threads = threads.flatten().filter(|thread| {
+        let name = fs::read_to_string(thread.path().join("comm"));
+        name.is_ok_and(|name| name.trim_end() == CONTAINER_THREAD)
+    });
+    let children = threads.map(|thread| {
         let children = fs::read_to_string(thread.path().join("children"));
         children.map_or(0, |ids| ids.split_whitespace().count())
     });

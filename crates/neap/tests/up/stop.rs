@@ -29,9 +29,13 @@ async fn pods_that_take_their_time_are_told_of_while_they_do() {
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     let pods: Api<Pod> = Api::default_namespaced(Client::try_from(config.unwrap()).unwrap());
     for name in ["one", "other"] {
-        let script = "trap '' TERM; echo deaf; while :; do sleep 1; done";
-        let container =
-            json!({"name": "main", "image": "busybox", "command": ["sh", "-c", script]});
+        let script = "trap '' TERM; until test -e /tmp/probed; do sleep 0.1; done; echo deaf; while :; do sleep 1; done";
+        // One that takes its time is no container.
+        let probe = ["sh", "-c", ": > /tmp/probed; exec sleep 1000"];
+        let container = json!({
+            "name": "main", "image": "busybox", "command": ["sh", "-c", script],
+            "readinessProbe": {"exec": {"command": probe}, "timeoutSeconds": 1000},
+        });
         let pod = json!({"metadata": {"name": name}, "spec": {"containers": [container]}});
         let pod = serde_json::from_value(pod).unwrap();
         pods.create(&PostParams::default(), &pod).await.unwrap();

@@ -30,6 +30,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
+use neap_kit::why::chain;
 use nix::{
     sys::signal::Signal,
     unistd::{close, fchdir},
@@ -181,7 +182,7 @@ pub fn run(description: &Path) -> Result<ExitCode, Error> {
         Err(_) => outside(description, &mut report),
     };
     if let (Err(error), Some(report)) = (&done, report) {
-        report.tell(&error.in_full());
+        report.tell(&chain(error));
     }
     done
 }
@@ -190,19 +191,6 @@ impl Launch {
     fn is_root(&self) -> bool {
         let own = self.rooms.as_ref().is_some_and(|rooms| rooms.as_root);
         own || self.joins.is_some_and(|container| container.as_root)
-    }
-}
-
-impl Error {
-    /// What happened, and all that led to it.
-    pub fn in_full(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        text
     }
 }
 

@@ -45,6 +45,11 @@ pub use self::{
     terminal::Terminal,
 };
 
+/// What a thread is called that started a container and waits for its end.
+pub const CONTAINER_THREAD: &str = "container";
+/// The same for a command beside one: of an exec, a probe or a hook.
+const COMMAND_THREAD: &str = "command";
+
 /// How long what a process has printed is read after its end, while somebody else could still
 /// print: one that it left behind.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -216,7 +221,7 @@ impl Starter {
         command.stdout(out_end).stderr(err_end);
         let (lines, printed) = Lines::new(OwnedFd::from(out), OwnedFd::from(err), log, self.clock)?;
         let running = Running::new(launch, printed);
-        let ended = mind(command, running.clone(), None)?;
+        let ended = mind(CONTAINER_THREAD, command, running.clone(), None)?;
         let started = Started {
             alone: Alone(running.clone()),
             running,
@@ -250,15 +255,16 @@ impl Starter {
     }
 }
 
-/// Starts `command` on a thread that lasts as long as it does, and then removes `file`.
+/// Starts `command` on a thread called `name` that lasts as long as it does, and then removes `file`.
 fn mind(
+    name: &str,
     mut command: Command,
     running: Running,
     file: Option<PathBuf>,
 ) -> io::Result<oneshot::Receiver<i32>> {
     let (tell_end, ended) = oneshot::channel();
     let (tell_start, started) = std::sync::mpsc::sync_channel(1);
-    let thread = thread::Builder::new().name("container".into());
+    let thread = thread::Builder::new().name(name.to_owned());
     thread.spawn(move || {
         let child = command.spawn();
         // The pipes that the process writes to must have no other end.

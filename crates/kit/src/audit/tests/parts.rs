@@ -1,13 +1,14 @@
 //! An audit that is longer than one file.
 
 use std::{
-    fs,
+    fs::{self, OpenOptions},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use super::*;
 use crate::audit::{
-    file::{Log, verify_up_to},
+    file::{Log, look, verify_parts_up_to, verify_up_to},
     parts::full,
 };
 
@@ -189,4 +190,141 @@ fn the_last_record_of_a_part_is_found_however_long_it_is() {
     let head = log.head.clone();
     drop(log);
     assert_eq!(Log::open(&path, FULL).unwrap().head, head);
+}
+
+#[test]
+fn a_torn_record_is_not_put_aside_with_a_full_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let (lines, _) = chain(4);
+    // One batch of three is longer than a file may be, and the process ended while it wrote it.
+    let mut torn = lines[..2].concat();
+    assert!(torn.len() as u64 >= FULL);
+    torn.push_str(&lines[2][..30]);
+    fs::write(&path, torn).unwrap();
+    let mut log = Log::open(&path, FULL).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), lines[..2].concat());
+    log.append(&[deed(3), deed(4)]).unwrap();
+    assert_eq!(
+        fs::read_to_string(full(&path, 1)).unwrap(),
+        lines[..2].concat()
+    );
+    drop(log);
+    let log = Log::open(&path, FULL).unwrap();
+    assert_eq!(log.head, chain(4).1);
+    assert_eq!(verify_file(&path, Some(&log.head)).unwrap(), log.head);
+}
+
+#[test]
+fn a_file_without_records_is_not_put_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let mut log = Log::open(&path, 0).unwrap();
+    log.append(&[deed(1)]).unwrap();
+    log.append(&[deed(2)]).unwrap();
+    assert_eq!(
+        names(folder.path()),
+        ["audit.jsonl", "audit.jsonl.000000000001"]
+    );
+    assert_eq!(Log::open(&path, 0).unwrap().head, log.head);
+}
+
+#[test]
+fn turning_over_is_tried_again_from_wherever_it_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let mut log = Log::open(&path, FULL).unwrap();
+    let works = log.settle;
+    log.append(&[deed(1), deed(2)]).unwrap();
+    // The folder is not written to disk.
+    log.settle = |_| Err(io::ErrorKind::StorageFull.into());
+    for _ in 0..3 {
+        log.append(&[deed(3), deed(4)]).unwrap_err();
+        assert_eq!(log.head, chain(2).1);
+        assert_eq!(verify_file(&path, None).unwrap(), log.head);
+    }
+    log.settle = works;
+    log.append(&[deed(3), deed(4)]).unwrap();
+    // The file was put aside, and no other could be begun.
+    fs::rename(&path, full(&path, 3)).unwrap();
+    log.append(&[deed(5)]).unwrap();
+    assert_eq!(
+        names(folder.path()),
+        [
+            "audit.jsonl",
+            "audit.jsonl.000000000001",
+            "audit.jsonl.000000000003",
+        ]
+    );
+    assert_eq!(log.head, chain(5).1);
+    assert_eq!(verify_file(&path, Some(&log.head)).unwrap(), log.head);
+}
+
+#[test]
+fn the_folder_is_on_disk_before_the_first_record_after_a_start() {
+    let (_folder, path, heads) = seven();
+    let mut log = Log::open(&path, FULL).unwrap();
+    log.settle = |_| Err(io::ErrorKind::StorageFull.into());
+    // The one before may have ended between the two.
+    log.append(&[deed(8)]).unwrap_err();
+    assert_eq!(log.head, heads[6]);
+}
+
+#[test]
+fn copies_that_somebody_made_are_no_parts() {
+    let (folder, path, heads) = seven();
+    for name in [
+        "0",
+        "1",
+        "000000000000",
+        "0000000000001",
+        "+00000000001",
+        "00000000001a",
+        "99999999999999999999999",
+        "old.000000000001",
+        "",
+    ] {
+        fs::write(folder.path().join(format!("audit.jsonl.{name}")), "noise").unwrap();
+    }
+    fs::write(folder.path().join("other.jsonl.000000000001"), "noise").unwrap();
+    assert_eq!(verify_file(&path, Some(&heads[6])).unwrap(), heads[6]);
+    assert_eq!(Log::open(&path, FULL).unwrap().head, heads[6]);
+    // One with more digits than others is.
+    fs::write(full(&path, 1_000_000_000_000), "noise").unwrap();
+    verify_file(&path, None).unwrap_err();
+}
+
+#[test]
+fn a_file_that_is_put_aside_while_it_is_looked_for_is_found() {
+    // Another may have been begun, and have a record, or not yet.
+    for begun in [None, Some(0), Some(1)] {
+        let (_folder, path, heads) = seven();
+        let (lines, _) = chain(8);
+        let mut looks = 0;
+        let found = look(&path, |parts| {
+            looks += 1;
+            if looks == 1 {
+                fs::rename(&path, full(&path, 7)).unwrap();
+                if let Some(records) = begun {
+                    let mut file = OpenOptions::new();
+                    let mut file = file.create_new(true).write(true).open(&path).unwrap();
+                    let text = lines[7..7 + records].concat();
+                    file.write_all(text.as_bytes()).unwrap();
+                }
+            }
+            verify_parts_up_to(&path, parts, &heads[6], Some(&heads[5]))
+        });
+        found.unwrap();
+        assert_eq!(looks, 2, "{begun:?}");
+    }
+    // What is wrong otherwise stays wrong, and is looked at once.
+    let (_folder, path, heads) = seven();
+    fs::remove_file(full(&path, 5)).unwrap();
+    let mut looks = 0;
+    let found = look(&path, |parts| {
+        looks += 1;
+        verify_parts_up_to(&path, parts, &heads[6], Some(&heads[3]))
+    });
+    found.unwrap_err();
+    assert_eq!(looks, 1);
 }

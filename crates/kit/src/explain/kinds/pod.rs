@@ -133,11 +133,7 @@ fn place(pod: &Value, judgement: &mut Judgement) {
     if let Some(unscheduled) = condition("PodScheduled") {
         let why = format!("no node takes it: {}", message(unscheduled));
         judgement.say(Verdict::Troubled, why.trim_end_matches(": "));
-        judgement.advise(if message(unscheduled).contains("unschedulable") {
-            "Let the node take pods again: kubectl uncordon NODE"
-        } else {
-            "Make room on a node, ask for less, or mend what the message names: selectors, taints, claims."
-        });
+        unplaced(&message(unscheduled), judgement);
         return;
     }
     match pod["spec"]["nodeName"].as_str() {
@@ -155,6 +151,23 @@ fn place(pod: &Value, judgement: &mut Judgement) {
                 judgement.say(Verdict::OnItsWay, why.trim_end_matches(": "));
             }
         }
+    }
+}
+
+/// What can be done if no node takes it: such as `0/2 nodes are available: 1 Insufficient cpu, 1
+/// node(s) were unschedulable.`, and what a scheduler has to say beyond that.
+fn unplaced(message: &str, judgement: &mut Judgement) {
+    let causes = message.split_once(": ").map_or(message, |(_, after)| after);
+    let causes = causes.split(". ").next().unwrap_or_default().split(", ");
+    let (closed, others): (Vec<_>, Vec<_>) =
+        causes.partition(|cause| cause.contains("unschedulable"));
+    if !closed.is_empty() {
+        judgement.advise("Let the node take pods again: kubectl uncordon NODE");
+    }
+    if !others.is_empty() {
+        judgement.advise(
+            "Make room on a node, ask for less, or mend what the message names: selectors, taints, claims.",
+        );
     }
 }
 

@@ -92,17 +92,35 @@ fn a_pod_says_which_container_keeps_it_and_why() {
         let first = said.why.first().map_or("", String::as_str);
         assert_eq!((said.verdict, first), (verdict, why), "{pod:#}");
     }
-    let mut cordoned = json!({"metadata": {}, "status": {"phase": "Pending", "conditions": [
-        {"type": "PodScheduled", "status": "False", "message": "1 node(s) were unschedulable."},
-    ]}});
-    cordoned["spec"] = json!({});
-    let advice = kind("Pod", cordoned, vec![]).advice;
-    assert!(advice[0].contains("kubectl uncordon"), "{advice:?}");
     let advice = kind("Pod", crashing("a"), vec![]).advice;
     assert_eq!(
         advice,
         ["See what it printed: kubectl logs -n shop a -c main --previous"]
     );
+}
+
+#[test]
+fn a_pod_that_no_node_takes_has_advice_for_each_cause() {
+    let (open, room) = ("kubectl uncordon", "Make room");
+    #[rustfmt::skip]
+    let table: [(&str, &[&str]); 7] = [
+        ("", &[room]),
+        ("0/1 nodes are available: 1 Insufficient cpu.", &[room]),
+        ("1 node(s) were unschedulable.", &[open]),
+        ("0/2 nodes are available: 2 node(s) were unschedulable.", &[open]),
+        ("0/1 nodes are available: 1 node(s) were unschedulable. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.", &[open]),
+        ("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.", &[open, room]),
+        ("0/2 nodes are available: 1 node(s) had untolerated taint {a: b}, 1 node(s) were unschedulable.", &[open, room]),
+    ];
+    for (message, wanted) in table {
+        let pod = json!({"metadata": {}, "spec": {}, "status": {"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "message": message},
+        ]}});
+        let advice = kind("Pod", pod, vec![]).advice;
+        assert_eq!(advice.len(), wanted.len(), "{message}: {advice:?}");
+        let fit = |(advice, wanted): (&String, &&str)| advice.contains(wanted);
+        assert!(advice.iter().zip(wanted).all(fit), "{message}: {advice:?}");
+    }
 }
 
 fn deployment(status: &Value) -> Value {

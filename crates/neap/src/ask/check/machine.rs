@@ -3,6 +3,7 @@
 use std::{
     fs, io,
     net::{Ipv4Addr, TcpListener},
+    path::Path,
 };
 
 use neap_world::node::trial;
@@ -25,15 +26,27 @@ struct Machine {
     files: Option<u64>,
     loopback: Result<(), io::ErrorKind>,
     low_port: Result<(), io::ErrorKind>,
-    /// Whether anybody may listen on low ports; a pod is root only inside.
+    /// Whether anybody may listen on low ports.
     free_for_all: bool,
+    /// Whether a pod that runs as root may be root of the machine, and not only inside.
+    as_root: bool,
+}
+
+/// Which pods may listen on low ports if `neap up` may.
+#[derive(Debug, Clone, Copy)]
+enum Pods {
+    All,
+    OfRoot,
+    None,
 }
 
 /// Tries everything that a node needs.
 pub(super) fn check() -> Vec<Finding> {
     let bind = |port| TcpListener::bind((ADDRESS, port)).map(drop);
+    let rooms = tried(trial::rooms);
     judge(&Machine {
-        rooms: rooms(),
+        as_root: rooms.is_ok() && tried(trial::as_root).is_ok(),
+        rooms,
         // `neap up` raises its limit up to this.
         files: getrlimit(Resource::Nofile).maximum,
         loopback: bind(0).map_err(|error| error.kind()),
@@ -44,11 +57,11 @@ pub(super) fn check() -> Vec<Finding> {
 }
 
 /// Starts a process as a container's is started.
-fn rooms() -> Result<(), String> {
+fn tried(trial: fn(&Path, &Path) -> Result<(), String>) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
     let folder = tempfile::tempdir().map_err(told)?;
     let neap = std::env::current_exe().map_err(told)?;
-    trial::rooms(&neap, folder.path())
+    trial(&neap, folder.path())
 }
 
 fn judge(machine: &Machine) -> Vec<Finding> {
@@ -58,8 +71,15 @@ fn judge(machine: &Machine) -> Vec<Finding> {
         loopback,
         low_port,
         free_for_all,
+        as_root,
     } = machine;
-    let low_port = low_ports(*low_port, *free_for_all || rooms.is_err());
+    // Without rooms they have the rights of `neap up`.
+    let pods = match (*free_for_all || rooms.is_err(), *as_root) {
+        (true, _) => Pods::All,
+        (false, true) => Pods::OfRoot,
+        (false, false) => Pods::None,
+    };
+    let low_port = low_ports(*low_port, pods);
     let rooms = match rooms {
         Ok(()) => Finding::ok(
             "namespaces",
@@ -92,24 +112,29 @@ fn judge(machine: &Machine) -> Vec<Finding> {
 }
 
 /// Services are served by `neap up` itself; pods have rights of their own, or those of everybody.
-fn low_ports(bound: Result<(), io::ErrorKind>, pods: bool) -> Finding {
+fn low_ports(bound: Result<(), io::ErrorKind>, pods: Pods) -> Finding {
     let name = "ports below 1024";
-    match bound {
-        Err(io::ErrorKind::PermissionDenied) => Finding::note(
+    // Taken or not, it is not refused for being low.
+    let bound = match bound {
+        Err(io::ErrorKind::AddrInUse) => Ok(()),
+        bound => bound,
+    };
+    match (bound, pods) {
+        (Err(io::ErrorKind::PermissionDenied), _) => Finding::note(
             name,
             "neither services nor pods can listen there without root",
             "give services a node port or a higher port; sysctl net.ipv4.ip_unprivileged_port_start=0 allows them",
         ),
-        // Taken or not, it is not refused for being low.
-        Ok(()) | Err(io::ErrorKind::AddrInUse) if pods => {
-            Finding::ok(name, "services and pods can listen there")
+        (Ok(()), Pods::All) => Finding::ok(name, "services and pods can listen there"),
+        (Ok(()), Pods::OfRoot) => {
+            Finding::ok(name, "services and pods that run as root can listen there")
         }
-        Ok(()) | Err(io::ErrorKind::AddrInUse) => Finding::note(
+        (Ok(()), Pods::None) => Finding::note(
             name,
             "services can listen there, pods cannot",
             "let containers listen on ports from 1024 on; sysctl net.ipv4.ip_unprivileged_port_start=0 allows them",
         ),
-        Err(why) => Finding::note(
+        (Err(why), _) => Finding::note(
             name,
             format!("whether anybody can listen there cannot be told: {why}"),
             "see what the line about addresses says",
@@ -129,6 +154,7 @@ mod tests {
             loopback: Ok(()),
             low_port: Err(io::ErrorKind::AddrInUse),
             free_for_all: true,
+            as_root: false,
         };
         let levels = |machine: &Machine| {
             judge(machine)
@@ -143,6 +169,7 @@ mod tests {
             loopback: Err(io::ErrorKind::AddrNotAvailable),
             low_port: Err(io::ErrorKind::PermissionDenied),
             free_for_all: false,
+            as_root: false,
         };
         let (note, failed) = (Level::Note, Level::Failed);
         assert_eq!(levels(&bad), [note, note, failed, note]);
@@ -151,13 +178,40 @@ mod tests {
 
     #[test]
     fn low_ports_are_well_only_if_services_and_pods_may_have_them() {
+        let denied = io::ErrorKind::PermissionDenied;
         for (bound, pods, level) in [
-            (Ok(()), true, Level::Ok),
-            (Ok(()), false, Level::Note),
-            (Err(io::ErrorKind::PermissionDenied), true, Level::Note),
-            (Err(io::ErrorKind::AddrNotAvailable), true, Level::Note),
+            (Ok(()), Pods::All, Level::Ok),
+            (Err(io::ErrorKind::AddrInUse), Pods::All, Level::Ok),
+            (Ok(()), Pods::OfRoot, Level::Ok),
+            (Ok(()), Pods::None, Level::Note),
+            (Err(denied), Pods::All, Level::Note),
+            (Err(io::ErrorKind::AddrNotAvailable), Pods::All, Level::Note),
         ] {
-            assert_eq!(low_ports(bound, pods).level, level, "{bound:?} {pods}");
+            assert_eq!(low_ports(bound, pods).level, level, "{bound:?} {pods:?}");
         }
+    }
+
+    #[test]
+    fn which_pods_may_have_low_ports_is_told() {
+        let told = |rooms: Result<(), String>, free_for_all, as_root| {
+            let findings = judge(&Machine {
+                rooms,
+                files: None,
+                loopback: Ok(()),
+                low_port: Ok(()),
+                free_for_all,
+                as_root,
+            });
+            findings[3].says.clone()
+        };
+        let (all, none) = (
+            "services and pods can listen there",
+            "services can listen there, pods cannot",
+        );
+        let of_root = "services and pods that run as root can listen there";
+        assert_eq!(told(Ok(()), true, true), all);
+        assert_eq!(told(Err("no".into()), false, false), all);
+        assert_eq!(told(Ok(()), false, true), of_root);
+        assert_eq!(told(Ok(()), false, false), none);
     }
 }

@@ -16,7 +16,7 @@ use tokio::{
     sync::{oneshot, watch},
 };
 
-use super::{Running, Starter, Terminal, mind};
+use super::{COMMAND_THREAD, Running, Starter, Terminal, mind};
 use crate::node::launch::Launch;
 
 /// Tells descriptions apart that are there at the same time.
@@ -111,7 +111,7 @@ impl Starter {
         };
         // Nobody follows what it prints but whoever holds its streams.
         let running = Running::new(launch, watch::channel(0).1);
-        let ended = mind(command, running.clone(), Some(description))?;
+        let ended = mind(COMMAND_THREAD, command, running.clone(), Some(description))?;
         let exit = Exit {
             running,
             host,
