@@ -66,10 +66,13 @@ impl Service {
         let session = self.sessions.open()?;
         let upgrade = hyper::upgrade::on(request);
         let connect: Connect = Arc::new(move |port| runtime.connect(pod.clone(), port));
+        let clock = self.machine().environment.clock.clone();
         let task = async move {
             let _session = session;
             match upgrade.await {
-                Ok(connection) => forward::forward(TokioIo::new(connection), connect).await,
+                Ok(connection) => {
+                    forward::forward(TokioIo::new(connection), connect, &*clock).await;
+                }
                 Err(error) => left(&error),
             }
         };

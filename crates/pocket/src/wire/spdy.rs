@@ -7,7 +7,7 @@ mod headers;
 mod inflate;
 
 pub(super) use self::{
-    frame::{Frame, Framer},
+    frame::{Frame, Framer, Why},
     headers::Replies,
 };
 

@@ -9,7 +9,7 @@ mod terminal;
 
 use std::{
     fs::{self, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Write},
     os::{
         fd::OwnedFd,
         unix::{fs::OpenOptionsExt, process::ExitStatusExt},
@@ -31,7 +31,11 @@ use nix::{
     unistd::Pid,
 };
 use parking_lot::Mutex;
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    io::AsyncReadExt,
+    net::unix::pipe,
+    sync::{oneshot, watch},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -53,6 +57,11 @@ const COMMAND_THREAD: &str = "command";
 /// How long what a process has printed is read after its end, while somebody else could still
 /// print: one that it left behind.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How long a launch may take until the command runs. Most need some milliseconds.
+const LAUNCHED: Duration = Duration::from_mins(1);
+/// How much of what a launch says about its failure is read.
+const LONGEST_REPORT: u64 = 16 << 10;
 
 /// Starts processes.
 #[derive(Debug, Clone)]
@@ -199,7 +208,29 @@ impl Starter {
     ) -> io::Result<Result<Started, String>> {
         let (starter, folder, log) = (self.clone(), folder.to_owned(), log.clone());
         let started = move || starter.start_now(launch, &folder, &log);
-        tokio::task::spawn_blocking(started).await?
+        let (started, told) = tokio::task::spawn_blocking(started).await??;
+        self.reported(started, told).await
+    }
+
+    /// What comes of a launch, by what it reports. One of which nothing is heard in time is ended, and
+    /// so is one for which nobody waits any more.
+    async fn reported(
+        &self,
+        started: Started,
+        told: pipe::Receiver,
+    ) -> io::Result<Result<Started, String>> {
+        let (mut told, mut why) = (told.take(LONGEST_REPORT), Vec::new());
+        let read = told.read_to_end(&mut why);
+        let Some(read) = self.clock.within(LAUNCHED, read).await else {
+            let late = format!("it was not launched within {} seconds", LAUNCHED.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, late));
+        };
+        read?;
+        Ok(if why.is_empty() {
+            Ok(started)
+        } else {
+            Err(String::from_utf8_lossy(&why).into_owned())
+        })
     }
 
     fn start_now(
@@ -207,14 +238,15 @@ impl Starter {
         launch: Launch,
         folder: &Path,
         log: &Log,
-    ) -> io::Result<Result<Started, String>> {
+    ) -> io::Result<(Started, pipe::Receiver)> {
         fs::create_dir_all(folder)?;
         let launch = Launch {
             reports: true,
             ..launch
         };
         let mut command = self.described(&launch, &folder.join("launch.json"))?;
-        let (mut told, report) = io::pipe()?;
+        let (told, report) = io::pipe()?;
+        let told = pipe::Receiver::from_owned_fd(OwnedFd::from(told))?;
         command.stdin(report);
         let (out, out_end) = io::pipe()?;
         let (err, err_end) = io::pipe()?;
@@ -228,13 +260,7 @@ impl Starter {
             ended,
             lines,
         };
-        let mut why = String::new();
-        told.read_to_string(&mut why)?;
-        Ok(if why.is_empty() {
-            Ok(started)
-        } else {
-            Err(why)
-        })
+        Ok((started, told))
     }
 
     /// The launcher with a description of what it is to launch, which nobody else may read: there
@@ -299,5 +325,39 @@ fn wait(mut child: Child, pid: Pid, running: &Running) -> i32 {
             .code()
             .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
         Err(_) => 255,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_launch_that_hangs_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let starter = Starter {
+            // Says what it is given again and again, and keeps the pipe for its report.
+            launcher: "yes".into(),
+            clock: Clock::system(),
+        };
+        let launch = Launch {
+            command: vec!["true".into()],
+            environment: [].into(),
+            folder: None,
+            parent: std::process::id(),
+            rooms: None,
+            joins: None,
+            terminal: false,
+            reports: false,
+        };
+        let log = Log::of(folder.path());
+        let (started, told) = starter.start_now(launch, folder.path(), &log).unwrap();
+        let running = started.running.clone();
+        assert!(running.id().is_some());
+        let late = starter.reported(started, told).await.unwrap_err();
+        assert_eq!(late.to_string(), "it was not launched within 60 seconds");
+        tokio::time::resume();
+        let over = tokio::time::timeout(Duration::from_mins(1), running.over());
+        over.await.expect("it is ended");
     }
 }

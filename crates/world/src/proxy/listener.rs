@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const WAITING: u32 = 1024;
 /// A machine that is out of files is not asked for more at once.
 const PAUSE: Duration = Duration::from_millis(50);
+/// A door that cannot be turned after so many tries is given up: somebody else has the address.
+const TRIES: u32 = 40;
 
 /// Where an address leads at present; changes while its listener runs.
 #[derive(Debug)]
@@ -41,6 +43,10 @@ impl Lead {
             route: watch::Sender::new(route),
             turn: AtomicUsize::new(0),
         }
+    }
+
+    pub(super) fn route(&self) -> Route {
+        self.route.borrow().clone()
     }
 
     pub(super) fn to(&self, route: Route) {
@@ -68,7 +74,8 @@ impl Lead {
     }
 }
 
-/// The socket of an address, which is ours in any case.
+/// The socket of an address. While it is closed the address is not ours alone: whoever listens on all
+/// addresses of the machine may take the port, and then this one cannot be opened.
 #[derive(Debug)]
 pub(super) enum Door {
     /// Connections are refused, as they are at an address without endpoints.
@@ -111,29 +118,43 @@ impl Door {
     }
 }
 
-/// The door of an address, as soon as it can be had.
-async fn taken(address: SocketAddr, clock: Clock) -> Door {
-    loop {
-        clock.sleep(PAUSE).await;
-        if let Ok(door) = Door::at(address) {
-            return door;
-        }
-    }
+/// An address that somebody else has taken.
+#[derive(Debug)]
+pub(super) struct Lost {
+    pub(super) error: io::Error,
+    /// Connections that were made here before, and go on.
+    pub(super) passed: JoinSet<()>,
 }
 
-/// Passes connections on until it is dropped, and with it all of them. The door is open while there
-/// is somebody to whom it leads.
-pub(super) async fn attend(mut door: Door, address: SocketAddr, lead: Arc<Lead>, clock: Clock) {
-    let mut passed = JoinSet::new();
+/// Opens or closes the door of an address, which somebody else may have for a moment.
+async fn turned(door: Door, is_open: bool, address: SocketAddr, clock: Clock) -> io::Result<Door> {
+    let mut turned = door.turned(is_open, address);
+    for _ in 0..TRIES {
+        if turned.is_ok() {
+            break;
+        }
+        clock.sleep(PAUSE).await;
+        turned = Door::at(address).and_then(|door| door.turned(is_open, address));
+    }
+    turned
+}
+
+/// Passes connections on until it is dropped, and with it all of them, those that were `passed`
+/// before as well. The door is open while there is somebody to whom it leads. Ends only if the
+/// address is lost.
+pub(super) async fn attend(
+    mut door: Door,
+    address: SocketAddr,
+    lead: Arc<Lead>,
+    mut passed: JoinSet<()>,
+    clock: Clock,
+) -> Lost {
     let mut route = lead.route.subscribe();
     loop {
         let is_open = !route.borrow_and_update().backends.is_empty();
-        door = loop {
-            match door.turned(is_open, address) {
-                Ok(door) => break door,
-                // Somebody else may have the address for a moment.
-                Err(_) => door = taken(address, clock).await,
-            }
+        door = match turned(door, is_open, address, clock).await {
+            Ok(door) => door,
+            Err(error) => return Lost { error, passed },
         };
         tokio::select! {
             accepted = door.accept() => match accepted {
@@ -215,7 +236,13 @@ mod tests {
         let lead = Arc::new(Lead::new(leading_to(Vec::new())));
         let door = Door::at(address).unwrap();
         let mut tasks = JoinSet::new();
-        tasks.spawn(attend(door, address, lead.clone(), Clock::system()));
+        tasks.spawn(attend(
+            door,
+            address,
+            lead.clone(),
+            JoinSet::new(),
+            Clock::system(),
+        ));
         refused(address).await;
         for _ in 0..3 {
             lead.to(leading_to(there.clone()));
@@ -228,6 +255,45 @@ mod tests {
             client.read_exact(&mut heard).await.unwrap();
             assert_eq!(&heard, b"still here");
         }
+    }
+
+    /// Listens on all addresses, as many programs do.
+    fn everywhere(port: u16) -> TcpListener {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind((Ipv4Addr::UNSPECIFIED, port).into()).unwrap();
+        socket.listen(1).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_address_that_somebody_else_took_is_given_up_and_connections_are_kept() {
+        let pod = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let there = leading_to(vec![pod.local_addr().unwrap()]);
+        let address = free().await;
+        let lead = Arc::new(Lead::new(there.clone()));
+        let attended = |passed| {
+            let door = Door::at(address).unwrap();
+            attend(door, address, lead.clone(), passed, Clock::system())
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(attended(JoinSet::new()));
+        let mut client = reached(address).await;
+        let (mut served, _) = pod.accept().await.unwrap();
+        lead.to(leading_to(Vec::new()));
+        refused(address).await;
+        let other = everywhere(address.port());
+        tokio::time::pause();
+        lead.to(there);
+        let lost = tasks.join_next().await.unwrap().unwrap();
+        tokio::time::resume();
+        assert_eq!(lost.error.kind(), io::ErrorKind::AddrInUse);
+        drop(other);
+        tasks.spawn(attended(lost.passed));
+        reached(address).await;
+        served.write_all(b"still here").await.unwrap();
+        let mut heard = [0; 10];
+        client.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"still here");
     }
 
     #[tokio::test]

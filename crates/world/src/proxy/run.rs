@@ -23,12 +23,12 @@ use neap_kit::{
 };
 use tokio::{
     sync::Notify,
-    task::{AbortHandle, JoinSet},
+    task::{AbortHandle, Id, JoinError, JoinSet},
 };
 
 use super::{
     decide::{Route, routes},
-    listener::{Door, Lead, attend},
+    listener::{Door, Lead, Lost, attend},
 };
 
 const NAME: &str = "service-proxy";
@@ -70,17 +70,23 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
         by_service,
         listeners: BTreeMap::new(),
         tasks: JoinSet::new(),
+        left: BTreeMap::new(),
         options,
     };
     Ok(Service::new(NAME, move |stop| async move {
         let work = async {
             tokio::join!(services.synced(), slices.synced());
+            let mut again = proxy.follow().await;
             loop {
-                let again = proxy.follow().await;
                 tokio::select! {
                     () = changed.notified() => proxy.clock.sleep(proxy.options.lag).await,
                     () = proxy.clock.sleep(TRY_AGAIN), if again => {}
+                    Some(ended) = proxy.tasks.join_next_with_id() => {
+                        again |= proxy.part(ended).await;
+                        continue;
+                    }
                 }
+                again = proxy.follow().await;
             }
         };
         tokio::select! {
@@ -94,7 +100,9 @@ struct Proxy {
     services: Cache<Svc>,
     by_service: Index<EndpointSlice>,
     listeners: BTreeMap<SocketAddr, (Arc<Lead>, AbortHandle)>,
-    tasks: JoinSet<()>,
+    tasks: JoinSet<Lost>,
+    /// Connections that were made at addresses which somebody else has now.
+    left: BTreeMap<SocketAddr, JoinSet<()>>,
     recorder: Recorder,
     clock: Clock,
     options: Options,
@@ -115,6 +123,7 @@ impl Proxy {
             of,
             &self.options.nodes,
         );
+        self.left.retain(|address, _| wanted.contains_key(address));
         self.listeners.retain(|address, (lead, task)| {
             let Some(route) = wanted.remove(address) else {
                 task.abort();
@@ -123,7 +132,6 @@ impl Proxy {
             lead.to(route);
             true
         });
-        while self.tasks.try_join_next().is_some() {}
         let mut again = false;
         for (address, route) in wanted {
             match Door::at(address) {
@@ -139,9 +147,29 @@ impl Proxy {
 
     fn open(&mut self, address: SocketAddr, door: Door, route: Route) {
         let lead = Arc::new(Lead::new(route));
-        let attended = attend(door, address, lead.clone(), self.clock);
+        let passed = self.left.remove(&address).unwrap_or_default();
+        let attended = attend(door, address, lead.clone(), passed, self.clock);
         let task = self.tasks.spawn(attended);
         self.listeners.insert(address, (lead, task));
+    }
+
+    /// Takes leave of a listener that has ended; whether its address has to be tried again.
+    async fn part(&mut self, ended: Result<(Id, Lost), JoinError>) -> bool {
+        let (id, error, passed) = match ended {
+            Ok((id, lost)) => (id, lost.error, lost.passed),
+            Err(error) => (error.id(), io::Error::other(error), JoinSet::new()),
+        };
+        let mut all = self.listeners.iter();
+        // Nobody wants to have those that were closed.
+        let Some((&address, _)) = all.find(|(_, (_, task))| task.id() == id) else {
+            return false;
+        };
+        let Some((lead, _)) = self.listeners.remove(&address) else {
+            return false;
+        };
+        self.left.insert(address, passed);
+        self.complain(address, &lead.route(), &error).await;
+        true
     }
 
     async fn complain(&self, address: SocketAddr, route: &Route, error: &io::Error) {
@@ -170,17 +198,21 @@ fn way_round(address: SocketAddr, route: &Route, api: Option<&str>) -> Option<St
 
 /// What is said of an address that cannot be listened on: a warning only if there is no way round.
 fn told(address: SocketAddr, instead: Option<&str>, error: &io::Error) -> Note {
-    let why = match error.kind() {
-        io::ErrorKind::PermissionDenied => "ports below 1024 need root".to_owned(),
-        _ => error.to_string(),
+    let (why, remedy) = match error.kind() {
+        io::ErrorKind::PermissionDenied => (
+            "ports below 1024 need root".to_owned(),
+            "give the service a port from 1024 on, or type NodePort",
+        ),
+        io::ErrorKind::AddrInUse => (
+            "another program has the port".to_owned(),
+            "if that is a pod which listens on all addresses, let it listen on its POD_IP",
+        ),
+        _ => (error.to_string(), "it is tried again by itself"),
     };
     let words = |remedy: &str| format!("{address} is not served: {why}; {remedy}");
     match instead {
         Some(instead) => Note::normal(NOT_SERVED, words(instead)),
-        None => Note::warning(
-            NOT_SERVED,
-            words("give the service a port from 1024 on, or type NodePort"),
-        ),
+        None => Note::warning(NOT_SERVED, words(remedy)),
     }
 }
 

@@ -1,9 +1,20 @@
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use k8s_openapi::api::{
+    core::v1::{Event, Service},
+    discovery::v1::EndpointSlice,
+};
 use serde_json::{Value, json};
+use tokio::net::{TcpSocket, TcpStream};
 
-use super::decide::{Routes, routes};
+use super::{
+    Options,
+    decide::{Routes, routes},
+};
+use crate::stage::Stage;
 
 fn table(service: &Value, slices: &[Value]) -> Routes {
     let service: Service = serde_json::from_value(service.clone()).unwrap();
@@ -76,4 +87,37 @@ fn a_service_without_an_address_of_its_own_is_not_listened_on() {
     ] {
         assert!(table(&service(&spec), &[]).is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_somebody_else_took_is_told_and_tried_again() {
+    let node = IpAddr::V4(Ipv4Addr::new(127, 77, 3, 1));
+    let address = SocketAddr::from((node, 31877));
+    let options = Options {
+        nodes: vec![node],
+        ..Options::default()
+    };
+    let stage = Stage::open(|site| Ok(vec![super::service(site, options)?])).await;
+    let ports = json!([{"name": "http", "port": 8080, "nodePort": address.port()}]);
+    let spec = json!({"type": "NodePort", "ports": ports});
+    let made = json!({"metadata": {"name": "web"}, "spec": spec});
+    stage.create::<Service>(made).await;
+    stage.pass(Duration::from_secs(1)).await;
+    let other = TcpSocket::new_v4().unwrap();
+    other.set_reuseaddr(true).unwrap();
+    other.bind(address).unwrap();
+    let other = other.listen(1).unwrap();
+    let mut ready = slice(&json!([{"addresses": ["192.0.2.9"]}]));
+    let labels = json!({"kubernetes.io/service-name": "web"});
+    ready["metadata"] = json!({"name": "web-1", "labels": labels});
+    stage.create::<EndpointSlice>(ready).await;
+    stage.pass(Duration::from_secs(10)).await;
+    let said = format!("{address} is not served: another program has the port;");
+    let events = stage.list::<Event>().await;
+    let mut messages = events.into_iter().filter_map(|event| event.message);
+    assert!(messages.any(|message| message.starts_with(&said)));
+    drop(other);
+    assert!(TcpStream::connect(address).await.is_err());
+    stage.pass(Duration::from_mins(1)).await;
+    TcpStream::connect(address).await.unwrap();
 }

@@ -6,7 +6,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::status::ApiError;
+use crate::{environment::Environment, status::ApiError};
 
 /// A client, and the pods that were connected to.
 struct Forwarded {
@@ -32,7 +32,8 @@ impl Forwarded {
         });
         let (near, far) = duplex(1 << 16);
         let mut tasks = JoinSet::new();
-        tasks.spawn(forward(far, connect));
+        let clock = Environment::rehearsal(1).clock;
+        tasks.spawn(async move { forward(far, connect, &*clock).await });
         Self {
             client: WebSocketStream::from_raw_socket(near, Role::Client, None).await,
             pods,
@@ -46,8 +47,18 @@ impl Forwarded {
     }
 
     async fn open(&mut self, stream: u32, kind: &str, port: &str) {
+        self.open_half(stream, kind, port, "0").await;
+    }
+
+    /// Opens both streams of a connection, that for errors first.
+    async fn connect(&mut self, error: u32, port: &str) {
+        self.open(error, "error", port).await;
+        self.open(error + 2, "data", port).await;
+    }
+
+    async fn open_half(&mut self, stream: u32, kind: &str, port: &str, number: &str) {
         let mut block = 3_u32.to_be_bytes().to_vec();
-        let pairs = [("port", port), ("requestid", "0"), ("streamtype", kind)];
+        let pairs = [("port", port), ("requestid", number), ("streamtype", kind)];
         for text in pairs.into_iter().flat_map(|(name, value)| [name, value]) {
             block.extend_from_slice(&u32::try_from(text.len()).unwrap().to_be_bytes());
             block.extend_from_slice(text.as_bytes());
@@ -144,4 +155,118 @@ async fn a_client_that_leaves_ends_its_connections() {
     let ended = tokio::time::timeout(Duration::from_mins(1), forwarded.tasks.join_next());
     ended.await.expect("it is noticed").unwrap().unwrap();
     assert_eq!(pod.read(&mut [0]).await.unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_takes_nothing_loses_its_connection_and_stops_no_other() {
+    let mut forwarded = Forwarded::start().await;
+    forwarded.connect(1, "80").await;
+    let (_, _stuck) = forwarded.pods.recv().await.unwrap();
+    forwarded.connect(5, "81").await;
+    let (_, mut other) = forwarded.pods.recv().await.unwrap();
+    let piece = vec![b'x'; 1 << 10];
+    for _ in 0..WAITING + 8 {
+        forwarded.send(Frame::data(3, &piece, false)).await;
+    }
+    forwarded.send(Frame::data(7, b"hello", true)).await;
+    let mut heard = String::new();
+    other.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(heard, "hello");
+    assert_eq!(forwarded.next().await, Frame::Reset { stream: 3 });
+    assert_eq!(forwarded.next().await, data(1, "", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_slow_takes_all() {
+    let mut forwarded = Forwarded::start().await;
+    forwarded.connect(1, "80").await;
+    let (_, mut slow) = forwarded.pods.recv().await.unwrap();
+    let piece = vec![b'x'; 1 << 10];
+    let count = 4 * WAITING;
+    for _ in 0..count {
+        forwarded.send(Frame::data(3, &piece, false)).await;
+    }
+    forwarded.send(Frame::data(3, b"", true)).await;
+    let mut heard = 0;
+    loop {
+        tokio::time::sleep(PATIENCE / 2).await;
+        match slow.read(&mut [0; 1 << 10]).await.unwrap() {
+            0 => break,
+            some => heard += some,
+        }
+    }
+    assert_eq!(heard, count << 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_a_pod_that_takes_nothing_is_noticed() {
+    let mut forwarded = Forwarded::start().await;
+    forwarded.connect(1, "80").await;
+    let (_, _stuck) = forwarded.pods.recv().await.unwrap();
+    let piece = vec![b'x'; 1 << 10];
+    for _ in 0..WAITING + 8 {
+        forwarded.send(Frame::data(3, &piece, false)).await;
+    }
+    drop(forwarded.client);
+    let ended = tokio::time::timeout(Duration::from_mins(1), forwarded.tasks.join_next());
+    ended.await.expect("it is noticed").unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_sends_no_more_can_still_be_reset() {
+    let mut forwarded = Forwarded::start().await;
+    forwarded.connect(1, "80").await;
+    let (_, mut pod) = forwarded.pods.recv().await.unwrap();
+    forwarded.send(Frame::data(3, b"", true)).await;
+    assert_eq!(pod.read(&mut [0]).await.unwrap(), 0);
+    forwarded.send(Frame::reset(3, Why::Refused)).await;
+    assert_eq!(forwarded.next().await, data(1, "", true));
+    assert!(pod.write_all(b"anybody?").await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_count_until_they_have_ended() {
+    let mut forwarded = Forwarded::start().await;
+    let (mut pods, mut stream) = (Vec::new(), 1);
+    for _ in 0..MOST {
+        forwarded.connect(stream, "80").await;
+        pods.push(forwarded.pods.recv().await.unwrap());
+        forwarded.send(Frame::data(stream + 2, b"", true)).await;
+        stream += 4;
+    }
+    forwarded.connect(stream, "80").await;
+    let why = "there are 1024 connections already, and no more at a time";
+    assert_eq!(forwarded.next().await, data(stream, why, false));
+    assert_eq!(forwarded.next().await, data(stream + 2, "", true));
+    assert_eq!(forwarded.next().await, data(stream, "", true));
+    pods.remove(0);
+    assert_eq!(forwarded.next().await, data(3, "", true));
+    assert_eq!(forwarded.next().await, data(1, "", true));
+    forwarded.connect(stream + 4, "80").await;
+    forwarded.pods.recv().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_taken_is_refused() {
+    let mut forwarded = Forwarded::start().await;
+    forwarded.connect(1, "http").await;
+    let why = "\"http\" is no port";
+    assert_eq!(forwarded.next().await, data(1, why, false));
+    assert_eq!(forwarded.next().await, data(3, "", true));
+    assert_eq!(forwarded.next().await, data(1, "", true));
+    forwarded.open(5, "other", "80").await;
+    assert_eq!(forwarded.next().await, Frame::Reset { stream: 5 });
+    for half in 0..u32::try_from(MOST).unwrap() {
+        let stream = 7 + 2 * half;
+        let number = half.to_string();
+        forwarded.open_half(stream, "error", "80", &number).await;
+    }
+    let beyond = 3001;
+    forwarded.open_half(beyond, "error", "80", "beyond").await;
+    assert_eq!(forwarded.next().await, Frame::Reset { stream: beyond });
+    // One that is not wanted any more makes room.
+    forwarded.send(Frame::reset(7, Why::Refused)).await;
+    forwarded.open_half(3003, "error", "80", "beyond").await;
+    forwarded.open_half(3005, "data", "80", "beyond").await;
+    forwarded.pods.recv().await.unwrap();
 }

@@ -37,6 +37,15 @@ pub(in crate::wire) enum Frame {
     Other,
 }
 
+/// Why a stream is reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::wire) enum Why {
+    /// Nothing was done with it.
+    Refused = 3,
+    /// More came than was taken.
+    Overflow = 7,
+}
+
 /// Takes frames out of bytes.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct Framer {
@@ -121,6 +130,12 @@ impl Frame {
         control(2, &content)
     }
 
+    /// Nothing more of this stream is taken or sent, and why.
+    pub(in crate::wire) fn reset(stream: u32, why: Why) -> Bytes {
+        let content = [stream.to_be_bytes(), (why as u32).to_be_bytes()].concat();
+        control(3, &content)
+    }
+
     /// Gives a ping back.
     pub(in crate::wire) fn pong(number: u32) -> Bytes {
         control(6, &number.to_be_bytes())
@@ -149,7 +164,7 @@ mod tests {
             Frame::pong(9),
             Frame::accepted(5, &mut replies),
             Frame::data(5, b"", true),
-            control(3, &[0, 0, 0, 5, 0, 0, 0, 1]),
+            Frame::reset(5, Why::Refused),
             control(7, &[0; 8]),
         ];
         let (mut framer, mut seen) = (Framer::default(), Vec::new());

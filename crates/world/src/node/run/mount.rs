@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs::{self, Permissions},
     io,
     os::unix::fs::PermissionsExt,
@@ -85,13 +86,19 @@ fn put(sources: &Sources, folder: &Path, hosts: &str) -> Result<BTreeMap<String,
     Ok(places)
 }
 
-/// A folder for whoever a container's processes become. Others do not get as far as that.
+/// A folder for whoever a container's processes become. Others do not get as far as that. It is either
+/// not there or open to all, whenever this is cut short; what a container makes of it later is kept.
 fn open_to_all(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    fs::create_dir_all(folder)?;
-    fs::set_permissions(folder, Permissions::from_mode(0o777))
+    // No volume is called this.
+    let mut name = OsString::from(".");
+    name.push(folder.file_name().unwrap_or_default());
+    let made = folder.with_file_name(name);
+    fs::create_dir_all(&made)?;
+    fs::set_permissions(&made, Permissions::from_mode(0o777))?;
+    fs::rename(made, folder)
 }
 
 fn failed(what: &str, error: &io::Error) -> Obstacle {
@@ -132,5 +139,22 @@ mod tests {
         assert_eq!(obstacle.reason, "FailedMount");
         let words = "volume \"v\": the disk of this node is full";
         assert!(obstacle.message.starts_with(words), "{}", obstacle.message);
+    }
+
+    #[test]
+    fn an_empty_folder_is_open_to_all_whenever_it_was_cut_short_and_a_containers_mode_is_kept() {
+        let parent = tempfile::tempdir().unwrap();
+        let volumes = parent.path().join("volumes");
+        let folder = volumes.join("data");
+        // The crash came between the making and the opening.
+        fs::create_dir_all(volumes.join(".data")).unwrap();
+        fs::set_permissions(volumes.join(".data"), Permissions::from_mode(0o700)).unwrap();
+        let mode = || fs::metadata(&folder).unwrap().permissions().mode() & 0o7777;
+        open_to_all(&folder).unwrap();
+        assert_eq!(mode(), 0o777);
+        assert_eq!(fs::read_dir(&volumes).unwrap().count(), 1);
+        fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+        open_to_all(&folder).unwrap();
+        assert_eq!(mode(), 0o700);
     }
 }
