@@ -1,10 +1,22 @@
 //! The controllers of `world`.
 
+mod daemon_set;
 mod deployment;
+mod job;
+mod replica_set;
+mod service;
+mod stateful_set;
 
 use neap_trial::Workload;
 
 /// One workload for each of them.
-pub fn workloads() -> Vec<Workload> {
-    vec![deployment::workload()]
+pub(crate) fn workloads() -> Vec<Workload> {
+    vec![
+        daemon_set::workload(),
+        deployment::workload(),
+        job::workload(),
+        replica_set::workload(),
+        service::workload(),
+        stateful_set::workload(),
+    ]
 }

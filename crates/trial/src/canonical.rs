@@ -11,8 +11,13 @@ use crate::plan::plural;
 
 /// Fields that no two runs share, wherever they are.
 const OWN: [&str; 2] = ["uid", "resourceVersion"];
-/// Who names pods after its own uid, so that names differ where uids do.
-const NAMED_BY_UID: [&str; 3] = ["ReplicaSet", "DaemonSet", "Job"];
+/// Who names what it makes after its own uid, so that names differ where uids do, and what that is.
+const NAMED_BY_UID: [(&str, &str); 4] = [
+    ("ReplicaSet", "/pods"),
+    ("DaemonSet", "/pods"),
+    ("Job", "/pods"),
+    ("Service", "discovery.k8s.io/endpointslices"),
+];
 /// The server chooses the end of it.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
@@ -49,9 +54,9 @@ pub(crate) fn place(resource: &str, path: &str, object: &Object) -> String {
     let owners = &object.metadata().owner_references;
     let owner = owners
         .iter()
-        .find(|owner| NAMED_BY_UID.contains(&&*owner.kind));
+        .find(|owner| NAMED_BY_UID.contains(&(&*owner.kind, resource)));
     match (owner, path.split_once('/')) {
-        (Some(owner), Some((namespace, _))) if resource == "/pods" => {
+        (Some(owner), Some((namespace, _))) => {
             format!("{resource}/{namespace}/{}-*", owner.name)
         }
         _ => format!("{resource}/{path}"),
@@ -70,7 +75,39 @@ pub(crate) fn canonical(object: &Object, names: &Names) -> (Value, Share) {
         }
     }
     mask(&mut value, names, &mut share);
+    let owned = !object.metadata().owner_references.is_empty();
+    reviewed(&mut value, owned, &mut share);
     (value, share)
+}
+
+/// What faults may change though nothing is wrong, each with its reason.
+fn reviewed(value: &mut Value, owned: bool, share: &mut Share) {
+    // Entries are in the order of their times, and times are not compared.
+    sort(&mut value["metadata"], "managedFields", |entry| {
+        let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        [text("manager"), text("operation"), text("subresource")]
+    });
+    // A set of conditions by type: who was said last is at the end, and says nothing by that.
+    sort(&mut value["status"], "conditions", |condition| {
+        condition["type"].as_str().unwrap_or_default().to_owned()
+    });
+    // How many steps a roll-out takes depends on how its pods come up. What a controller writes has
+    // as many generations; that the last of them was seen is compared.
+    if owned {
+        let generation = value["metadata"]["generation"].take();
+        let observed = value["status"].get_mut("observedGeneration");
+        if let Some(observed) = observed.filter(|observed| **observed == generation) {
+            *observed = "LATEST".into();
+        }
+        share.compared -= usize::from(generation.is_number());
+        share.masked += usize::from(generation.is_number());
+    }
+}
+
+fn sort<K: Ord>(value: &mut Value, field: &str, by: impl Fn(&Value) -> K) {
+    if let Some(items) = value.get_mut(field).and_then(Value::as_array_mut) {
+        items.sort_by_key(by);
+    }
 }
 
 /// How many fields were compared.
@@ -140,5 +177,41 @@ pub(crate) fn collection(object: &Value) -> String {
     match object["metadata"]["namespace"].as_str() {
         Some(namespace) => format!("/{root}/{version}/namespaces/{namespace}/{kind}"),
         None => format!("/{root}/{version}/{kind}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(order: [&str; 2], generation: u32, observed: u32) -> Value {
+        let writers = order.map(|manager| json!({"manager": manager, "operation": "Update"}));
+        let conditions = order.map(|kind| json!({"type": kind}));
+        json!({
+            "metadata": {"generation": generation, "managedFields": writers},
+            "status": {"observedGeneration": observed, "conditions": conditions},
+        })
+    }
+
+    fn reviewed(mut value: Value, owned: bool) -> Value {
+        let mut share = Share {
+            compared: 10,
+            masked: 0,
+        };
+        super::reviewed(&mut value, owned, &mut share);
+        assert_eq!((share.compared, share.masked), if owned { (9, 1) } else { (10, 0) });
+        value
+    }
+
+    #[test]
+    fn only_what_was_reviewed_may_differ() {
+        let one = reviewed(set(["a", "b"], 3, 3), true);
+        assert_eq!(one, reviewed(set(["b", "a"], 4, 4), true));
+        assert_ne!(one, reviewed(set(["a", "b"], 4, 3), true), "it lags behind");
+        assert_ne!(one, reviewed(set(["a", "c"], 3, 3), true));
+        let users = reviewed(set(["a", "b"], 3, 3), false);
+        assert_ne!(users, reviewed(set(["a", "b"], 4, 4), false));
     }
 }

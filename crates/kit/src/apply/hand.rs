@@ -175,12 +175,26 @@ impl Hand {
             ..DeleteParams::background()
         };
         let write = self.write("delete", kind, key, None);
-        match self
-            .perform(write, api.delete(key.name(), &parameters))
-            .await
-        {
-            Ok(_) | Err(Error::Replaced(_)) => Ok(()),
-            Err(error) => Err(error),
+        let call = async { api.delete(key.name(), &parameters).await.map(drop) };
+        self.take_away(write, call).await
+    }
+
+    /// Makes a write that deletes. It is no error if the object is gone; one that is another, or
+    /// that the server could not delete because it was being changed, wants another look.
+    pub(super) async fn take_away(
+        &self,
+        write: Write,
+        call: impl Future<Output = Result<(), kube::Error>>,
+    ) -> Result<(), Error> {
+        let mut gone = false;
+        let call = async {
+            let done = call.await;
+            gone = matches!(&done, Err(kube::Error::Api(status)) if status.is_not_found());
+            done
+        };
+        match self.perform(write, call).await {
+            Err(Error::Replaced(_)) if gone => Ok(()),
+            outcome => outcome,
         }
     }
 
@@ -240,7 +254,8 @@ impl Hand {
         }
     }
 
-    async fn answered<T>(
+    /// What the server says to `call`, be it a write or a question before one.
+    pub(super) async fn answered<T>(
         &self,
         key: &Key,
         call: impl Future<Output = Result<T, kube::Error>>,

@@ -5,10 +5,11 @@
 
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Resource,
-    api::{DeleteParams, PostParams, Preconditions},
-    core::{Request, request},
+    api::{DeleteParams, GetParams, PostParams, Preconditions},
+    core::{PartialObjectMeta, Request, request},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -73,6 +74,22 @@ impl Hand {
         self.send(write, request).await
     }
 
+    /// Asks the server itself, not a cache, whether `object` is still there, the same, and to stay.
+    /// [`Error::Replaced`] if not: whatever would be made for it now would be made for nobody. Says
+    /// its metadata as they are now.
+    pub async fn confirm<K: Object>(&self, object: &K) -> Result<ObjectMeta, Error> {
+        let key = Key::of(object);
+        let request = at::<K>(&key).get_metadata(key.name(), &GetParams::default());
+        let request = request.map_err(|error| unsendable(&key, error))?;
+        let call = self.client().request::<PartialObjectMeta<K>>(request);
+        let live = self.answered(&key, call).await?.metadata;
+        if live.uid == object.meta().uid && live.deletion_timestamp.is_none() {
+            Ok(live)
+        } else {
+            Err(Error::Replaced(key))
+        }
+    }
+
     /// Deletes the very `object` that was looked at, in the background; with a grace period of its
     /// own if none is given. It is no error if it is gone.
     pub async fn remove<K: Object>(&self, object: &K, grace: Option<u32>) -> Result<(), Error> {
@@ -87,10 +104,9 @@ impl Hand {
         };
         let request = at::<K>(&key).delete(key.name(), &parameters);
         let write = self.writing::<K>("delete", &key, None);
-        match self.send::<serde_json::Value>(write, request).await {
-            Ok(_) | Err(Error::Replaced(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+        let request = request.map_err(|error| unsendable(&key, error))?;
+        let call = self.client().request::<serde_json::Value>(request);
+        self.take_away(write, async { call.await.map(drop) }).await
     }
 
     fn posting(&self) -> PostParams {
@@ -115,10 +131,7 @@ impl Hand {
         write: Write,
         request: Result<http::Request<Vec<u8>>, request::Error>,
     ) -> Result<R, Error> {
-        let request = request.map_err(|error| Error::Refused {
-            key: write.key.clone(),
-            source: Box::new(kube::Error::BuildRequest(error)),
-        })?;
+        let request = request.map_err(|error| unsendable(&write.key, error))?;
         self.perform(write, self.client().request(request)).await
     }
 }
@@ -126,6 +139,13 @@ impl Hand {
 fn at<K: Object>(key: &Key) -> Request {
     let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
     Request::new(K::url_path(&(), namespace))
+}
+
+fn unsendable(key: &Key, error: request::Error) -> Error {
+    Error::Refused {
+        key: key.clone(),
+        source: Box::new(kube::Error::BuildRequest(error)),
+    }
 }
 
 /// Types of the API have no way to fail here.

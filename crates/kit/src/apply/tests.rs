@@ -175,7 +175,8 @@ async fn an_object_that_was_replaced_is_not_touched() {
         matches!(&refused, Error::Replaced(key) if *key == Key::new("default", "a")),
         "{refused:?}"
     );
-    bench.hand.carry_out(plan(&[], &stale)).await.unwrap();
+    let removal = bench.hand.carry_out(plan(&[], &stale)).await;
+    assert!(matches!(removal, Err(Error::Replaced(_))), "{removal:?}");
     let object = bench.api.get("a").await.unwrap();
     assert_eq!(object.data["data"], json!({"x": "new"}));
 }

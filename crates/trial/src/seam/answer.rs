@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use http::{Response, header::RETRY_AFTER};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use serde_json::{Value, json};
+use tower::BoxError;
 
 use super::{Answer, Call};
 use crate::plan::{Fault, Verb};
@@ -23,9 +24,13 @@ pub(super) fn conflict() -> Answer {
     status(409, "Conflict")
 }
 
-/// What is asked for is no longer known.
+/// What a watch would go on from is no longer known. A server says so in the stream: as an answer it
+/// would be taken for a failure like any other, and the same be asked again.
 pub(super) fn gone() -> Answer {
-    status(410, "Expired")
+    let event = json!({"type": "ERROR", "object": body(410, "Expired")});
+    let mut response = status(410, "Expired").map(|_| full(format!("{event}\n")));
+    *response.status_mut() = http::StatusCode::OK;
+    response
 }
 
 fn reason(code: u16, call: &Call) -> &'static str {
@@ -44,9 +49,7 @@ fn reason(code: u16, call: &Call) -> &'static str {
 }
 
 fn status(code: u16, reason: &str) -> Answer {
-    let body = Bytes::from(body(code, reason).to_string());
-    let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
-    let mut response = Response::new(body);
+    let mut response = Response::new(full(body(code, reason).to_string()));
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
     let json = http::HeaderValue::from_static("application/json");
     response
@@ -55,9 +58,29 @@ fn status(code: u16, reason: &str) -> Answer {
     response
 }
 
+fn full(text: String) -> UnsyncBoxBody<Bytes, BoxError> {
+    let body = Full::new(Bytes::from(text));
+    body.map_err(|never| match never {}).boxed_unsync()
+}
+
 pub(super) fn body(code: u16, reason: &str) -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": format!("the plan says {code}"), "reason": reason, "code": code,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_watch_is_told_within_its_stream_that_its_place_is_gone() {
+        let (parts, stream) = gone().into_parts();
+        assert_eq!(parts.status, 200);
+        let line = stream.collect().await.unwrap().to_bytes();
+        assert!(line.ends_with(b"\n"));
+        let event: Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
+    }
 }

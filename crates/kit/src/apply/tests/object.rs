@@ -58,8 +58,29 @@ async fn only_the_object_that_was_looked_at_is_removed() {
     bench.hand.remove(&first, None).await.unwrap();
     assert!(bench.live().await.is_empty(), "gone twice is gone");
     bench.hand.create(&map(&json!({}))).await.unwrap().unwrap();
-    bench.hand.remove(&first, None).await.unwrap();
+    let refused = bench.hand.remove(&first, None).await.unwrap_err();
+    assert!(matches!(refused, Error::Replaced(_)), "{refused:?}");
     assert_eq!(bench.live().await.len(), 1, "its namesake stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_confirmed_while_it_is_the_same_and_stays() {
+    let bench = Bench::new().await;
+    let mut first = map(&json!({}));
+    first.metadata.finalizers = Some(vec!["test.example/held".to_owned()]);
+    let first = bench.hand.create(&first).await.unwrap().unwrap();
+    bench.hand.confirm(&first).await.unwrap();
+    let no = |asked: Result<_, Error>| matches!(asked, Err(Error::Replaced(_)));
+    bench.hand.remove(&first, None).await.unwrap();
+    assert!(no(bench.hand.confirm(&first).await), "it is on its way out");
+    let maps: Api<ConfigMap> = Api::default_namespaced(bench.api.clone().into_client());
+    let mut last = maps.get("a").await.unwrap();
+    last.metadata.finalizers = None;
+    bench.hand.replace(&last).await.unwrap();
+    assert!(no(bench.hand.confirm(&first).await), "it is gone");
+    let second = bench.hand.create(&map(&json!({}))).await.unwrap().unwrap();
+    assert!(no(bench.hand.confirm(&first).await), "it is another");
+    bench.hand.confirm(&second).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
