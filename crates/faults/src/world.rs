@@ -2,8 +2,10 @@
 
 mod daemon_set;
 mod deployment;
+mod disruption_budget;
 mod job;
 mod replica_set;
+mod scheduler;
 mod service;
 mod stateful_set;
 
@@ -14,8 +16,10 @@ pub(crate) fn workloads() -> Vec<Workload> {
     vec![
         daemon_set::workload(),
         deployment::workload(),
+        disruption_budget::workload(),
         job::workload(),
         replica_set::workload(),
+        scheduler::workload(),
         service::workload(),
         stateful_set::workload(),
     ]

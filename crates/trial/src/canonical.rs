@@ -91,6 +91,8 @@ fn reviewed(value: &mut Value, owned: bool, share: &mut Share) {
     sort(&mut value["status"], "conditions", |condition| {
         condition["type"].as_str().unwrap_or_default().to_owned()
     });
+    // A controller that was started anew does not know what it has told of, and tells it again.
+    forget_trigger(&mut value["metadata"]);
     // How many steps a roll-out takes depends on how its pods come up. What a controller writes has
     // as many generations; that the last of them was seen is compared.
     if owned {
@@ -101,6 +103,34 @@ fn reviewed(value: &mut Value, owned: bool, share: &mut Share) {
         }
         share.compared -= usize::from(generation.is_number());
         share.masked += usize::from(generation.is_number());
+    }
+}
+
+/// On endpoints: when happened what they were last written for.
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+fn forget_trigger(metadata: &mut Value) {
+    forget(metadata, "annotations", TRIGGER);
+    let writers = metadata
+        .get_mut("managedFields")
+        .and_then(Value::as_array_mut);
+    for writer in writers.into_iter().flatten() {
+        if let Some(fields) = writer.pointer_mut("/fieldsV1/f:metadata") {
+            forget(fields, "f:annotations", &format!("f:{TRIGGER}"));
+        }
+    }
+}
+
+/// Takes `key` out of the map `field`, and the map with it if nothing else is there.
+fn forget(value: &mut Value, field: &str, key: &str) {
+    let Some(map) = value.get_mut(field).and_then(Value::as_object_mut) else {
+        return;
+    };
+    if map.remove(key).is_some()
+        && map.keys().all(|key| key == ".")
+        && let Some(fields) = value.as_object_mut()
+    {
+        fields.remove(field);
     }
 }
 
@@ -155,7 +185,9 @@ fn mask(value: &mut Value, names: &Names, share: &mut Share) {
 fn rename(fields: &mut Map<String, Value>, names: &Names) {
     const BY_UID: &str = "k:{\"uid\":\"";
     let named = fields.keys().find(|key| key.starts_with(BY_UID)).cloned();
-    let uid = named.as_ref().and_then(|key| key[BY_UID.len()..].split('"').next());
+    let uid = named
+        .as_ref()
+        .and_then(|key| key[BY_UID.len()..].split('"').next());
     if let (Some(key), Some(alias)) = (&named, uid.and_then(|uid| names.uids.get(uid)))
         && let Some(field) = fields.remove(key)
     {
@@ -201,7 +233,10 @@ mod tests {
             masked: 0,
         };
         super::reviewed(&mut value, owned, &mut share);
-        assert_eq!((share.compared, share.masked), if owned { (9, 1) } else { (10, 0) });
+        assert_eq!(
+            (share.compared, share.masked),
+            if owned { (9, 1) } else { (10, 0) }
+        );
         value
     }
 
@@ -211,6 +246,11 @@ mod tests {
         assert_eq!(one, reviewed(set(["b", "a"], 4, 4), true));
         assert_ne!(one, reviewed(set(["a", "b"], 4, 3), true), "it lags behind");
         assert_ne!(one, reviewed(set(["a", "c"], 3, 3), true));
+        let mut told = set(["a", "b"], 3, 3);
+        told["metadata"]["annotations"] = json!({TRIGGER: "TIME"});
+        assert_eq!(one, reviewed(told.clone(), true));
+        told["metadata"]["annotations"]["more"] = "1".into();
+        assert_ne!(one, reviewed(told, true), "other annotations are compared");
         let users = reviewed(set(["a", "b"], 3, 3), false);
         assert_ne!(users, reviewed(set(["a", "b"], 4, 4), false));
     }

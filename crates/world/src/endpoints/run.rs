@@ -17,7 +17,7 @@ use super::decide::{WRITER, decide};
 use crate::{
     service_pods::{Selection, Triggers, note_trigger, selector},
     wiring::Wiring,
-    workload::{Made, Tools},
+    workload::{ECHO, Made, Tools},
 };
 
 /// The controller of Endpoints.
@@ -91,9 +91,11 @@ impl Work {
 
     /// Endpoints go with their Service, though it does not own them.
     async fn clear(&self, endpoints: Option<&Endpoints>) -> Result<Outcome, Error> {
-        if let Some(endpoints) = endpoints {
-            self.tools.hand.remove(endpoints, None).await?;
-        }
-        Ok(Outcome::Gone)
+        let Some(endpoints) = endpoints else {
+            return Ok(Outcome::Gone);
+        };
+        self.tools.hand.remove(endpoints, None).await?;
+        // They are gone once the watch says so, not before.
+        Ok(Outcome::Again(ECHO))
     }
 }
