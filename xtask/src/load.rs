@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Result;
 
-use crate::{process, tools};
+use crate::{bench::Output, process, tools};
 
 /// The release builds of the server and of what works it.
 #[derive(Debug)]
@@ -68,6 +68,26 @@ pub(crate) fn leaders(stops: usize, takeovers: usize, seed: Option<u64>) -> Resu
         println!(
             "again with: cargo xtask leaders --stops {stops} --takeovers {takeovers} --seed {seed}"
         );
+    }
+    Ok(status.success())
+}
+
+/// `cargo xtask orphans`; false if a process of a pod was left.
+pub(crate) fn orphans(tries: usize, seed: Option<u64>, output: Output) -> Result<bool> {
+    let built = Built::new()?;
+    let seed = seed.unwrap_or_else(any_seed).to_string();
+    let tries = tries.to_string();
+    let output = match output {
+        Output::Table => "table",
+        Output::Json => "json",
+    };
+    let mut command = built.load();
+    let status = command
+        .args(["orphans", "--tries", &tries, "--seed", &seed])
+        .args(["--output", output])
+        .status()?;
+    if !status.success() {
+        eprintln!("again with: cargo xtask orphans --tries {tries} --seed {seed}");
     }
     Ok(status.success())
 }

@@ -11,7 +11,9 @@
 mod bench;
 mod check;
 mod differential;
+mod faults;
 mod generate;
+mod kit;
 mod load;
 mod process;
 mod spdx;
@@ -85,6 +87,18 @@ enum Task {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Kills a `neap up` whose pods start, run and stop, and names every process that is left
+    Orphans {
+        /// How often
+        #[arg(long, default_value_t = 50)]
+        tries: usize,
+        /// Repeats the choices of an earlier run [default: another one each time]
+        #[arg(long)]
+        seed: Option<u64>,
+        /// How to print the result
+        #[arg(short, long, value_enum, default_value_t = bench::Output::Table)]
+        output: bench::Output,
+    },
     /// Sends the same requests to ours and to a real kube-apiserver, and names every difference
     Differential {
         /// How many seeds the random part runs
@@ -103,6 +117,14 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
+    /// Runs kit's own tests, as they are, on a real kube-apiserver
+    Kit {
+        /// Only tests whose name has this in it
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
+    /// Plays controllers through every fault, and names what goes wrong
+    Faults(faults::Faults),
     /// Writes the generated files
     Generate,
 }
@@ -126,9 +148,16 @@ fn main() -> ExitCode {
             takeovers,
             seed,
         } => load::leaders(stops, takeovers, seed),
+        Task::Orphans {
+            tries,
+            seed,
+            output,
+        } => load::orphans(tries, seed, output),
         Task::Differential { seeds } => differential::run(seeds),
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),
+        Task::Kit { only } => kit::run(&only),
+        Task::Faults(faults) => faults::run(&faults),
         Task::Generate => generate::run(false).map(|()| true),
     };
     match holds {

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the test command. Sets up what the tests need, runs them all, and counts.
 
-mod tally;
+pub(crate) mod tally;
 
 use std::{
     fs,

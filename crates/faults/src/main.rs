@@ -1,43 +1,108 @@
-//! Every controller of the house under trial.
-mod world;
-use neap_trial::{Ground, apart, generate, judge::Oracle};
-use std::collections::BTreeMap;
+//! Every controller of the house under trial, as one campaign.
+//!
+//! [`campaign`] makes plans and hands them to [`worker`] processes, one for each core: a run splits
+//! its process in two where a fault strikes, which only a process with one thread can do.
 
-fn main() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    let ground = runtime.block_on(Ground::prepare())?;
-    for workload in world::workloads() {
-        let (reference, entries, odd) = apart::calm(&workload, 7, &ground).map_err(anyhow::Error::msg)?;
-        println!("{odd:#?} {:?} {} entries", reference.share, entries.len());
-        let places = generate::places(&entries);
-        let plans: Vec<_> = generate::single(&places).into_iter().map(|rule| generate::plan(workload.name, 7, vec![rule])).collect();
-        println!("{} places {} plans", places.len(), plans.len());
-        if let Some(file) = std::env::args().nth(1) {
-            let plan = &neap_trial::plan::parse(&std::fs::read_to_string(file)?)?[0];
-            let record = neap_trial::run::run(&workload, plan, &ground).map_err(anyhow::Error::msg)?;
-            for entry in &record.entries { println!("{entry}"); }
-            for violation in reference.judge(&record) { println!("{violation}"); }
-            println!("idle {:?} took {:?}", record.idle, record.took);
-            return Ok(());
+#![expect(clippy::print_stdout, reason = "a command-line tool speaks")]
+
+mod campaign;
+mod message;
+mod replay;
+mod report;
+mod stopwatch;
+mod supply;
+mod worker;
+mod world;
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use anyhow::{Result, bail};
+use clap::{Parser, ValueEnum};
+use neap_trial::Workload;
+
+/// Plays every controller through every fault, and names what goes wrong.
+#[derive(Debug, Parser)]
+#[command(name = "neap-faults")]
+struct Cli {
+    /// How long to go on, such as 120s or 90m
+    #[arg(long, default_value = "120s", value_parser = span)]
+    budget: Duration,
+    /// Only workloads whose name has this in it
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Where chances come from
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Plays the plans of this file, tells what passed, and judges it
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    /// How to print what came of it
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// Plays what it is told to on standard input
+    #[arg(long, hide = true)]
+    work: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("✗ {error:#}");
+            ExitCode::FAILURE
         }
-        let begun = std::time::Instant::now();
-        let outcomes = apart::play(&workload, 7, &plans, &reference, &ground).map_err(anyhow::Error::msg)?;
-        let took = begun.elapsed();
-        println!("{took:?}, {:?} each", took / plans.len() as u32);
-        let mut void = 0; let mut bad = 0;
-        let mut by: BTreeMap<Oracle, usize> = BTreeMap::new();
-        for (plan, outcome) in plans.iter().zip(&outcomes) {
-            if !outcome.idle.is_empty() { void += 1; println!("void {plan}"); continue; }
-            if outcome.violations.iter().any(|v| v.kind == "process") { println!("HANG {plan}"); }
-            if !outcome.violations.is_empty() {
-                bad += 1;
-                if bad < 60 { println!("{plan}{:#?}", outcome.violations.iter().take(4).map(ToString::to_string).collect::<Vec<_>>()); }
-                for violation in &outcome.violations { *by.entry(violation.oracle).or_default() += 1; }
-            }
-        }
-        let mut costs: Vec<u64> = outcomes.iter().map(|o| o.cost).collect(); costs.sort_unstable();
-        println!("cost median {} us, sum {} ms", costs[costs.len()/2], costs.iter().sum::<u64>()/1000);
-        println!("void {void} bad {bad} {by:?}");
     }
-    Ok(())
+}
+
+/// Whether nothing went wrong.
+fn run(cli: &Cli) -> Result<bool> {
+    // Before anything that takes its order from chance.
+    neap_replay::entropy::seed(cli.seed);
+    if cli.work {
+        worker::run()?;
+        return Ok(true);
+    }
+    if let Some(file) = &cli.replay {
+        return replay::run(file);
+    }
+    let mut chosen = workloads();
+    let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
+    chosen.retain(|workload| workload.name.contains(&cli.only));
+    if chosen.is_empty() {
+        bail!(
+            "no workload has {:?} in its name; there are {}",
+            cli.only,
+            names.join(", ")
+        );
+    }
+    let report = campaign::run(&chosen, cli.budget, cli.seed)?;
+    match cli.output {
+        Output::Text => println!("{report}"),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+    }
+    Ok(report.holds())
+}
+
+/// Everything that is under trial.
+fn workloads() -> Vec<Workload> {
+    world::workloads()
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text} is no time; write 120s or 90m");
+    let (number, seconds) = match text.strip_suffix('m') {
+        Some(number) => (number, 60),
+        None => (text.strip_suffix('s').ok_or_else(wrong)?, 1),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    Ok(Duration::from_secs(number * seconds))
 }

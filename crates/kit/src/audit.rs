@@ -3,7 +3,8 @@
 //! A file in the data folder has one record in each line. Each record has a hash over the record
 //! before it and itself, so an edit, a move or a gap anywhere breaks the chain; and the newest
 //! hash is kept in an object of the API, so that cutting off the end, or writing everything anew,
-//! shows as well. [`verify`] is pure and names the record.
+//! shows as well. [`verify`] is pure and names the record. A file that is full is put aside under
+//! another name, and the chain goes on in a new one; none is ever removed.
 //!
 //! Invariants:
 //! - a record is on disk before the one after it is begun;
@@ -12,6 +13,7 @@
 
 mod anchor;
 mod file;
+mod parts;
 mod record;
 mod service;
 #[cfg(test)]
@@ -20,7 +22,7 @@ mod verify;
 
 pub use self::{
     anchor::{Anchor, AnchorOptions},
-    file::{Error, verify_file},
+    file::{Error, is_there, verify_file},
     record::{Deed, Head},
     service::{Audit, AuditService},
     verify::{Fault, verify},

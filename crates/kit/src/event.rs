@@ -126,7 +126,7 @@ impl Recorder {
     fn event(&self, about: ObjectReference, note: &Note) -> Event {
         let mut hasher = DefaultHasher::new();
         (&about.uid, self.component, note).hash(&mut hasher);
-        let name = about.name.as_deref().unwrap_or_default();
+        let name = short(about.name.as_deref().unwrap_or_default());
         // Objects that are in no namespace are spoken of in the default one.
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let now = Some(Time(self.clock.now()));
@@ -151,4 +151,14 @@ impl Recorder {
             ..Event::default()
         }
     }
+}
+
+/// As much of a name as leaves room for what is put behind it: a name has 253 characters at most.
+fn short(name: &str) -> &str {
+    const MOST: usize = 253 - 17;
+    let Some(start) = name.get(..MOST) else {
+        return name;
+    };
+    // No part of a name ends so.
+    start.trim_end_matches(['.', '-'])
 }

@@ -35,8 +35,12 @@ pub struct Facts {
     /// Objects around it, each with its kind: pods, sets, slices, classes. Those that have nothing
     /// to do with it are left out.
     pub around: Arc<[Value]>,
+    /// Kinds that whoever asks may not read: that none of them is around says nothing.
+    pub hidden: Vec<String>,
     /// Events about it.
     pub events: Vec<Event>,
+    /// Events about objects around it; those about others are left out.
+    pub nearby: Arc<[Event]>,
     /// Operations; those on other objects are left out.
     pub operations: Vec<Operation>,
     /// When one looks.
@@ -78,4 +82,13 @@ pub struct Explanation {
     pub seen: Vec<String>,
     /// What to do.
     pub advice: Vec<String>,
+    /// Kinds that would have said more, had they been allowed to be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
+}
+
+impl Facts {
+    fn may_see(&self, kind: &str) -> bool {
+        !self.hidden.iter().any(|hidden| hidden == kind)
+    }
 }

@@ -19,6 +19,8 @@ pub mod lease;
 pub mod manager;
 pub mod operation;
 pub mod process;
+#[cfg(test)]
+mod server;
 pub mod site;
 pub mod status;
 pub mod telemetry;

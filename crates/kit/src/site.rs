@@ -1,5 +1,8 @@
 //! Where controllers work: what each of them is given, and nothing else.
 
+#[cfg(test)]
+mod tests;
+
 use std::{fmt, hash::Hash};
 
 use kube::{Api, Client};
@@ -74,46 +77,5 @@ impl fmt::Debug for Site {
             .field("watches", &self.watches)
             .field("leadership", &self.leadership)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use neap_pocket::{Options as Settings, Pocket, environment::Environment};
-    use serde_json::json;
-
-    use super::*;
-    use crate::{audit::Audit, process::Process};
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_written_at_a_site_is_counted_and_noted() {
-        let pocket = Pocket::open(Settings::new(Environment::rehearsal(7)))
-            .await
-            .unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let clock = Clock::system();
-        let (audit, notes) = Audit::open(&folder.path().join("audit"), clock).unwrap();
-        let process = Process::default().witnessed_by(Arc::new(audit.clone()));
-        let (watches, _) = Watches::in_process(clock, process.clone());
-        let site = Site {
-            client: Client::new(pocket.service(), "default"),
-            watches,
-            leadership: Leadership::alone(clock),
-            clock,
-        };
-        let map = json!({"metadata": {"namespace": "default", "name": "m"}});
-        let map: ConfigMap = serde_json::from_value(map).unwrap();
-        let stop = tokio_util::sync::CancellationToken::new();
-        let writing = async {
-            site.hand("sorter").create(&map).await.unwrap();
-            stop.cancel();
-        };
-        tokio::join!(notes.run(stop.clone()), writing);
-        assert_eq!(audit.head().index, 1);
-        let counted = r#"neaptide_writes_total{manager="sorter",verb="create",result="written"} 1"#;
-        assert!(process.metrics().contains(counted));
     }
 }

@@ -5,16 +5,18 @@
 //! among them, also of those that happened while the watch was down.
 //!
 //! Invariants:
-//! - a follower that was told of an object is told of its end;
+//! - a follower that was told of an object is told of its end, also where another has its name now;
 //! - an object never goes back to an earlier version;
 //! - an object that cannot be decoded is reported, stays as it was last readable, and hides nobody
 //!   else;
-//! - managed fields are not kept.
+//! - managed fields are not kept, nor is anything twice.
 
 mod cache;
 mod contents;
+mod entry;
 mod index;
 mod lenient;
+mod metadata;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -24,5 +26,6 @@ pub use self::{
     contents::{Change, Unreadable},
     index::Index,
     lenient::Lenient,
+    metadata::Metadata,
     service::{Ended, Selection, WatchService, WatchState, Watches},
 };

@@ -1,9 +1,14 @@
-//! A process with one controller of ours that has nothing to write: what watching costs.
+//! A process with one controller of ours: what watching costs, and what a change does.
 //!
 //! It is told what to do on its standard input, a word a line, and answers each with a line.
 
+mod mirror;
+
 use std::{
+    fmt,
+    future::{Future, Ready, ready},
     path::Path,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,15 +21,17 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Resource,
     client::{Body, ClientBuilder},
-    core::{NamespaceResourceScope, PartialObjectMeta},
+    core::NamespaceResourceScope,
 };
 use neap_kit::{
+    apply::Hand,
     clock::Clock,
     controller::{Controller, Options, Outcome},
     key::Key,
+    lease::Leadership,
     process::Process,
     telemetry::{CountCalls, Telemetry},
-    watch::{Cache, Lenient, Selection, Watches},
+    watch::{Cache, Lenient, Metadata, Selection, Watches},
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -32,26 +39,66 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 
+use self::mirror::Mirror;
 use crate::{leaders::contestant, objects::NAMESPACE};
 
 /// How often a watch is opened anew, so that one soon hears that its place has expired.
 const REOPEN: &str = "timeoutSeconds=3";
 
-/// Follows the ConfigMaps of the load, whole or their metadata alone, until its input ends. `tell`
-/// is given the answers.
-pub async fn follow(kubeconfig: &Path, metadata: bool, tell: impl Fn(String)) -> Result<()> {
-    if metadata {
-        work::<PartialObjectMeta<ConfigMap>>(kubeconfig, tell).await
-    } else {
-        work::<ConfigMap>(kubeconfig, tell).await
+/// What the controller is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// It watches ConfigMaps and has nothing to write.
+    Whole,
+    /// The same with their metadata alone.
+    Metadata,
+    /// It has something to write for each change.
+    Write,
+}
+
+/// Follows the ConfigMaps of the load until its input ends. `tell` is given the answers.
+pub async fn follow(kubeconfig: &Path, purpose: Purpose, tell: impl Fn(String)) -> Result<()> {
+    match purpose {
+        Purpose::Whole => work(kubeconfig, look::<ConfigMap>, tell).await,
+        Purpose::Metadata => work(kubeconfig, look::<Metadata<ConfigMap>>, tell).await,
+        Purpose::Write => work(kubeconfig, write, tell).await,
     }
 }
 
-async fn work<K>(kubeconfig: &Path, tell: impl Fn(String)) -> Result<()>
+/// Looks at an object, and has nothing to write.
+fn look<K>(cache: Cache<K>, _: Hand) -> impl Fn(Key) -> Ready<Result<Outcome>> + use<K>
 where
+    K: Resource + Send + Sync + 'static,
+{
+    move |key| {
+        ready(Ok(match cache.get(&key) {
+            Some(_) => Outcome::Settled,
+            None => Outcome::Gone,
+        }))
+    }
+}
+
+fn write(cache: Cache<ConfigMap>, hand: Hand) -> impl Fn(Key) -> Working {
+    let mirror = Mirror { cache, hand };
+    move |key| {
+        let mirror = mirror.clone();
+        Box::pin(async move { mirror.reconcile(&key).await })
+    }
+}
+
+type Working = Pin<Box<dyn Future<Output = Result<Outcome>> + Send>>;
+
+async fn work<K, R, F>(
+    kubeconfig: &Path,
+    reconcile: impl FnOnce(Cache<K>, Hand) -> R,
+    tell: impl Fn(String),
+) -> Result<()>
+where
+    R: Fn(Key) -> F + Send + 'static,
+    F: Future<Output = Result<Outcome>> + Send + 'static,
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
-        + std::fmt::Debug
+        + fmt::Debug
         + DeserializeOwned
         + Send
         + Sync
@@ -62,7 +109,7 @@ where
     let expired = Arc::new(AtomicBool::new(false));
     let client = client(kubeconfig, process.telemetry(), clock, expired.clone()).await?;
     let (watches, service) = Watches::in_process(clock, process.clone());
-    let api: Api<Lenient<K>> = Api::namespaced(client, NAMESPACE);
+    let api: Api<Lenient<K>> = Api::namespaced(client.clone(), NAMESPACE);
     let cache: Cache<K> = watches.of(api, Selection::default())?;
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
@@ -71,7 +118,11 @@ where
     let controller = controller.counted_by(process.telemetry().clone());
     let trigger = controller.trigger();
     cache.follow(move |change| trigger.changed(change.key()));
-    tasks.spawn(run(controller, cache.clone(), stop.clone()));
+    let hand = Hand::new(client, "follower", Leadership::alone(clock), clock)
+        .counted_by(process.telemetry().clone());
+    let (known, reconcile) = (cache.clone(), reconcile(cache.clone(), hand));
+    let (known, ends) = (async move { known.synced().await }, stop.clone());
+    tasks.spawn(controller.run_once_known(known, reconcile, ends));
     while let Some(word) = spawn_blocking(word).await?? {
         match word.as_str() {
             "sync" => {
@@ -98,26 +149,6 @@ fn word() -> Result<Option<String>> {
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line)?;
     Ok((read > 0).then(|| line.trim_end().to_owned()))
-}
-
-async fn run<K>(controller: Controller<Key>, cache: Cache<K>, stop: CancellationToken)
-where
-    K: Resource + Send + Sync + 'static,
-{
-    let known = cache.clone();
-    let reconcile = move |key: Key| {
-        let found = cache.get(&key).is_some();
-        async move {
-            Ok::<_, std::convert::Infallible>(if found {
-                Outcome::Settled
-            } else {
-                Outcome::Gone
-            })
-        }
-    };
-    controller
-        .run_once_known(async move { known.synced().await }, reconcile, stop)
-        .await;
 }
 
 /// A client whose calls are counted, and whose next watch asks for what is long gone once it has
@@ -170,8 +201,10 @@ fn report(telemetry: &Telemetry) -> String {
         "listed": sum("neaptide_watch_events", r#"event="listed""#),
         "applied": sum("neaptide_watch_events", r#"event="applied""#),
         "reconciles": sum("neaptide_reconciles", ""),
+        "writes": sum("neaptide_writes", ""),
         "calls": sum("neaptide_api_calls", ""),
         "reopened": sum("neaptide_api_calls", r#"verb="watch""#),
+        "read": sum("neaptide_api_calls", r#"verb="get""#) + sum("neaptide_api_calls", r#"verb="list""#),
     })
     .to_string()
 }

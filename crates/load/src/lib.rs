@@ -13,6 +13,7 @@ mod kubeconfig;
 pub mod leaders;
 pub mod measure;
 pub mod objects;
+pub mod orphans;
 pub mod reference;
 pub mod rush;
 pub mod server;

@@ -7,6 +7,7 @@
 )]
 
 mod elections;
+mod leftovers;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -19,7 +20,9 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use neap_load::{
-    crash, follower, informers, measure, reference,
+    crash,
+    follower::{self, Purpose},
+    informers, measure, reference,
     stopwatch::Stopwatch,
     subject::{Keeping, Subject},
 };
@@ -64,6 +67,18 @@ enum Task {
         #[arg(long)]
         seed: u64,
     },
+    /// Kill a `neap up` with pods again and again, and look for processes that are left
+    Orphans {
+        /// How often
+        #[arg(long, default_value_t = 50)]
+        tries: usize,
+        /// Decides the moments
+        #[arg(long)]
+        seed: u64,
+        /// How to print the result
+        #[arg(short, long, value_enum, default_value_t = leftovers::Output::Table)]
+        output: leftovers::Output,
+    },
     /// Stand for election and write while leading; what `leaders` starts
     Contestant {
         /// The server
@@ -84,6 +99,9 @@ enum Task {
         /// Their metadata alone
         #[arg(long)]
         metadata: bool,
+        /// Write something for each change of one
+        #[arg(long, conflicts_with = "metadata")]
+        write: bool,
     },
     /// Run a command beside a real control plane
     Beside {
@@ -184,6 +202,8 @@ enum What {
     Follow,
     /// The same with metadata alone
     FollowMetadata,
+    /// What a change costs whom it gives something to write
+    FollowWriting,
     /// From a Deployment of 50 to its pods
     Rollout,
 }
@@ -217,6 +237,11 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             takeovers,
             seed,
         } => elections::leaders(neap, *stops, *takeovers, *seed).await,
+        Task::Orphans {
+            tries,
+            seed,
+            output,
+        } => leftovers::orphans(neap, *tries, *seed, *output).await,
         Task::Contestant {
             kubeconfig,
             identity,
@@ -225,7 +250,11 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
         Task::Follow {
             kubeconfig,
             metadata,
-        } => follower::follow(kubeconfig, *metadata, |answer| println!("{answer}")).await,
+            write,
+        } => {
+            let purpose = purpose(*metadata, *write);
+            follower::follow(kubeconfig, purpose, |answer| println!("{answer}")).await
+        }
         Task::Beside {
             reference,
             controllers,
@@ -240,16 +269,7 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             reference,
             seconds,
             identity,
-        } => {
-            let identities: &[As] = match identity[..] {
-                [] => &[As::Admin, As::ServiceAccounts],
-                _ => identity,
-            };
-            for &identity in identities {
-                informers(neap, reference, *seconds, identity).await?;
-            }
-            Ok(())
-        }
+        } => all_informers(neap, reference, *seconds, identity).await,
         Task::Measure(task) => {
             let figures: Map<String, Value> = measured(neap, task)
                 .await?
@@ -259,6 +279,14 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             println!("{}", Value::Object(figures));
             Ok(())
         }
+    }
+}
+
+fn purpose(metadata: bool, write: bool) -> Purpose {
+    match (metadata, write) {
+        (true, _) => Purpose::Metadata,
+        (_, true) => Purpose::Write,
+        _ => Purpose::Whole,
     }
 }
 
@@ -286,8 +314,9 @@ async fn measured(neap: &Path, task: &Measure) -> Result<Vec<measure::Figure>> {
         What::Restart => measure::restart(neap, task.objects, task.writes).await,
         What::Definition => measure::definition(neap, task.times).await,
         What::Sample => measure::sample(neap, task.times).await,
-        What::Follow => measure::kit(neap, false).await,
-        What::FollowMetadata => measure::kit(neap, true).await,
+        What::Follow => measure::kit(neap, Purpose::Whole).await,
+        What::FollowMetadata => measure::kit(neap, Purpose::Metadata).await,
+        What::FollowWriting => measure::writing(neap).await,
         What::Rollout => measure::rollout(subject, task.times).await,
     }
 }
@@ -306,6 +335,18 @@ async fn beside(plan: &reference::Plan, told_in: &OsStr, command: &[OsString]) -
         .env("NEAP_REFERENCE_TOKEN", reference.admin_token())
         .status()?;
     ensure!(status.success(), "the command failed ({status})");
+    Ok(())
+}
+
+/// As those who were named, or as everybody.
+async fn all_informers(neap: &Path, reference: &Path, seconds: u64, named: &[As]) -> Result<()> {
+    let identities = match named {
+        [] => &[As::Admin, As::ServiceAccounts],
+        named => named,
+    };
+    for &identity in identities {
+        informers(neap, reference, seconds, identity).await?;
+    }
     Ok(())
 }
 

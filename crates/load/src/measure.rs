@@ -26,7 +26,7 @@ use crate::{client::Connection, objects::NAMESPACE, objects::Resource, rush::Sho
 
 pub use bound::bound;
 pub use definition::definition;
-pub use kit::kit;
+pub use kit::{kit, writing};
 pub use list::list;
 pub use namespace::namespace;
 pub use pace::{single, throughput};

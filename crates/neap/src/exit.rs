@@ -44,6 +44,8 @@ pub(crate) struct Failure {
     what: String,
     why: String,
     remedy: String,
+    /// Whoever would be told has gone away on purpose.
+    quiet: bool,
 }
 
 impl Failure {
@@ -55,6 +57,7 @@ impl Failure {
             what: what.to_owned(),
             why: why.to_owned(),
             remedy: String::new(),
+            quiet: false,
         }
     }
 
@@ -66,13 +69,17 @@ impl Failure {
 
     /// Nobody takes what a command prints.
     pub(crate) fn output(error: &io::Error) -> Self {
-        Self::new(
+        let failure = Self::new(
             "NT-CLI-0001",
             Exit::Failed,
             "cannot write to standard output",
             &error.to_string(),
-        )
-        .remedy("check where the output goes: a closed pipe, a full disk")
+        );
+        Self {
+            // As in `neap explain | head -1`: nothing is amiss.
+            quiet: error.kind() == io::ErrorKind::BrokenPipe,
+            ..failure.remedy("check where the output goes: a closed pipe, a full disk")
+        }
     }
 
     /// Why it failed.
@@ -91,6 +98,9 @@ impl Failure {
 
     /// Prints the failure: one line that says it all, then the details.
     pub(crate) fn print(&self, out: &mut dyn Write, symbols: Symbols) -> io::Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
         writeln!(out, "{} {}  {}", symbols.failed, self.what, self.code)?;
         writeln!(out, "  why  {}", self.why)?;
         if !self.remedy.is_empty() {

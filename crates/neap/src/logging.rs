@@ -4,6 +4,7 @@
 
 use std::io::{self, IsTerminal};
 
+use rustix::fs::fstat;
 use tracing_subscriber::{EnvFilter, fmt};
 
 /// Starts logging; `verbose` is how often `-v` was given.
@@ -18,6 +19,17 @@ pub(crate) fn start(verbose: u8) {
         builder.json().flatten_event(true).init();
     }
     std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task panicked")));
+}
+
+/// Whether the log goes elsewhere than what is printed: what is in both need not be there twice.
+pub(crate) fn apart() -> bool {
+    let (printed, logged) = (fstat(io::stdout()), fstat(io::stderr()));
+    match (printed, logged) {
+        (Ok(printed), Ok(logged)) => {
+            (printed.st_dev, printed.st_ino) != (logged.st_dev, logged.st_ino)
+        }
+        _ => true,
+    }
 }
 
 fn filter(verbose: u8, terminal: bool) -> EnvFilter {

@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 
 pub(crate) use self::listen::Listen;
 use self::{
-    folder::Folder,
+    folder::{Folder, abandoned},
     identity::{Given, Identity},
     listen::Address,
     running::Running,
@@ -41,6 +41,7 @@ use crate::{
     cli::UpOptions,
     environment,
     exit::{Exit, Failure},
+    logging,
     symbols::Symbols,
 };
 
@@ -67,17 +68,30 @@ async fn up(options: UpOptions, symbols: Symbols, patient: Handle) -> Result<(),
     let (environment, mut deaths) = environment::system(&patient);
     let mut stages = Stages::start(environment.clock.clone(), symbols);
     let folder = Folder::open(options.data.as_deref())?;
+    tidy(&environment);
     let starting = start(&options, &given, &environment, &folder, &mut stages);
     let running = tokio::select! {
         running = starting => running?,
         () = signals.next() => return Ok(()),
     };
-    let result = running.until_stopped(&mut signals, &mut deaths).await;
+    let stopped = running.until_stopped(&mut signals, &mut deaths, &mut stages);
+    let result = stopped.await;
     folder.close();
     if result.is_ok() {
         stages.stopped(options.data.as_deref());
     }
     result
+}
+
+/// Removes what killed ones left, beside everything else: nobody waits for it.
+fn tidy(environment: &Environment) {
+    let removed = tokio::task::spawn_blocking(|| abandoned::remove_all(&std::env::temp_dir()));
+    let tidied = async move {
+        if let Err(error) = removed.await {
+            tracing::error!(%error, "what killed ones left was not looked for");
+        }
+    };
+    environment.spawner.spawn("tidy", Box::pin(tidied));
 }
 
 async fn start(
@@ -154,5 +168,7 @@ fn announce(
         (None, None) => "Ctrl-C; nothing is left behind".to_owned(),
     };
     stages.ready(kubeconfig, &left);
-    tracing::info!(url = address.url(), kubeconfig = %kubeconfig.display(), "ready");
+    if logging::apart() {
+        tracing::info!(url = address.url(), kubeconfig = %kubeconfig.display(), "ready");
+    }
 }

@@ -69,6 +69,8 @@ impl Machine {
             block: Block::new(block).unwrap(),
             environment: BTreeMap::new(),
             rooms,
+            own_proc: rooms && node::trial::own_proc(neap, folder.path()).is_ok(),
+            as_root: rooms && node::trial::as_root(neap, folder.path()).is_ok(),
         };
         let (service, access) = node::open(&site, options).unwrap();
         containers.follow(access);

@@ -121,7 +121,7 @@ fn wrong_usage_exits_with_2_and_a_hint() {
         (&["audit", "verify"], "--file"),
         (&["status", "-A", "-n", "shop"], "cannot be used with"),
         (&["check", "-o", "long"], "short"),
-        (&["explain"], "WHAT"),
+        (&["explain", "pod", "web", "0"], "WHAT"),
         (&[], "neap up"),
     ] {
         let output = neap(arguments);

@@ -72,6 +72,14 @@ impl fmt::Debug for Execution {
     }
 }
 
+/// A connection to a port of a pod.
+pub type Socket = Pin<Box<dyn ReadWrite>>;
+
+/// Can be read and written.
+pub trait ReadWrite: AsyncRead + AsyncWrite + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Send> ReadWrite for T {}
+
 /// Use of one pod or node, as `metrics.k8s.io` reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
@@ -90,6 +98,9 @@ pub trait PodRuntime: Send + Sync + 'static {
 
     /// Starts a command in a container.
     fn exec(&self, pod: Value, options: ExecOptions) -> BoxFuture<Result<Execution>>;
+
+    /// Connects to a port of `pod`.
+    fn connect(&self, pod: Value, port: u16) -> BoxFuture<Result<Socket>>;
 
     /// What the containers of `pod` use now.
     fn usage(&self, pod: Value) -> BoxFuture<Result<Vec<Usage>>>;

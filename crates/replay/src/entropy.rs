@@ -40,8 +40,6 @@ pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, _flags: c
 mod tests {
     use std::hash::{BuildHasher, RandomState};
 
-    use super::*;
-
     /// The keys of a thread's first map.
     fn first_hash(seed: u64) -> u64 {
         super::seed(seed);

@@ -38,7 +38,12 @@ pub(crate) struct Actor {
 
 impl Actor {
     /// Runs it for ever, one life after another. What should not have happened is added to `odd`.
-    pub(crate) async fn keep(self, pocket: Pocket, scene: Arc<Scene>, odd: Arc<Mutex<Vec<String>>>) {
+    pub(crate) async fn keep(
+        self,
+        pocket: Pocket,
+        scene: Arc<Scene>,
+        odd: Arc<Mutex<Vec<String>>>,
+    ) {
         let mut restart = Restart::default();
         for number in 0_u32.. {
             let (death, mut died) = mpsc::channel(1);

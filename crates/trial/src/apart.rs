@@ -73,6 +73,8 @@ pub fn play(
             outcomes[index] = Some(Outcome::never(plans[index].rules.len()));
         }
         let outcomes = outcomes.into_iter();
-        Ok(outcomes.map(|outcome| outcome.unwrap_or_else(Outcome::silent)).collect())
+        Ok(outcomes
+            .map(|outcome| outcome.unwrap_or_else(Outcome::silent))
+            .collect())
     })
 }

@@ -74,41 +74,31 @@ pub(crate) fn canonical(object: &Object, names: &Names) -> (Value, Share) {
             }
         }
     }
+    count_from_now(&mut value, &mut share);
+    put_in_order(&mut value);
+    forget_trigger(&mut value["metadata"]);
     mask(&mut value, names, &mut share);
-    let owned = !object.metadata().owner_references.is_empty();
-    reviewed(&mut value, owned, &mut share);
     (value, share)
 }
 
-/// What faults may change though nothing is wrong, each with its reason.
-fn reviewed(value: &mut Value, owned: bool, share: &mut Share) {
-    // Entries are in the order of their times, and times are not compared.
-    sort(&mut value["metadata"], "managedFields", |entry| {
-        let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
-        [text("manager"), text("operation"), text("subresource")]
-    });
-    // A set of conditions by type: who was said last is at the end, and says nothing by that.
-    sort(&mut value["status"], "conditions", |condition| {
-        condition["type"].as_str().unwrap_or_default().to_owned()
-    });
-    // A controller that was started anew does not know what it has told of, and tells it again.
-    forget_trigger(&mut value["metadata"]);
-    // How many steps a roll-out takes depends on how its pods come up. What a controller writes has
-    // as many generations; that the last of them was seen is compared.
-    if owned {
-        let generation = value["metadata"]["generation"].take();
-        let observed = value["status"].get_mut("observedGeneration");
-        if let Some(observed) = observed.filter(|observed| **observed == generation) {
-            *observed = "LATEST".into();
-        }
-        share.compared -= usize::from(generation.is_number());
-        share.masked += usize::from(generation.is_number());
+/// How often something was changed on its way is nobody's business; that the last change was seen
+/// is.
+fn count_from_now(value: &mut Value, share: &mut Share) {
+    let generation = value["metadata"]["generation"].as_i64();
+    let Some(generation) = generation else { return };
+    if let Some(seen) = value.pointer_mut("/status/observedGeneration")
+        && let Some(observed) = seen.as_i64()
+    {
+        *seen = (observed - generation).into();
     }
+    value["metadata"]["generation"] = Value::Null;
+    share.masked += 1;
 }
 
 /// On endpoints: when happened what they were last written for.
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
+/// A controller that was started anew does not know what it has told of, and tells it again.
 fn forget_trigger(metadata: &mut Value) {
     forget(metadata, "annotations", TRIGGER);
     let writers = metadata
@@ -134,9 +124,21 @@ fn forget(value: &mut Value, field: &str, key: &str) {
     }
 }
 
-fn sort<K: Ord>(value: &mut Value, field: &str, by: impl Fn(&Value) -> K) {
-    if let Some(items) = value.get_mut(field).and_then(Value::as_array_mut) {
-        items.sort_by_key(by);
+/// Lists whose order only tells what came first.
+fn put_in_order(value: &mut Value) {
+    for (list, keys) in [
+        ("/status/conditions", &["type"][..]),
+        (
+            "/metadata/managedFields",
+            &["manager", "operation", "subresource"],
+        ),
+    ] {
+        if let Some(Value::Array(items)) = value.pointer_mut(list) {
+            items.sort_by_cached_key(|item| {
+                let words = keys.iter().map(|key| item[key].to_string());
+                words.collect::<Vec<_>>()
+            });
+        }
     }
 }
 
@@ -218,40 +220,33 @@ mod tests {
 
     use super::*;
 
-    fn set(order: [&str; 2], generation: u32, observed: u32) -> Value {
-        let writers = order.map(|manager| json!({"manager": manager, "operation": "Update"}));
-        let conditions = order.map(|kind| json!({"type": kind}));
-        json!({
-            "metadata": {"generation": generation, "managedFields": writers},
-            "status": {"observedGeneration": observed, "conditions": conditions},
-        })
-    }
-
-    fn reviewed(mut value: Value, owned: bool) -> Value {
-        let mut share = Share {
-            compared: 10,
-            masked: 0,
-        };
-        super::reviewed(&mut value, owned, &mut share);
-        assert_eq!(
-            (share.compared, share.masked),
-            if owned { (9, 1) } else { (10, 0) }
-        );
+    fn reviewed(metadata: &Value, generations: [u32; 2], conditions: [&str; 2]) -> Value {
+        let conditions = conditions.map(|kind| json!({"type": kind}));
+        let mut value = json!({
+            "metadata": metadata,
+            "status": {"observedGeneration": generations[1], "conditions": conditions},
+        });
+        value["metadata"]["generation"] = generations[0].into();
+        count_from_now(&mut value, &mut Share::default());
+        put_in_order(&mut value);
+        forget_trigger(&mut value["metadata"]);
         value
     }
 
     #[test]
     fn only_what_was_reviewed_may_differ() {
-        let one = reviewed(set(["a", "b"], 3, 3), true);
-        assert_eq!(one, reviewed(set(["b", "a"], 4, 4), true));
-        assert_ne!(one, reviewed(set(["a", "b"], 4, 3), true), "it lags behind");
-        assert_ne!(one, reviewed(set(["a", "c"], 3, 3), true));
-        let mut told = set(["a", "b"], 3, 3);
-        told["metadata"]["annotations"] = json!({TRIGGER: "TIME"});
-        assert_eq!(one, reviewed(told.clone(), true));
-        told["metadata"]["annotations"]["more"] = "1".into();
-        assert_ne!(one, reviewed(told, true), "other annotations are compared");
-        let users = reviewed(set(["a", "b"], 3, 3), false);
-        assert_ne!(users, reviewed(set(["a", "b"], 4, 4), false));
+        let plain = json!({"name": "a"});
+        let one = reviewed(&plain, [3, 3], ["A", "B"]);
+        assert_eq!(one, reviewed(&plain, [4, 4], ["B", "A"]));
+        assert_ne!(one, reviewed(&plain, [4, 3], ["A", "B"]), "it lags behind");
+        assert_ne!(one, reviewed(&plain, [3, 3], ["A", "C"]));
+        let told = json!({"name": "a", "annotations": {TRIGGER: "TIME"}});
+        assert_eq!(one, reviewed(&told, [3, 3], ["A", "B"]));
+        let more = json!({"name": "a", "annotations": {TRIGGER: "TIME", "more": "1"}});
+        assert_ne!(
+            one,
+            reviewed(&more, [3, 3], ["A", "B"]),
+            "others are compared"
+        );
     }
 }

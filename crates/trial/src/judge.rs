@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use crate::canonical::Share;
-pub(crate) use watches::streams;
 use crate::{canonical, run::Record};
+pub(crate) use watches::streams;
 
 /// What is asked of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -103,6 +103,11 @@ impl Reference {
         };
         let violations = reference.judge(record);
         (reference, violations)
+    }
+
+    /// How many writes those under trial make.
+    pub fn writes(&self) -> usize {
+        self.writes
     }
 
     /// What is wrong with `record`.

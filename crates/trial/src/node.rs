@@ -58,14 +58,19 @@ impl Node {
                     continue;
                 };
                 let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-                let uid = pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                let uid = pod["metadata"]["uid"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned();
                 if pod["metadata"]["deletionTimestamp"].is_string() {
                     let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
                     let _ = send(&client, "DELETE", &path, &options).await;
                 } else if (!self.bound || pod["spec"]["nodeName"].is_string())
                     && lives.insert(event.path.clone(), uid.clone()).as_deref() != Some(&*uid)
                 {
-                    let label = pod["metadata"]["labels"]["fate"].as_str().unwrap_or_default();
+                    let label = pod["metadata"]["labels"]["fate"]
+                        .as_str()
+                        .unwrap_or_default();
                     let usual = Fate::Ready(Duration::from_secs(1));
                     let fate = self.fates.get(label).copied().unwrap_or(usual);
                     tasks.spawn(live(client.clone(), path, uid, fate, clock));

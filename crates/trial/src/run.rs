@@ -7,7 +7,7 @@ use kube::Client;
 use neap_kit::clock::Clock;
 use neap_pocket::{
     Pocket,
-    store::{Event, Object},
+    store::{Event, Placed},
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -26,7 +26,7 @@ use crate::{
 const START: &str = "2026-01-01T00:00:00Z";
 /// So long nobody writes before a step has come to rest: longer than a watch that broke off takes
 /// to be opened again.
-const QUIET: Duration = Duration::from_secs(90);
+const QUIET: Duration = Duration::from_secs(150);
 /// So long a step may take to get there after its last fault.
 const LIMIT: Duration = Duration::from_mins(30);
 /// So long nothing may be written in the end.
@@ -41,7 +41,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Default)]
 pub struct Record {
     /// Everything that was new or changed at the end of each step.
-    pub states: Vec<Vec<(Arc<str>, Arc<str>, Arc<Object>)>>,
+    pub states: Vec<Vec<Placed>>,
     /// Every write, by everybody.
     pub history: Vec<Arc<Event>>,
     /// What passed the seam.
@@ -110,10 +110,7 @@ async fn play(
     ground: &Ground,
     director: Director,
 ) -> Result<(Record, Arc<Scene>), String> {
-    let pocket = ground
-        .copy(seed)
-        .await
-        .map_err(|error| error.to_string())?;
+    let pocket = ground.copy(seed).await.map_err(|error| error.to_string())?;
     let clock = Clock::starting_at(START.parse().map_err(|_| "no such moment")?);
     let scene = Arc::new(Scene::new(clock, director));
     let odd = Arc::new(Mutex::new(Vec::new()));
@@ -236,7 +233,9 @@ impl Stage<'_> {
 
     fn written_after(&self, revision: u64) -> Vec<Arc<Event>> {
         let store = self.pocket.store();
-        let changes = store.changes_after(revision, usize::MAX).unwrap_or_default();
+        let changes = store
+            .changes_after(revision, usize::MAX)
+            .unwrap_or_default();
         let changes = changes.into_iter();
         changes.filter(|event| &*event.resource != LEASES).collect()
     }

@@ -71,7 +71,11 @@ impl Seam {
             return Ok(refusal);
         }
         let late = self.line.is_late(&call);
-        let server = if late { &mut self.late } else { &mut self.server };
+        let server = if late {
+            &mut self.late
+        } else {
+            &mut self.server
+        };
         let request = Request::from_parts(parts, Body::from(body));
         let answer = server.call(request).await?;
         self.scene.answered(&self.line, &call, answer.status());

@@ -140,7 +140,6 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn weight(rule: &Rule) -> u64 {
     let action = match &rule.action {
-        Action::Crash => 1,
         Action::CrashStale(events, _) => 2 + *events as u64,
         Action::Conflict(times) => u64::from(*times),
         Action::Delay(time) | Action::Pause(time) | Action::Merge(time) => time.as_secs(),

@@ -86,7 +86,14 @@ impl Trace {
             What::Struck(fault) => (2, fault.as_str()),
         };
         self.hasher.write_u16(number);
-        for text in [actor, word, call.verb.word(), &call.kind, &call.namespace, &call.name] {
+        for text in [
+            actor,
+            word,
+            call.verb.word(),
+            &call.kind,
+            &call.namespace,
+            &call.name,
+        ] {
             self.hash(text.as_bytes());
         }
         self.entries.push(entry);

@@ -19,6 +19,7 @@ pub mod deployment;
 pub mod disruption_budget;
 pub mod endpoint_slice;
 pub mod endpoints;
+mod folder;
 pub mod job;
 pub mod node;
 pub mod node_taints;

@@ -1,9 +1,10 @@
 //! A server in the test's own process, the controllers under test, and a node that plays along:
 //! hours pass in milliseconds.
 
+mod calls;
 mod kubelet;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
@@ -23,8 +24,13 @@ use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::util::MapRequest;
 
-pub(crate) use kubelet::{Fate, Kubelet};
+use self::calls::Calls;
+pub(crate) use self::{
+    calls::Call,
+    kubelet::{Fate, Kubelet},
+};
 
 /// When the play begins.
 pub(crate) const START: &str = "2026-01-01T00:00:00Z";
@@ -41,6 +47,7 @@ pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
     pub(crate) site: Site,
+    calls: Calls,
     stop: CancellationToken,
     tasks: JoinSet<()>,
     _pocket: Pocket,
@@ -55,8 +62,11 @@ impl Stage {
         let client = Client::new(pocket.service(), "default");
         let clock = Clock::starting_at(START.parse().unwrap());
         let (watches, watching) = Watches::new(clock);
+        let calls = Calls::default();
+        let noted = calls.clone();
+        let noting = MapRequest::new(pocket.service(), move |request| noted.note(request));
         let site = Site {
-            client: client.clone(),
+            client: Client::new(noting, "default"),
             watches,
             leadership: Leadership::alone(clock),
             clock,
@@ -65,6 +75,7 @@ impl Stage {
             client,
             clock,
             site: site.clone(),
+            calls,
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
             _pocket: pocket,
@@ -108,6 +119,11 @@ impl Stage {
             .filter(|line| line.starts_with("neaptide_writes_total{"));
         let numbers = counted.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
         numbers.sum()
+    }
+
+    /// What the services have asked of the server since this was last called, and how often.
+    pub(crate) fn calls(&self) -> BTreeMap<Call, usize> {
+        self.calls.take()
     }
 
     /// Fails if anything that was started has ended: nothing is to end before the play does.

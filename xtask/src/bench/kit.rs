@@ -20,8 +20,24 @@ pub(super) fn figures() -> Vec<Box<dyn Figure>> {
             has_peer: false,
             lines: &METADATA,
         }),
+        Box::new(Loaded {
+            name: "writing for each change of 5 000 ConfigMaps",
+            arguments: &["follow-writing"],
+            has_peer: false,
+            lines: &WRITING,
+        }),
     ]
 }
+
+const WRITING: [Line; 2] = [
+    Line::new(
+        "writes per change",
+        "API writes per change, one to write",
+        "",
+    )
+    .asked(Limit(1.0)),
+    Line::new("reads per change", "API reads per change, one to write", "").asked(Limit(0.0)),
+];
 
 const WHOLE: [Line; 5] = [
     Line::new("memory per object", "memory per watched ConfigMap", "KB")

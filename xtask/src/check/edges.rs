@@ -17,7 +17,7 @@ const KIT: Allowed = These(&["neap-kit"]);
 const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracle"];
 
 /// The binary composes all; `pocket` knows nobody; areas meet in Kubernetes objects, never in code.
-const ARROWS: [Row; 17] = [
+const ARROWS: [Row; 19] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -36,7 +36,13 @@ const ARROWS: [Row; 17] = [
     ("neap-idle", KIT, IN_PROCESS),
     (
         "neap-trial",
-        These(&["neap-pocket", "neap-kit", "neap-oracle"]),
+        These(&["neap-pocket", "neap-kit", "neap-replay"]),
+        &[],
+    ),
+    ("neap-replay", These(&[]), &[]),
+    (
+        "neap-faults",
+        These(&["neap-trial", "neap-replay", "neap-kit", "neap-world"]),
         &[],
     ),
     ("neap-store", These(&[]), &[]),

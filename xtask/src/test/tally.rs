@@ -13,10 +13,7 @@ pub(super) struct Tally {
 impl Tally {
     /// Takes in a line of the form `test name ... outcome`; others say nothing new.
     pub(super) fn add(&mut self, line: &str) {
-        let Some((name, outcome)) = line
-            .strip_prefix("test ")
-            .and_then(|rest| rest.rsplit_once(" ... "))
-        else {
+        let Some((name, outcome)) = outcome(line) else {
             return;
         };
         match outcome {
@@ -42,6 +39,11 @@ impl Tally {
             self.passed = self.passed.saturating_sub(1);
         }
     }
+}
+
+/// Name and outcome of a test, if that is what the line tells.
+pub(crate) fn outcome(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("test ")?.rsplit_once(" ... ")
 }
 
 #[cfg(test)]

@@ -9,7 +9,10 @@ const WEB: &str = "/apis/apps/v1/namespaces/default/deployments/web";
 pub(super) fn workload() -> Workload {
     Workload::new("deployment")
         .actor("controllers", |site| {
-            Ok(vec![deployment::service(site)?, replica_set::service(site)?])
+            Ok(vec![
+                deployment::service(site)?,
+                replica_set::service(site)?,
+            ])
         })
         .node(Node::default())
         .step("create", [Deed::Create(web())])

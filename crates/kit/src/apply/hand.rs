@@ -262,7 +262,7 @@ impl Hand {
     ) -> Result<T, Error> {
         match self.clock.within(self.limit, call).await {
             Some(Ok(done)) => Ok(done),
-            Some(Err(kube::Error::Api(status))) if is_of_another(&status) => {
+            Some(Err(kube::Error::Api(status))) if is_of_another(&status, key) => {
                 Err(Error::Replaced(key.clone()))
             }
             Some(Err(source)) => Err(Error::Refused {
@@ -298,12 +298,20 @@ fn typed(kind: &Kind, object: &Value) -> Value {
 }
 
 /// Whether a refusal says that the object is not the one that was looked at.
-fn is_of_another(status: &Status) -> bool {
+fn is_of_another(status: &Status, key: &Key) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let names_another = causes
         .into_iter()
         .any(|cause| cause.field == "metadata.uid");
-    status.is_conflict() || status.is_not_found() || names_another
+    status.is_conflict() || names_another || is_gone(status, key)
+}
+
+/// Whether it is the object that was not found, and not its namespace or its kind.
+fn is_gone(status: &Status, key: &Key) -> bool {
+    let of_namespace = |kind: &str| kind == "namespaces" && !key.namespace().is_empty();
+    let details = status.details.as_ref();
+    status.is_not_found()
+        && details.is_some_and(|it| it.name == key.name() && !of_namespace(&it.kind))
 }
 
 impl Coded for Error {

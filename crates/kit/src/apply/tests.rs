@@ -1,28 +1,19 @@
 mod object;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::{
-    Api, Client,
+    Api,
     api::{ApiResource, DynamicObject, ListParams},
 };
-use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{clock::Clock, key::Key, lease::Leadership, telemetry::Telemetry};
+use crate::{clock::Clock, key::Key, lease::Leadership, server::Server, telemetry::Telemetry};
 
 fn maps() -> Kind {
     Kind {
         resource: ApiResource::erase::<ConfigMap>(&()),
         namespaced: true,
-    }
-}
-
-fn goal(name: &str, data: &Value) -> Goal {
-    let metadata = json!({"namespace": "default", "name": name, "labels": {"of": "test"}});
-    Goal {
-        kind: maps(),
-        object: json!({"metadata": metadata, "data": data}),
     }
 }
 
@@ -57,24 +48,31 @@ fn only_what_is_wanted_counts_as_a_difference() {
 
 /// A server, a hand that may write, and a look at what is there.
 struct Bench {
-    _pocket: Pocket,
+    server: Server,
     api: Api<DynamicObject>,
     hand: Hand,
 }
 
 impl Bench {
     async fn new() -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
-            .await
-            .unwrap();
-        let client = Client::new(pocket.service(), "default");
+        let server = Server::open().await;
+        let client = server.client.clone();
         let clock = Clock::system();
         let hand = Hand::new(client.clone(), "test", Leadership::alone(clock), clock);
-        let api = Api::namespaced_with(client, "default", &maps().resource);
-        Self {
-            _pocket: pocket,
-            api,
-            hand,
+        let api = Api::default_namespaced_with(client, &maps().resource);
+        Self { server, api, hand }
+    }
+
+    fn map(&self, name: &str, data: &Value) -> Value {
+        let namespace = self.server.namespace();
+        let metadata = json!({"namespace": namespace, "name": name, "labels": {"of": "test"}});
+        json!({"metadata": metadata, "data": data})
+    }
+
+    fn goal(&self, name: &str, data: &Value) -> Goal {
+        Goal {
+            kind: maps(),
+            object: self.map(name, data),
         }
     }
 
@@ -103,27 +101,36 @@ impl Bench {
 #[tokio::test(start_paused = true)]
 async fn a_plan_says_what_it_does_and_why_and_then_nothing_is_left() {
     let bench = Bench::new().await;
-    let first = [goal("a", &json!({"x": "1"})), goal("b", &json!({"x": "1"}))];
+    let first = [
+        bench.goal("a", &json!({"x": "1"})),
+        bench.goal("b", &json!({"x": "1"})),
+    ];
     let plan = bench.plan(&first).await;
+    let namespace = bench.server.namespace();
     assert_eq!(
         plan.to_string(),
-        "create ConfigMap default/a: it is missing\ncreate ConfigMap default/b: it is missing"
+        format!(
+            "create ConfigMap {namespace}/a: it is missing\n\
+             create ConfigMap {namespace}/b: it is missing"
+        )
     );
     bench.reach(&first).await;
     assert_eq!(bench.plan(&first).await.to_string(), "nothing to do");
-    let second = [goal("a", &json!({"x": "2"})), goal("c", &json!({}))];
+    let second = [
+        bench.goal("a", &json!({"x": "2"})),
+        bench.goal("c", &json!({})),
+    ];
     let plan = bench.plan(&second).await.to_string();
     let lines: Vec<_> = plan.lines().collect();
     assert_eq!(lines.len(), 3, "{plan}");
     assert!(
-        lines[0].starts_with("update ConfigMap default/a: ") && lines[0].contains("data.x"),
+        lines[0].starts_with(&format!("update ConfigMap {namespace}/a: "))
+            && lines[0].contains("data.x"),
         "{plan}"
     );
-    assert_eq!(lines[1], "create ConfigMap default/c: it is missing");
-    assert_eq!(
-        lines[2],
-        "delete ConfigMap default/b: it is no longer wanted"
-    );
+    let created = format!("create ConfigMap {namespace}/c: it is missing");
+    let deleted = format!("delete ConfigMap {namespace}/b: it is no longer wanted");
+    assert_eq!(lines[1..], [created, deleted]);
     bench.reach(&second).await;
     assert_eq!(bench.plan(&second).await, Plan::default());
 }
@@ -132,9 +139,9 @@ async fn a_plan_says_what_it_does_and_why_and_then_nothing_is_left() {
 async fn a_field_that_is_no_longer_wanted_goes() {
     let bench = Bench::new().await;
     bench
-        .reach(&[goal("a", &json!({"x": "1", "y": "1"}))])
+        .reach(&[bench.goal("a", &json!({"x": "1", "y": "1"}))])
         .await;
-    let less = [goal("a", &json!({"x": "1"}))];
+    let less = [bench.goal("a", &json!({"x": "1"}))];
     assert_eq!(bench.plan(&less).await.changes.len(), 1);
     bench.reach(&less).await;
     let object = bench.api.get("a").await.unwrap();
@@ -144,7 +151,7 @@ async fn a_field_that_is_no_longer_wanted_goes() {
 #[tokio::test(start_paused = true)]
 async fn drift_is_put_right_and_fields_of_others_stay() {
     let bench = Bench::new().await;
-    let goals = [goal("a", &json!({"x": "1"}))];
+    let goals = [bench.goal("a", &json!({"x": "1"}))];
     bench.reach(&goals).await;
     let drift = json!({"data": {"x": "9", "theirs": "1"}});
     let patch = kube::api::Patch::Merge(&drift);
@@ -161,18 +168,18 @@ async fn drift_is_put_right_and_fields_of_others_stay() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_was_replaced_is_not_touched() {
     let bench = Bench::new().await;
-    bench.reach(&[goal("a", &json!({"x": "1"}))]).await;
+    bench.reach(&[bench.goal("a", &json!({"x": "1"}))]).await;
     let stale = bench.live().await;
     bench
         .api
         .delete("a", &kube::api::DeleteParams::default())
         .await
         .unwrap();
-    bench.reach(&[goal("a", &json!({"x": "new"}))]).await;
-    let update = plan(&[goal("a", &json!({"x": "2"}))], &stale);
+    bench.reach(&[bench.goal("a", &json!({"x": "new"}))]).await;
+    let update = plan(&[bench.goal("a", &json!({"x": "2"}))], &stale);
     let refused = bench.hand.carry_out(update).await.unwrap_err();
     assert!(
-        matches!(&refused, Error::Replaced(key) if *key == Key::new("default", "a")),
+        matches!(&refused, Error::Replaced(key) if *key == Key::new(bench.server.namespace(), "a")),
         "{refused:?}"
     );
     let removal = bench.hand.carry_out(plan(&[], &stale)).await;
@@ -184,7 +191,7 @@ async fn an_object_that_was_replaced_is_not_touched() {
 #[tokio::test(start_paused = true)]
 async fn a_status_is_written_once() {
     let bench = Bench::new().await;
-    bench.reach(&[goal("a", &json!({}))]).await;
+    bench.reach(&[bench.goal("a", &json!({}))]).await;
     let mut object = bench.api.get("a").await.unwrap();
     object.data["status"] = json!({"ready": true});
     let same = bench
@@ -196,10 +203,35 @@ async fn a_status_is_written_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_status_that_differs_is_written_to_its_own_place() {
+    let bench = Bench::new().await;
+    let name = bench.server.unshared("n");
+    let nodes = Kind {
+        resource: ApiResource::erase::<Node>(&()),
+        namespaced: false,
+    };
+    let object = json!({"metadata": {"name": name}, "spec": {"podCIDR": "10.0.0.0/24"}});
+    let goal = Goal {
+        kind: nodes.clone(),
+        object,
+    };
+    let plan = plan(&[goal], &[]);
+    let made = bench.hand.carry_out(plan).await.unwrap().remove(0);
+    let status = json!({"capacity": {"pods": "7"}});
+    let written = bench.hand.status(&nodes, &made, &status).await.unwrap();
+    let written = written.unwrap();
+    assert_eq!(written.data["status"]["capacity"], status["capacity"]);
+    assert_eq!(written.data["spec"], made.data["spec"]);
+    let same = written.data["status"].clone();
+    let again = bench.hand.status(&nodes, &written, &same).await.unwrap();
+    assert!(again.is_none(), "{again:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_writes_who_does_not_lead() {
     let bench = Bench::new().await;
     let options = crate::lease::Options {
-        namespace: "default".into(),
+        namespace: bench.server.namespace().into(),
         name: "neap".into(),
         identity: "me".into(),
         timings: crate::lease::Timings::default(),
@@ -209,7 +241,7 @@ async fn nobody_writes_who_does_not_lead() {
     let (_elector, leadership) =
         crate::lease::Elector::new(client.clone(), options, clock).unwrap();
     let hand = Hand::new(client, "test", leadership, clock);
-    let plan = plan(&[goal("a", &json!({}))], &[]);
+    let plan = plan(&[bench.goal("a", &json!({}))], &[]);
     let refused = hand.carry_out(plan).await.unwrap_err();
     assert!(matches!(refused, Error::NotLeading(_)), "{refused:?}");
     assert!(bench.live().await.is_empty());
@@ -242,20 +274,24 @@ async fn every_write_is_counted_and_told_to_the_witness() {
     let hand = hand
         .witnessed_by(notes.clone())
         .counted_by(telemetry.clone());
-    hand.carry_out(plan(&[goal("a", &json!({}))], &[]))
+    hand.carry_out(plan(&[bench.goal("a", &json!({}))], &[]))
         .await
         .unwrap();
-    let map: ConfigMap = serde_json::from_value(goal("b", &json!({})).object).unwrap();
+    let map: ConfigMap = serde_json::from_value(bench.map("b", &json!({}))).unwrap();
     let made = hand.create(&map).await.unwrap().unwrap();
     hand.remove(&made, None).await.unwrap();
     hand.replace(&made).await.unwrap_err();
+    let namespace = bench.server.namespace();
     assert_eq!(
         *notes.0.lock(),
         [
-            "apply v1 ConfigMap default/a",
-            "create v1 ConfigMap default/b",
-            "delete v1 ConfigMap default/b",
-            "replace v1 ConfigMap default/b: default/b is no longer the object that was looked at",
+            format!("apply v1 ConfigMap {namespace}/a"),
+            format!("create v1 ConfigMap {namespace}/b"),
+            format!("delete v1 ConfigMap {namespace}/b"),
+            format!(
+                "replace v1 ConfigMap {namespace}/b: \
+                 {namespace}/b is no longer the object that was looked at"
+            ),
         ]
     );
     let text = telemetry.text();

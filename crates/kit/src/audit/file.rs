@@ -1,12 +1,12 @@
 //! The file.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
-use super::{Deed, Fault, Head, verify::Chain};
+use super::{Deed, Fault, Head, parts, verify::Chain};
 use crate::why::{Code, Coded};
 
 /// Why an audit file cannot be used.
@@ -22,10 +22,12 @@ pub enum Error {
         source: io::Error,
     },
     /// Somebody changed it. It is evidence, so nothing is added to it.
-    #[error("the audit file {} is not as it was written; keep it, and move it away to begin a new one", path.display())]
+    #[error("the audit file {} is not as it was written; keep it, and move it and its parts away to begin a new one", path.display())]
     Damaged {
         /// Which file.
         path: PathBuf,
+        /// How many records the parts before this one have.
+        before: u64,
         /// What is wrong.
         #[source]
         fault: Fault,
@@ -38,36 +40,42 @@ pub(super) struct Log {
     file: File,
     pub(super) path: PathBuf,
     pub(super) head: Head,
+    /// The first record of the file.
+    first: u64,
     /// So much of it is good.
     length: u64,
+    /// It is full once it is as long as this.
+    limit: u64,
 }
 
 impl Log {
     /// Opens the file, or begins one for its owner alone. A record that was being written when the
-    /// process ended is taken away: nobody was told that it is there.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let disk = |source| Error::Disk {
-            path: path.to_owned(),
-            source,
+    /// process ended is taken away: nobody was told that it is there. Full parts before it are not
+    /// read, but for the record that this one goes on after.
+    pub(super) fn open(path: &Path, limit: u64) -> Result<Self, Error> {
+        let disk = disk(path);
+        let parts = parts::list(path).map_err(&disk)?;
+        let before = match parts.last() {
+            Some((first, part)) => end_of(part, *first)?,
+            None => Head::default(),
         };
-        let file = private(path).map_err(disk)?;
-        let (length, ended) = read(&file, None, None).map_err(disk)?;
-        let head = match ended {
-            Ok(head) => head,
-            Err((head, Fault::Torn { index })) => {
+        let file = private(path).map_err(&disk)?;
+        let mut chain = Chain::new(before.clone(), None);
+        let (length, fault) = read(&file, &mut chain, None).map_err(&disk)?;
+        match fault {
+            None => {}
+            Some(Fault::Torn { index }) => {
                 tracing::warn!(path = %path.display(), record = index, "an incomplete audit record is taken away");
-                head
             }
-            Err((_, fault)) => {
-                let path = path.to_owned();
-                return Err(Error::Damaged { path, fault });
-            }
-        };
+            Some(fault) => return Err(Error::damaged(path, before.index, fault)),
+        }
         Ok(Self {
             file,
             path: path.to_owned(),
-            head,
+            head: chain.head,
+            first: before.index + 1,
             length,
+            limit,
         })
     }
 
@@ -80,51 +88,87 @@ impl Log {
             text.push('\n');
             head = next;
         }
-        self.write(&text).map_err(|source| Error::Disk {
-            path: self.path.clone(),
-            source,
-        })?;
+        self.write(&text).map_err(disk(&self.path))?;
         self.length += text.len() as u64;
         self.head = head;
         Ok(())
     }
 
     fn write(&mut self, text: &str) -> io::Result<()> {
+        if self.length >= self.limit {
+            self.turn_over()?;
+        }
         // A failed attempt may have left some of it.
         self.file.set_len(self.length)?;
         self.file.seek(SeekFrom::Start(self.length))?;
         self.file.write_all(text.as_bytes())?;
         self.file.sync_data()
     }
+
+    /// Puts the full file aside and begins another. May be tried again after a failure or a crash
+    /// at any point.
+    fn turn_over(&mut self) -> io::Result<()> {
+        let part = parts::full(&self.path, self.first);
+        if self.path.exists() {
+            if part.exists() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            fs::rename(&self.path, &part)?;
+        }
+        self.file = private(&self.path)?;
+        if let Some(folder) = part.parent().filter(|it| !it.as_os_str().is_empty()) {
+            File::open(folder)?.sync_all()?;
+        }
+        self.first = self.head.index + 1;
+        self.length = 0;
+        Ok(())
+    }
 }
 
-/// What [`super::verify`] says of a file, without holding all of it.
+/// Whether there is an audit, be it that only full parts of it are left.
+pub fn is_there(path: &Path) -> bool {
+    path.exists() || parts::list(path).is_ok_and(|parts| !parts.is_empty())
+}
+
+/// What [`super::verify`] says of a file and of the full parts before it, without holding all of it.
 pub fn verify_file(path: &Path, anchor: Option<&Head>) -> Result<Head, Error> {
-    let disk = |source| Error::Disk {
-        path: path.to_owned(),
-        source,
-    };
-    let file = File::open(path).map_err(disk)?;
-    let (_, ended) = read(&file, anchor, None).map_err(disk)?;
-    ended.map_err(|(_, fault)| Error::Damaged {
-        path: path.to_owned(),
-        fault,
-    })
+    let parts = parts::list(path).map_err(disk(path))?;
+    let mut chain = Chain::new(Head::default(), anchor);
+    for (_, part) in &parts {
+        read_part(part, &mut chain, None)?;
+    }
+    let before = chain.head.index;
+    // The process may have ended when it had put the last part aside, and begun none.
+    if parts.is_empty() || path.exists() {
+        read_part(path, &mut chain, None)?;
+    }
+    chain
+        .end()
+        .map_err(|fault| Error::damaged(path, before, fault))
 }
 
 /// Whether the file leads through `anchor` to `end`, whatever follows: it may be added to just now.
+/// Parts that were full before the anchor are not read.
 pub(super) fn verify_up_to(path: &Path, end: &Head, anchor: Option<&Head>) -> Result<(), Error> {
-    let disk = |source| Error::Disk {
-        path: path.to_owned(),
-        source,
+    let parts = parts::list(path).map_err(disk(path))?;
+    let from = anchor.map_or(end.index, |anchor| anchor.index.min(end.index));
+    // Those after the last that begins at or before the record.
+    let old = parts.iter().rposition(|(first, _)| *first <= from);
+    let (old, recent) = parts.split_at(old.unwrap_or(0));
+    let before = match old.last() {
+        Some((first, part)) => end_of(part, *first)?,
+        None => Head::default(),
     };
-    let damaged = |fault| Error::Damaged {
-        path: path.to_owned(),
-        fault,
-    };
-    let file = File::open(path).map_err(disk)?;
-    let (_, ended) = read(&file, anchor, Some(end.index)).map_err(disk)?;
-    let found = ended.map_err(|(_, fault)| damaged(fault))?;
+    let mut chain = Chain::new(before, anchor);
+    for (_, part) in recent {
+        read_part(part, &mut chain, Some(end.index))?;
+    }
+    let before = chain.head.index;
+    if parts.is_empty() || path.exists() {
+        read_part(path, &mut chain, Some(end.index))?;
+    }
+    let damaged = |fault| Error::damaged(path, before, fault);
+    let found = chain.end().map_err(damaged)?;
     if found.index < end.index {
         return Err(damaged(Fault::Truncated {
             last: found.index,
@@ -137,24 +181,41 @@ pub(super) fn verify_up_to(path: &Path, end: &Head, anchor: Option<&Head>) -> Re
     Ok(())
 }
 
-type Ended = Result<Head, (Head, Fault)>;
+fn read_part(path: &Path, chain: &mut Chain<'_>, last: Option<u64>) -> Result<(), Error> {
+    let file = File::open(path).map_err(disk(path))?;
+    let before = chain.head.index;
+    let (_, fault) = read(&file, chain, last).map_err(disk(path))?;
+    fault.map_or(Ok(()), |fault| Err(Error::damaged(path, before, fault)))
+}
 
-/// How much of the file is good, and where its chain ends or breaks. Nothing after record `last` is
-/// looked at.
-fn read(file: &File, anchor: Option<&Head>, last: Option<u64>) -> io::Result<(u64, Ended)> {
+/// Takes the lines of a file up to record `last`: how much of it is good, and what is wrong with the
+/// rest.
+fn read(file: &File, chain: &mut Chain<'_>, last: Option<u64>) -> io::Result<(u64, Option<Fault>)> {
     let mut lines = BufReader::new(file);
-    let (mut chain, mut good, mut line) = (Chain::new(anchor), 0, Vec::new());
+    let (mut good, mut line) = (0, Vec::new());
+    chain.begin_part();
     while last != Some(chain.head.index) && lines.read_until(b'\n', &mut line)? > 0 {
         // Bytes that are no text were not written by us: they do not fit their hash.
         let text = String::from_utf8_lossy(&line);
         if let Err(fault) = chain.take(&text) {
-            return Ok((good, Err((chain.head, fault))));
+            return Ok((good, Some(fault)));
         }
         good += line.len() as u64;
         line.clear();
     }
-    let head = chain.head.clone();
-    Ok((good, chain.end().map_err(|fault| (head, fault))))
+    Ok((good, None))
+}
+
+fn end_of(part: &Path, first: u64) -> Result<Head, Error> {
+    let end = parts::end_of(part).map_err(disk(part))?;
+    end.ok_or_else(|| Error::damaged(part, first - 1, Fault::Unreadable { line: first }))
+}
+
+fn disk(path: &Path) -> impl Fn(io::Error) -> Error {
+    move |source| Error::Disk {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 fn private(path: &Path) -> io::Result<File> {
@@ -163,6 +224,16 @@ fn private(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+impl Error {
+    fn damaged(path: &Path, before: u64, fault: Fault) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            before,
+            fault,
+        }
+    }
 }
 
 impl Coded for Error {

@@ -80,6 +80,16 @@ impl Head {
     }
 }
 
+/// Where the chain stands after this line, as far as the line says.
+pub(super) fn head_after(line: &str) -> Option<Head> {
+    let (_, hash) = split(line)?;
+    let record: Record<Deed> = serde_json::from_str(line).ok()?;
+    Some(Head {
+        index: record.index,
+        hash: hash.to_owned(),
+    })
+}
+
 /// The part of a line that is hashed, and the hash that it claims.
 pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_suffix(AFTER)?;

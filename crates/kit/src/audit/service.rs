@@ -19,6 +19,8 @@ use crate::{
 
 /// So much may be noted before whoever notes has to wait for the disk.
 const WAITING: usize = 256;
+/// A file of this many bytes is full, and the next one is begun.
+const FULL: u64 = 16 << 20;
 /// After a failure of the disk.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -40,9 +42,19 @@ pub struct AuditService {
 }
 
 impl Audit {
-    /// The audit in the file at `path`, which is checked first.
+    /// The audit in the file at `path`, which is checked first. What was full before is left to
+    /// [`super::verify_file`].
     pub fn open(path: &Path, clock: Clock) -> Result<(Self, AuditService), Error> {
-        let log = Log::open(path)?;
+        Self::open_in_parts_of(FULL, path, clock)
+    }
+
+    /// The same with files that are full sooner or later.
+    pub fn open_in_parts_of(
+        bytes: u64,
+        path: &Path,
+        clock: Clock,
+    ) -> Result<(Self, AuditService), Error> {
+        let log = Log::open(path, bytes)?;
         let (outbox, inbox) = mpsc::channel(WAITING);
         let (sender, head) = watch::channel(log.head.clone());
         let audit = Self {

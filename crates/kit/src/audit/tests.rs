@@ -1,3 +1,4 @@
+mod parts;
 mod served;
 
 use super::*;

@@ -9,9 +9,9 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A line is no record.
-    #[error("line {line}, where record {line} should be, is no record")]
+    #[error("what stands where record {line} should be is no record")]
     Unreadable {
-        /// Counted from one.
+        /// The record, counted from one; in an audit of one part also the line.
         line: u64,
     },
     /// The last line has no end.
@@ -31,6 +31,14 @@ pub enum Fault {
         expected: u64,
         /// The one that is there.
         found: u64,
+    },
+    /// A part of the audit is not there.
+    #[error("records {first} to {last} are not there: a part of the audit is missing")]
+    Missing {
+        /// The first of them.
+        first: u64,
+        /// The last of them.
+        last: u64,
     },
     /// A record differs from what was written.
     #[error("record {index} is not as it was written: it or its hash was changed")]
@@ -60,7 +68,7 @@ pub enum Fault {
 
 /// Where the chain in `text` ends, if it is whole and leads through `anchor`.
 pub fn verify(text: &str, anchor: Option<&Head>) -> Result<Head, Fault> {
-    let mut chain = Chain::new(anchor);
+    let mut chain = Chain::new(Head::default(), anchor);
     for line in text.split_inclusive('\n') {
         chain.take(line)?;
     }
@@ -71,19 +79,29 @@ pub fn verify(text: &str, anchor: Option<&Head>) -> Result<Head, Fault> {
 pub(super) struct Chain<'a> {
     pub(super) head: Head,
     anchor: Option<&'a Head>,
+    /// Whether the next line is the first of a part.
+    begins: bool,
 }
 
 impl<'a> Chain<'a> {
-    pub(super) fn new(anchor: Option<&'a Head>) -> Self {
+    /// A chain of which what comes up to `head` is known to be good.
+    pub(super) fn new(head: Head, anchor: Option<&'a Head>) -> Self {
         Self {
-            head: Head::default(),
+            head,
             anchor,
+            begins: false,
         }
+    }
+
+    /// The next line is the first of another part.
+    pub(super) fn begin_part(&mut self) {
+        self.begins = true;
     }
 
     /// Reads a line with its end.
     pub(super) fn take(&mut self, line: &str) -> Result<(), Fault> {
         let expected = self.head.index + 1;
+        let begins = std::mem::take(&mut self.begins);
         let Some(line) = line.strip_suffix('\n') else {
             return Err(Fault::Torn { index: expected });
         };
@@ -92,7 +110,14 @@ impl<'a> Chain<'a> {
         let record: Record<Deed> = serde_json::from_str(line).map_err(|_| unreadable)?;
         if record.index != expected {
             let found = record.index;
-            return Err(Fault::Misplaced { expected, found });
+            return Err(if begins && found > expected {
+                Fault::Missing {
+                    first: expected,
+                    last: found - 1,
+                }
+            } else {
+                Fault::Misplaced { expected, found }
+            });
         }
         if self.head.link(text) != hash {
             return Err(Fault::Edited { index: expected });

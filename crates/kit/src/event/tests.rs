@@ -1,21 +1,19 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
-use kube::{Api, Client, api::PostParams};
-use neap_pocket::{Options, Pocket, environment::Environment};
+use kube::{Api, api::PostParams};
 use serde_json::json;
 
 use super::*;
-use crate::lease::Leadership;
+use crate::{lease::Leadership, server::Server};
 
 #[tokio::test(start_paused = true)]
 async fn what_is_said_again_is_counted() {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
-        .await
-        .unwrap();
-    let client = Client::new(pocket.service(), "default");
+    let server = Server::open().await;
+    let client = server.client.clone();
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
     let hand = Hand::new(client.clone(), "test", Leadership::alone(clock), clock);
     let recorder = Recorder::new(hand, "tester", clock);
-    let map = json!({"metadata": {"name": "m"}});
+    // As long as a name can be.
+    let map = json!({"metadata": {"name": format!("m{}.m", "-m".repeat(125))}});
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let map = maps
         .create(

@@ -16,6 +16,8 @@ use crate::{
     why,
 };
 
+/// Words that are as long as this and are said twice mean the same.
+const TELLING: usize = 20;
 /// So many Events are told.
 const EVENTS: usize = 3;
 
@@ -31,13 +33,17 @@ pub fn explain(facts: &Facts) -> Explanation {
     let mut conditions = facts.object.as_ref().map(Said::of).unwrap_or_default();
     conditions.retain(|said| !covers.contains(&&*said.kind));
     let verdict = verdict(facts, judgement.as_ref(), &conditions, &operations);
-    let told = warnings.iter().take(EVENTS);
+    let why = why(facts, judgement.as_ref(), &conditions, &operations);
+    let told = warnings.iter().filter(|event| !is_said(event, &why));
+    let told = told.take(EVENTS);
+    let hidden = missed(facts);
     Explanation {
         verdict,
-        headline: words::headline(facts, verdict),
-        why: why(facts, judgement.as_ref(), &conditions, &operations),
+        headline: words::headline(facts, verdict, &hidden),
         seen: told.map(|event| words::event(event, facts.now)).collect(),
+        why,
         advice: advice(facts, judgement, &operations, &warnings, verdict),
+        hidden,
     }
 }
 
@@ -130,6 +136,28 @@ fn warnings(events: &[Event]) -> Vec<&Event> {
     let mut warnings: Vec<_> = events.iter().filter(is_warning).collect();
     warnings.sort_by_key(|event| std::cmp::Reverse(words::last_seen(event)));
     warnings
+}
+
+/// The kinds that would have said more. Storage is looked at only where something waits for it, and
+/// then its absence is said.
+fn missed(facts: &Facts) -> Vec<String> {
+    let beside = ["PersistentVolumeClaim", "StorageClass"];
+    let about_storage = beside.contains(&&*facts.kind);
+    let missed = facts
+        .hidden
+        .iter()
+        .filter(|kind| about_storage || !beside.contains(&kind.as_str()));
+    missed.cloned().collect()
+}
+
+/// Whether the reasons have the words of the event, or the event has theirs.
+fn is_said(event: &Event, why: &[String]) -> bool {
+    let message = event.message.as_deref().unwrap_or_default().trim();
+    let said = |why: &String| {
+        let last = why.rsplit_once(": ").map_or("", |(_, last)| last);
+        why.contains(message) || (last.len() >= TELLING && message.ends_with(last))
+    };
+    !message.is_empty() && why.iter().any(said)
 }
 
 fn is_leaving(object: &Value) -> bool {

@@ -7,7 +7,9 @@ mod pod;
 mod service;
 mod workload;
 
-use jiff::Timestamp;
+use std::cmp::Reverse;
+
+use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
 use super::{Facts, Verdict};
@@ -48,14 +50,14 @@ impl Judgement {
 /// What the kind says of `object`; nothing if it is one that only its own controller knows.
 pub(super) fn judge(facts: &Facts, object: &Value) -> Option<Judgement> {
     let judgement = match facts.kind.as_str() {
-        "Pod" => pod::judge(object, Some(facts.now)),
+        "Pod" => pod::judge(facts, object, &facts.events, Some(facts.now)),
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" => {
-            workload::judge(&facts.kind, object, &facts.around, facts.now)
+            workload::judge(facts, object)
         }
-        "Job" => job::judge(object, &facts.around, facts.now),
+        "Job" => job::judge(facts, object),
         "CronJob" => job::judge_cron(object),
-        "Service" => service::judge(object, &facts.around, &facts.events, facts.now),
-        "PersistentVolumeClaim" => claim::judge(object, &facts.around),
+        "Service" => service::judge(facts, object),
+        "PersistentVolumeClaim" => claim::judge(facts, object),
         "Operation" => operation::judge(object, facts.now)?,
         _ => return None,
     };
@@ -105,11 +107,13 @@ fn pods_of<'a>(object: &Value, around: &'a [Value]) -> Vec<&'a Value> {
 /// So many pods are told of by name.
 const TOLD: usize = 3;
 
-/// What ails these pods, those with the same trouble together, whenever it came.
-fn ailing(pods: &[&Value], now: Timestamp, judgement: &mut Judgement) {
+/// What ails these pods, the worst first, and those with the same trouble together, whenever it
+/// came. Told before what it leads to.
+fn ailing(facts: &Facts, pods: &[&Value], judgement: &mut Judgement) {
     let mut told: Vec<Trouble> = Vec::new();
     for pod in pods {
-        let of_pod = pod::judge(pod, None);
+        let events = about(&facts.nearby, pod);
+        let of_pod = pod::judge(facts, pod, &events, None);
         let Some(first) = of_pod.why.into_iter().next() else {
             continue;
         };
@@ -121,27 +125,47 @@ fn ailing(pods: &[&Value], now: Timestamp, judgement: &mut Judgement) {
             Some(trouble) => trouble.others += 1,
             None => told.push(Trouble {
                 why: first,
+                verdict: of_pod.verdict,
                 pod,
+                events,
                 others: 0,
             }),
         }
     }
+    told.sort_by_key(|trouble| Reverse(trouble.verdict));
     for trouble in told.iter().take(TOLD) {
-        trouble.tell(now, judgement);
+        trouble.tell(facts, judgement);
     }
+}
+
+/// Those of the events that are about this pod.
+fn about(events: &[Event], pod: &Value) -> Vec<Event> {
+    let is = |field: &Option<String>, value: &Value| {
+        field.as_deref().unwrap_or_default() == value.as_str().unwrap_or_default()
+    };
+    let metadata = &pod["metadata"];
+    let about = |event: &&Event| {
+        let object = &event.involved_object;
+        object.kind.as_deref() == Some("Pod")
+            && is(&object.namespace, &metadata["namespace"])
+            && is(&object.name, &metadata["name"])
+    };
+    events.iter().filter(about).cloned().collect()
 }
 
 /// What ails a pod, and others like it.
 struct Trouble<'a> {
     /// Without times, by which alike ones would differ.
     why: String,
+    verdict: Verdict,
     pod: &'a Value,
+    events: Vec<Event>,
     others: i64,
 }
 
 impl Trouble<'_> {
-    fn tell(&self, now: Timestamp, judgement: &mut Judgement) {
-        let of_pod = pod::judge(self.pod, Some(now));
+    fn tell(&self, facts: &Facts, judgement: &mut Judgement) {
+        let of_pod = pod::judge(facts, self.pod, &self.events, Some(facts.now));
         let why = of_pod.why.first().unwrap_or(&self.why);
         let others = match self.others {
             0 => String::new(),

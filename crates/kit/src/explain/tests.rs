@@ -12,7 +12,9 @@ fn facts(object: Option<Value>) -> Facts {
         key: Key::new("shop", "web"),
         object,
         around: Arc::default(),
+        hidden: Vec::new(),
         events: Vec::new(),
+        nearby: Arc::default(),
         operations: Vec::new(),
         now: NOW.parse().unwrap(),
     }
@@ -128,6 +130,9 @@ fn a_deletion_names_who_holds_it_up() {
         said.why,
         ["its deletion is under way for 3h and waits for whoever removes a/b, c/d"]
     );
+    let metadata = json!({"deletionTimestamp": "2026-01-01T12:00:30Z"});
+    let said = explain(&facts(Some(json!({"metadata": metadata}))));
+    assert_eq!(said.why, ["it was told to end, and has 30s left"]);
 }
 
 #[test]

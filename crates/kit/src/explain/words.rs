@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::{Explanation, Facts, Verdict, said::Said};
 use crate::operation::{Operation, OperationStatus, Phase};
 
-pub(super) fn headline(facts: &Facts, verdict: Verdict) -> String {
+pub(super) fn headline(facts: &Facts, verdict: Verdict, hidden: &[String]) -> String {
     let Facts { kind, key, .. } = facts;
     let stands = match verdict {
+        Verdict::Well if !hidden.is_empty() => "is as it should be, as far as may be seen",
         Verdict::Well => "is as it should be",
         Verdict::OnItsWay => "is being brought to its state",
         Verdict::Troubled => "is not as it should be",
@@ -23,7 +24,10 @@ pub(super) fn headline(facts: &Facts, verdict: Verdict) -> String {
 
 pub(super) fn leaving(object: &Value, now: Timestamp) -> String {
     let since = object["metadata"]["deletionTimestamp"].as_str();
-    let since = since.and_then(|time| time.parse().ok());
+    let since = since.and_then(|time| time.parse::<Timestamp>().ok());
+    if let Some(due) = since.filter(|due| *due > now) {
+        return format!("it was told to end, and has {} left", span(now, due));
+    }
     let ago = since.map_or(String::new(), |since| format!(" for {}", span(since, now)));
     let finalizers = object["metadata"]["finalizers"].as_array();
     let names: Vec<_> = finalizers
@@ -124,9 +128,14 @@ pub(super) fn span(from: Timestamp, to: Timestamp) -> String {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.headline)?;
+        let hidden = match &self.hidden[..] {
+            [] => Vec::new(),
+            kinds => vec![format!("{}: you may not read them", kinds.join(", "))],
+        };
         let parts = [
             ("Why", &self.why),
             ("Seen", &self.seen),
+            ("Unseen", &hidden),
             ("Do", &self.advice),
         ];
         for (title, lines) in parts {

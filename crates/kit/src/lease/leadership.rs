@@ -46,6 +46,7 @@ pub struct Leadership {
 
 /// The end of it that the elector holds.
 pub(crate) struct Post {
+    clock: Clock,
     standing: watch::Sender<Standing>,
     until: Arc<AtomicU64>,
 }
@@ -55,6 +56,7 @@ impl Leadership {
         let (sender, standing) = watch::channel(Standing::Following(None));
         let until = Arc::new(AtomicU64::new(0));
         let post = Post {
+            clock,
             standing: sender,
             until: until.clone(),
         };
@@ -131,29 +133,32 @@ impl fmt::Debug for Leadership {
 }
 
 impl Post {
-    /// Writes may begin until `until`. Only a change of standing wakes anybody; whether it was one.
+    /// Writes may begin until `until`. Whether that changes the standing.
     pub(crate) fn lead(&self, term: Term, until: Uptime) -> bool {
         let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
-        self.until.store(until, Ordering::Release);
-        self.stand(Standing::Leading(term))
+        let former = self.until.swap(until, Ordering::AcqRel);
+        // Whoever found the time over waits to hear that it goes on.
+        let lapsed = self.clock.uptime() >= Duration::from_millis(former);
+        self.stand(Standing::Leading(term), lapsed)
     }
 
     pub(crate) fn follow(&self, holder: Option<String>) {
-        self.stand(Standing::Following(holder));
+        self.stand(Standing::Following(holder), false);
     }
 
     pub(super) fn leads(&self) -> bool {
         matches!(*self.standing.borrow(), Standing::Leading(_))
     }
 
-    fn stand(&self, standing: Standing) -> bool {
+    /// Wakes those who wait if it is another standing, or if they are to look again.
+    fn stand(&self, standing: Standing, again: bool) -> bool {
+        let mut changes = false;
         self.standing.send_if_modified(|now| {
-            let changes = *now != standing;
-            if changes {
-                *now = standing;
-            }
-            changes
-        })
+            changes = *now != standing;
+            *now = standing;
+            changes || again
+        });
+        changes
     }
 }
 

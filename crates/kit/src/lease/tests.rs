@@ -75,9 +75,25 @@ fn a_record_survives_the_api() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_hears_of_a_renewal_that_came_late() {
+    let clock = crate::clock::Clock::system();
+    let (post, mut leadership) = Leadership::new(clock);
+    assert!(post.lead(Term(1), 10 * SECOND));
+    clock.sleep(11 * SECOND).await;
+    assert!(leadership.check().is_err());
+    let renewing = async {
+        clock.sleep(SECOND).await;
+        assert!(!post.lead(Term(1), 30 * SECOND), "it is the same term");
+    };
+    let waiting = clock.within(5 * SECOND, leadership.gained());
+    let (gained, ()) = tokio::join!(waiting, renewing);
+    assert_eq!(gained, Some(Term(1)));
+}
+
 #[tokio::test]
 async fn timings_that_let_two_write_are_refused() {
-    let client = server::nobody();
+    let client = crate::server::nobody();
     for (duration, deadline, retry) in [(10, 10, 2), (15, 2, 2), (15, 10, 0), (5, 10, 2)] {
         let at = Duration::from_secs;
         let timings = Timings {
@@ -85,7 +101,7 @@ async fn timings_that_let_two_write_are_refused() {
             deadline: at(deadline),
             retry: at(retry),
         };
-        let options = server::candidate("a", timings);
+        let options = server::candidate("default", "a", timings);
         let refused = Elector::new(client.clone(), options, crate::clock::Clock::system());
         assert_eq!(refused.err(), Some(Error::Timings(timings)));
     }

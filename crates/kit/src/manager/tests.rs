@@ -10,7 +10,6 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use neap_pocket::{Options, Pocket, environment::Environment};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -18,35 +17,36 @@ use super::*;
 use crate::{
     clock::Clock,
     lease::Leadership,
+    server::{Server, nobody},
     site::Site,
     watch::{WatchService, Watches},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A server in this process, and what runs on it.
+/// What runs, and where.
 struct Bench {
-    _pocket: Pocket,
     site: Site,
     watching: WatchService,
     manager: Manager,
 }
 
-async fn bench() -> Bench {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
-        .await
-        .unwrap();
+/// For services that ask nothing of a server.
+fn bench() -> Bench {
+    bench_on(nobody())
+}
+
+fn bench_on(client: Client) -> Bench {
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
     let (watches, watching) = Watches::new(clock);
     let site = Site {
-        client: Client::new(pocket.service(), "default"),
+        client,
         watches,
         leadership: Leadership::alone(clock),
         clock,
     };
     let manager = Manager::new(&site).with_grace(10 * SECOND);
     Bench {
-        _pocket: pocket,
         site,
         watching,
         manager,
@@ -79,7 +79,7 @@ fn after(bench: &Bench, time: Duration) -> (CancellationToken, impl Future<Outpu
 
 #[tokio::test(start_paused = true)]
 async fn services_run_until_the_stop_and_those_that_others_need_end_last() {
-    let mut bench = bench().await;
+    let mut bench = bench();
     let log = Arc::default();
     bench.manager.add(obedient("ground", &log).outlasting());
     bench.manager.add(obedient("roof", &log));
@@ -97,7 +97,7 @@ async fn services_run_until_the_stop_and_those_that_others_need_end_last() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_ends_takes_the_process_with_it() {
-    let mut bench = bench().await;
+    let mut bench = bench();
     let log = Arc::default();
     let clock = bench.site.clock;
     bench.manager.add(obedient("other", &log));
@@ -112,7 +112,7 @@ async fn a_service_that_ends_takes_the_process_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_told_with_its_words() {
-    let mut bench = bench().await;
+    let mut bench = bench();
     let number = 7;
     let broken = Service::new("broken", move |_| async move { panic!("no {number}") });
     bench.manager.add(broken);
@@ -133,7 +133,7 @@ async fn a_panic_is_told_with_its_words() {
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_end_in_time_is_named() {
-    let mut bench = bench().await;
+    let mut bench = bench();
     bench.manager.add(stubborn("mule"));
     bench.manager.add(stubborn("cat"));
     bench.manager.add(obedient("dog", &Arc::default()));
@@ -149,7 +149,7 @@ async fn who_does_not_end_in_time_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_done_is_recorded_and_sealed_before_the_ground_goes() {
-    let mut bench = bench().await;
+    let mut bench = bench();
     let log = Arc::default();
     for (name, turn) in [
         ("ground", Turn::Ground),
@@ -167,7 +167,7 @@ async fn what_was_done_is_recorded_and_sealed_before_the_ground_goes() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_stuck_leaves_the_others_their_time_to_end() {
-    let mut bench = bench().await;
+    let mut bench = bench();
     let (log, clock): (Arc<Mutex<Vec<_>>>, _) = (Arc::default(), bench.site.clock);
     bench.manager.add(stubborn("mule"));
     let noted = log.clone();
@@ -191,7 +191,8 @@ async fn who_is_stuck_leaves_the_others_their_time_to_end() {
 
 #[tokio::test(start_paused = true)]
 async fn the_process_is_ready_once_every_watch_and_every_service_is() {
-    let mut bench = bench().await;
+    let server = Server::open().await;
+    let mut bench = bench_on(server.client.clone());
     let maps = bench.site.all::<ConfigMap>().unwrap();
     let warm = Arc::new(AtomicBool::new(false));
     let (asked, health) = (warm.clone(), bench.manager.health());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -180,9 +181,33 @@ struct Crashing<'a, J> {
     inner: &'a J,
     left: Mutex<u32>,
     after: bool,
+    crashed: Notify,
 }
 
-impl<J> Crashing<'_, J> {
+impl<'a, J> Crashing<'a, J> {
+    /// Crashes at a write, before or after it is done.
+    fn at(write: u32, after: bool, inner: &'a J) -> Self {
+        Self {
+            inner,
+            left: Mutex::new(write),
+            after,
+            crashed: Notify::new(),
+        }
+    }
+
+    /// Lets `run` go on until the crash, and no further.
+    async fn breaks_off<T: std::fmt::Debug>(&self, run: impl Future<Output = T>) {
+        tokio::select! {
+            ended = run => panic!("there is no such write: {ended:?}"),
+            () = self.crashed.notified() => {}
+        }
+    }
+
+    async fn crash(&self) {
+        self.crashed.notify_one();
+        std::future::pending::<()>().await;
+    }
+
     async fn call<T>(&self, call: impl Future<Output = T>) -> T {
         let now = {
             let mut left = self.left.lock();
@@ -191,11 +216,11 @@ impl<J> Crashing<'_, J> {
             now
         };
         if now && !self.after {
-            std::future::pending::<()>().await;
+            self.crash().await;
         }
         let done = call.await;
         if now {
-            std::future::pending::<()>().await;
+            self.crash().await;
         }
         done
     }
@@ -225,17 +250,9 @@ async fn a_crash_at_any_write_is_survived() {
             let (inner, work) = (InMemory::default(), Told::to(clock, &[]));
             inner.add("tea");
             let stop = CancellationToken::new();
-            let journal = Crashing {
-                inner: &inner,
-                left: Mutex::new(crash),
-                after,
-            };
+            let journal = Crashing::at(crash, after, &inner);
             let first = making(&script, &journal, &work);
-            let broken = clock.within(60 * SECOND, first.run(&stop)).await;
-            assert!(
-                broken.is_none(),
-                "there are seven writes, and the {crash}th broke off"
-            );
+            journal.breaks_off(first.run(&stop)).await;
             let second = making(&script, &inner, &work);
             let outcome = second.run(&stop).await.unwrap();
             assert_eq!(outcome, Some(Outcome::Succeeded));

@@ -96,5 +96,10 @@ fn is_collection(path: &str) -> bool {
         _ => return false,
     };
     let rest: Vec<_> = parts.skip(version_follows).collect();
-    matches!(rest[..], [_] | ["namespaces", _, _])
+    match rest[..] {
+        // A namespace has parts of its own.
+        ["namespaces", _, "status" | "finalize"] => false,
+        [_] | ["namespaces", _, _] => true,
+        _ => false,
+    }
 }

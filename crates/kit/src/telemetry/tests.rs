@@ -6,13 +6,15 @@ use std::{sync::Arc, time::Duration};
 use http::{Method, Uri};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, api::ListParams};
-use neap_pocket::{Options, Pocket, environment::Environment};
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use tower::Layer;
 
 use super::{calls::verb, export::Wanted, log::subscriber, *};
-use crate::clock::Clock;
+use crate::{
+    clock::Clock,
+    server::{Server, through},
+};
 
 /// The lines of a family, sorted.
 fn shown(telemetry: &Telemetry, family: &str) -> Vec<String> {
@@ -159,6 +161,7 @@ fn requests_are_named_as_the_api_names_them() {
         ),
         (Method::GET, "/api/v1/namespaces/shop/pods?limit=5", "list"),
         (Method::GET, "/api/v1/namespaces/shop", "get"),
+        (Method::GET, "/api/v1/namespaces/shop/status", "get"),
         (
             Method::GET,
             "/apis/apps/v1/namespaces/shop/deployments/web",
@@ -183,12 +186,13 @@ fn requests_are_named_as_the_api_names_them() {
 
 #[tokio::test(start_paused = true)]
 async fn every_request_of_a_client_is_counted() {
-    let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
-        .await
-        .unwrap();
+    let server = Server::open().await;
     let telemetry = Telemetry::default();
     let calls = CountCalls::new(telemetry.clone(), Clock::system());
-    let client = Client::new(calls.layer(pocket.service()), "default");
+    let client = Client::new(
+        calls.layer(through(server.client.clone())),
+        server.namespace(),
+    );
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     maps.list(&ListParams::default()).await.unwrap();
     maps.get_opt("none").await.unwrap();

@@ -77,12 +77,7 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
 
     /// All objects in order; those of one namespace if it is not empty.
     pub fn list(&self, namespace: &str) -> Vec<Arc<K>> {
-        self.shared
-            .contents
-            .read()
-            .within(namespace)
-            .cloned()
-            .collect()
+        self.shared.contents.read().within(namespace)
     }
 
     /// How many objects there are.
@@ -118,7 +113,7 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
     /// The followers, who hear nothing while one who joins is told of everything that is there.
     fn told(&self, follower: &impl Fn(&Change<K>)) -> MutexGuard<'_, Vec<Follower<K>>> {
         let followers = self.shared.followers.lock();
-        let present: Vec<_> = self.shared.contents.read().within("").cloned().collect();
+        let present = self.shared.contents.read().within("");
         for object in present {
             follower(&Change::Added(object));
         }

@@ -7,7 +7,10 @@ use std::{
 
 use kube::{Resource, runtime::watcher::Event};
 
-use super::lenient::{Invalid, Lenient};
+use super::{
+    entry::{Entries, Named},
+    lenient::{Invalid, Lenient},
+};
 use crate::key::Key;
 
 /// What happened to an object.
@@ -54,10 +57,9 @@ pub struct Unreadable {
 /// All objects that are known.
 #[derive(Debug)]
 pub(super) struct Contents<K> {
-    objects: BTreeMap<Key, Arc<K>>,
+    objects: Entries<K>,
     unreadable: BTreeMap<Key, Unreadable>,
-    /// During a listing: what was listed so far.
-    listed: Option<BTreeSet<Key>>,
+    listing: Option<Listing<K>>,
     /// Listings that were begun, and of them the last that is complete.
     begun: u64,
     complete: Option<u64>,
@@ -65,12 +67,21 @@ pub(super) struct Contents<K> {
     reached: u64,
 }
 
+/// What was listed so far.
+#[derive(Debug)]
+struct Listing<K> {
+    objects: Entries<K>,
+    unreadable: BTreeSet<Key>,
+    /// The newest version in it. It comes by name: what is older may still be to come.
+    reached: u64,
+}
+
 impl<K> Default for Contents<K> {
     fn default() -> Self {
         Self {
-            objects: BTreeMap::new(),
+            objects: Entries::default(),
             unreadable: BTreeMap::new(),
-            listed: None,
+            listing: None,
             begun: 0,
             complete: None,
             reached: 0,
@@ -83,52 +94,67 @@ impl<K: Resource> Contents<K> {
     pub(super) fn take(&mut self, event: Event<Lenient<K>>) -> Vec<Change<K>> {
         match event {
             Event::Init => {
-                self.listed = Some(BTreeSet::new());
+                self.listing = Some(Listing {
+                    objects: Entries::default(),
+                    unreadable: BTreeSet::new(),
+                    reached: 0,
+                });
                 self.begun += 1;
                 Vec::new()
             }
-            Event::InitApply(object) | Event::Apply(object) => {
-                let key = Key::of(&object);
-                if let Some(listed) = &mut self.listed {
-                    listed.insert(key.clone());
-                }
-                self.put(key, object).into_iter().collect()
-            }
+            Event::InitApply(object) | Event::Apply(object) => self.put(object),
             Event::Delete(object) => {
                 self.reach(version(&object));
-                self.remove(&Key::of(&object)).into_iter().collect()
+                self.remove(object.meta()).into_iter().collect()
             }
             Event::InitDone => self.end_listing(),
         }
     }
 
-    fn put(&mut self, key: Key, object: Lenient<K>) -> Option<Change<K>> {
+    fn put(&mut self, object: Lenient<K>) -> Vec<Change<K>> {
         let found = version(&object);
         self.reach(found);
         let object = match object.0 {
             Ok(object) => object,
             Err(invalid) => {
-                self.report(key, invalid);
-                return None;
+                self.report(invalid);
+                return Vec::new();
             }
         };
-        self.unreadable.remove(&key);
-        let old = self.objects.get(&key).cloned();
-        if let Some(old) = &old
-            && old.meta().uid == object.meta().uid
+        self.forgive(object.meta());
+        let old = self.objects.get(object.meta()).cloned();
+        let is_the_same = |old: &Arc<K>| old.meta().uid == object.meta().uid;
+        let same = old.as_ref().is_some_and(is_the_same);
+        if let Some(old) = old.as_ref().filter(|_| same)
             && version(&**old) >= found
         {
-            return None;
+            self.list(old);
+            return Vec::new();
         }
         let new = Arc::new(slim(object));
-        self.objects.insert(key, new.clone());
-        Some(match old {
-            None => Change::Added(new),
-            Some(old) => Change::Modified { old, new },
-        })
+        self.list(&new);
+        self.objects.put(new.clone());
+        match old {
+            None => vec![Change::Added(new)],
+            Some(old) if same => vec![Change::Modified { old, new }],
+            // Its end was missed.
+            Some(old) => vec![Change::Deleted(old), Change::Added(new)],
+        }
     }
 
-    fn report(&mut self, key: Key, invalid: Invalid) {
+    /// Notes that a listing has it.
+    fn list(&mut self, object: &Arc<K>) {
+        if let Some(listing) = &mut self.listing {
+            listing.objects.put(object.clone());
+        }
+    }
+
+    fn report(&mut self, invalid: Invalid) {
+        let (namespace, name) = invalid.metadata.place();
+        let key = Key::new(namespace, name);
+        if let Some(listing) = &mut self.listing {
+            listing.unreadable.insert(key.clone());
+        }
         let report = Unreadable {
             version: invalid.metadata.resource_version.unwrap_or_default(),
             problem: invalid.problem,
@@ -139,44 +165,62 @@ impl<K: Resource> Contents<K> {
         }
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Change<K>> {
-        self.unreadable.remove(key);
-        self.objects.remove(key).map(Change::Deleted)
+    /// It can be read, or is gone.
+    fn forgive(&mut self, name: &dyn Named) {
+        if !self.unreadable.is_empty() {
+            let (namespace, name) = name.place();
+            self.unreadable.remove(&Key::new(namespace, name));
+        }
+    }
+
+    fn remove(&mut self, name: &dyn Named) -> Option<Change<K>> {
+        self.forgive(name);
+        self.objects.remove(name).map(Change::Deleted)
     }
 
     /// What a complete listing does not have is gone, though nobody said so.
     fn end_listing(&mut self) -> Vec<Change<K>> {
-        let listed = self.listed.take().unwrap_or_default();
         self.complete = Some(self.begun);
-        let known = self.objects.keys().chain(self.unreadable.keys());
+        let Some(listing) = self.listing.take() else {
+            return Vec::new();
+        };
+        self.reach(listing.reached);
+        self.unreadable
+            .retain(|key, _| listing.unreadable.contains(key));
+        let known = self.objects.iter();
         let gone: Vec<_> = known
-            .filter(|key| !listed.contains(*key))
-            .cloned()
+            .filter(|object| listing.objects.get(object.meta()).is_none())
+            .map(|object| Key::of(&**object))
+            .filter(|key| !listing.unreadable.contains(key))
             .collect();
         gone.iter().filter_map(|key| self.remove(key)).collect()
     }
 
     fn reach(&mut self, version: u64) {
-        self.reached = self.reached.max(version);
+        let reached = match &mut self.listing {
+            Some(listing) => &mut listing.reached,
+            None => &mut self.reached,
+        };
+        *reached = version.max(*reached);
     }
 }
 
-impl<K> Contents<K> {
+impl<K: Resource> Contents<K> {
     pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.objects.get(key).cloned()
     }
 
     /// All objects of a namespace in order, or all there are if it is empty.
-    pub(super) fn within<'a>(
-        &'a self,
-        namespace: &'a str,
-    ) -> impl Iterator<Item = &'a Arc<K>> + 'a {
-        let inside = move |key: &Key| namespace.is_empty() || key.namespace() == namespace;
-        let from = self.objects.range(Key::new(namespace, "")..);
-        from.take_while(move |(key, _)| inside(key))
-            .map(|(_, object)| object)
+    pub(super) fn within(&self, namespace: &str) -> Vec<Arc<K>> {
+        if namespace.is_empty() {
+            self.objects.iter().cloned().collect()
+        } else {
+            self.objects.within(namespace).cloned().collect()
+        }
     }
+}
 
+impl<K> Contents<K> {
     pub(super) fn len(&self) -> usize {
         self.objects.len()
     }

@@ -1,16 +1,11 @@
 //! The objects of a cache by something other than their names.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-    sync::Arc,
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use kube::Resource;
 use parking_lot::RwLock;
 
-use super::{Cache, Change};
-use crate::key::Key;
+use super::{Cache, Change, entry::Entries};
 
 /// Finds objects by a property, such as their owner, without looking at all of them. Cheap to
 /// copy.
@@ -18,10 +13,11 @@ use crate::key::Key;
 /// It hears of each change before those who follow the cache, so they find here what they were told
 /// of.
 pub struct Index<K> {
-    entries: Entries<K>,
+    values: Shared<K>,
 }
 
-type Entries<K> = Arc<RwLock<HashMap<String, BTreeMap<Key, Arc<K>>>>>;
+type Shared<K> = Arc<RwLock<Values<K>>>;
+type Values<K> = HashMap<String, Entries<K>>;
 
 impl<K: Resource + Send + Sync + 'static> Index<K> {
     /// The objects of `cache` by every value that `property` has for them.
@@ -29,41 +25,40 @@ impl<K: Resource + Send + Sync + 'static> Index<K> {
         cache: &Cache<K>,
         property: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        let entries = Entries::default();
-        let kept = entries.clone();
+        let values = Shared::default();
+        let kept = values.clone();
         cache.follow_before_others(move |change| {
-            let mut entries = kept.write();
+            let mut values = kept.write();
             match change {
                 Change::Added(_) => {}
                 Change::Modified { old, .. } | Change::Deleted(old) => {
                     for value in property(old) {
-                        remove(&mut entries, &value, &Key::of(&**old));
+                        remove(&mut values, &value, &**old);
                     }
                 }
             }
             if let Change::Added(new) | Change::Modified { new, .. } = change {
                 for value in property(new) {
-                    let found = entries.entry(value).or_default();
-                    found.insert(Key::of(&**new), new.clone());
+                    values.entry(value).or_default().put(new.clone());
                 }
             }
         });
-        Self { entries }
+        Self { values }
     }
 
     /// The objects that have `value`, by name.
     pub fn get(&self, value: &str) -> Vec<Arc<K>> {
-        let entries = self.entries.read();
-        let found = entries.get(value).into_iter();
-        found.flat_map(BTreeMap::values).cloned().collect()
+        let values = self.values.read();
+        let found = values.get(value).into_iter();
+        found.flat_map(Entries::iter).cloned().collect()
     }
 }
 
-fn remove<K>(entries: &mut HashMap<String, BTreeMap<Key, Arc<K>>>, value: &str, key: &Key) {
-    if let Some(found) = entries.get_mut(value) {
-        found.remove(key);
+fn remove<K: Resource>(values: &mut Values<K>, value: &str, object: &K) {
+    if let Some(found) = values.get_mut(value) {
+        found.remove(object.meta());
         if found.is_empty() {
-            entries.remove(value);
+            values.remove(value);
         }
     }
 }
@@ -71,7 +66,7 @@ fn remove<K>(entries: &mut HashMap<String, BTreeMap<Key, Arc<K>>>, value: &str, 
 impl<K> Clone for Index<K> {
     fn clone(&self) -> Self {
         Self {
-            entries: self.entries.clone(),
+            values: self.values.clone(),
         }
     }
 }
@@ -79,7 +74,7 @@ impl<K> Clone for Index<K> {
 impl<K> fmt::Debug for Index<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Index")
-            .field("values", &self.entries.read().len())
+            .field("values", &self.values.read().len())
             .finish()
     }
 }

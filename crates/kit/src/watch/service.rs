@@ -121,7 +121,7 @@ impl Watches {
     }
 
     /// The objects that `api` and `selection` name: the cache that everybody has who asks for the
-    /// same. With `Lenient<PartialObjectMeta<K>>` only metadata is transferred and kept.
+    /// same. With `Lenient<Metadata<K>>` only metadata is transferred and kept.
     pub fn of<K>(&self, api: Api<Lenient<K>>, selection: Selection) -> Result<Cache<K>, Ended>
     where
         K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,

@@ -89,7 +89,7 @@ fn an_object_does_not_go_back_in_time() {
     let another = told(&mut contents, Event::Apply(read(&again)));
     assert_eq!(
         another,
-        ["modified a"],
+        ["deleted a", "added a"],
         "another object of that name has its own time"
     );
 }
@@ -113,6 +113,19 @@ fn an_unreadable_object_stays_as_it_was_and_hides_nobody() {
         told(&mut contents, Event::Apply(map("a", 4))),
         ["modified a"]
     );
+    assert!(contents.unreadable().is_empty());
+}
+
+#[test]
+fn a_listing_keeps_what_it_has_though_it_cannot_be_read() {
+    let mut contents = listed(&[("a", 1), ("b", 1)]);
+    let bad = json!({"metadata": {"namespace": "d", "name": "a", "uid": "u"}, "data": "no map"});
+    told(&mut contents, Event::Init);
+    told(&mut contents, Event::InitApply(read(&bad)));
+    assert_eq!(told(&mut contents, Event::InitDone), ["deleted b"]);
+    let known: Vec<_> = contents.unreadable().keys().cloned().collect();
+    assert_eq!(known, [Key::new("d", "a")]);
+    assert_eq!(relist(&mut contents, &[("c", 2)]), ["added c", "deleted a"]);
     assert!(contents.unreadable().is_empty());
 }
 
@@ -143,6 +156,19 @@ fn a_write_has_been_seen_once_a_later_event_or_a_later_listing_has() {
 }
 
 #[test]
+fn a_write_has_not_been_seen_while_a_listing_may_still_tell_of_it() {
+    let mut contents = listed(&[("z", 5)]);
+    let listings = contents.listings();
+    told(&mut contents, Event::Init);
+    told(&mut contents, Event::InitApply(map("a", 8)));
+    assert!(!contents.has_reached(7, listings), "z may have it");
+    told(&mut contents, Event::InitApply(map("z", 7)));
+    told(&mut contents, Event::InitDone);
+    assert!(contents.has_reached(7, listings));
+    assert!(contents.has_reached(8, contents.listings()));
+}
+
+#[test]
 fn objects_of_a_namespace_are_listed_alone() {
     let mut contents = Contents::default();
     for (namespace, name) in [("a", "x"), ("a-b", "x"), ("b", "y"), ("b", "x")] {
@@ -152,6 +178,7 @@ fn objects_of_a_namespace_are_listed_alone() {
     let names = |namespace| -> Vec<_> {
         let within = contents.within(namespace);
         within
+            .iter()
             .map(|object| Key::of(&**object).to_string())
             .collect()
     };

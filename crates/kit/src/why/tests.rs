@@ -127,7 +127,7 @@ fn every_error_of_this_crate_leads_to_an_entry_about_it() {
         (&JournalError::Missing, "there is no such operation"),
         (&JournalError::Conflict, "somebody else changed"),
         (&JournalError::Unreachable("x".into()), "operations cannot be"),
-        (&audit::Error::Damaged { path: path.clone(), fault }, "the audit file is not"),
+        (&audit::Error::Damaged { path: path.clone(), before: 0, fault }, "the audit file is not"),
         (&audit::Error::Disk { path, source }, "the audit cannot be"),
         (&"xml".parse::<Format>().unwrap_err(), "log lines cannot be"),
     ];

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::{CONNECTIONS, Figure, create, prepare, update};
 use crate::{
     client::Client,
-    follower::number,
+    follower::{Purpose, number},
     rush::rush,
     server::{Server, resident_bytes},
     stopwatch::Stopwatch,
@@ -23,6 +23,8 @@ use crate::{
 const FEW: usize = 10_000;
 const MANY: usize = 50_000;
 const CHANGES: usize = 20_000;
+/// Objects, and changes, for which there is something to write.
+const WRITTEN: usize = 5_000;
 /// After a burst a process gives back what it needed for it.
 const SETTLE: Duration = Duration::from_secs(2);
 /// What has not happened after this long never will.
@@ -31,19 +33,19 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const TICKS: f64 = 100.0;
 
 /// A controller that follows so many ConfigMaps, whole or their metadata alone.
-pub async fn kit(neap: &Path, metadata: bool) -> Result<Vec<Figure>> {
+pub async fn kit(neap: &Path, purpose: Purpose) -> Result<Vec<Figure>> {
     let server = Server::start(neap, None)?;
     let client = server.client()?;
     prepare(&mut client.connect().await?).await?;
     rush(&client, CONNECTIONS, FEW, create).await?;
-    let (small, _) = Follower::start(server.kubeconfig(), metadata)?
+    let (small, _) = Follower::start(server.kubeconfig(), purpose)?
         .settled()
         .await?;
     rush(&client, CONNECTIONS, MANY - FEW, |number| {
         create(FEW + number)
     })
     .await?;
-    let mut follower = Follower::start(server.kubeconfig(), metadata)?;
+    let mut follower = Follower::start(server.kubeconfig(), purpose)?;
     let (large, synced) = follower.measure().await?;
     let slope = (large - small) / (MANY - FEW) as f64;
     let (work, calls) = follower.changes(&client).await?;
@@ -57,6 +59,34 @@ pub async fn kit(neap: &Path, metadata: bool) -> Result<Vec<Figure>> {
     ])
 }
 
+/// What a change costs a controller that has one thing to write for it: writes and reads, and the
+/// watches that are opened anew are neither. Each object changes once, so that no two changes are
+/// made up for by one write.
+pub async fn writing(neap: &Path) -> Result<Vec<Figure>> {
+    let server = Server::start(neap, None)?;
+    let client = server.client()?;
+    prepare(&mut client.connect().await?).await?;
+    rush(&client, CONNECTIONS, WRITTEN, create).await?;
+    let mut follower = Follower::start(server.kubeconfig(), Purpose::Write)?;
+    follower.measure().await?;
+    let counted = follower.until("writes", WRITTEN as f64).await?;
+    let (writes, reads) = (number(&counted, "writes")?, number(&counted, "read")?);
+    rush(&client, CONNECTIONS, WRITTEN, |number| {
+        update(number, WRITTEN)
+    })
+    .await?;
+    follower.until("writes", writes + WRITTEN as f64).await?;
+    // What is too much comes late.
+    sleep(SETTLE).await;
+    let after = follower.ask("report")?;
+    let each =
+        |key: &str, before: f64| anyhow::Ok((number(&after, key)? - before) / WRITTEN as f64);
+    Ok(vec![
+        ("writes per change", each("writes", writes)?),
+        ("reads per change", each("read", reads)?),
+    ])
+}
+
 /// The process that follows; killed if this value goes.
 struct Follower {
     child: Child,
@@ -65,12 +95,14 @@ struct Follower {
 }
 
 impl Follower {
-    fn start(kubeconfig: &Path, metadata: bool) -> Result<Self> {
+    fn start(kubeconfig: &Path, purpose: Purpose) -> Result<Self> {
         let mut command = Command::new(env::current_exe()?);
         command.arg("follow").arg("--kubeconfig").arg(kubeconfig);
-        if metadata {
-            command.arg("--metadata");
-        }
+        command.args(match purpose {
+            Purpose::Whole => None,
+            Purpose::Metadata => Some("--metadata"),
+            Purpose::Write => Some("--write"),
+        });
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

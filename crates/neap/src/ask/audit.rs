@@ -1,11 +1,16 @@
 //! `neap audit verify`: whether the record of what was done is as it was written.
 
-use std::{fmt, io::Write, path::PathBuf, time::Duration};
+use std::{
+    fmt,
+    io::{self, Write},
+    path::PathBuf,
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use neap_kit::{
-    audit::{AnchorOptions, Error, Fault, Head, verify_file},
+    audit::{AnchorOptions, Error, Fault, Head, is_there, verify_file},
     clock::Clock,
     why::Coded,
 };
@@ -39,7 +44,14 @@ impl fmt::Display for Verified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} records, each as it was written; ", self.records)?;
         match (&self.anchored, &self.unanchored) {
-            (Some(record), _) => write!(f, "the anchor of record {record} fits"),
+            (Some(0), _) => write!(f, "none is anchored yet"),
+            (Some(record), _) => {
+                write!(f, "the anchor of record {record} fits")?;
+                match self.records.saturating_sub(*record) {
+                    0 => Ok(()),
+                    newer => write!(f, ", and {newer} after it are not anchored yet"),
+                }
+            }
             (None, Some(why)) => write!(f, "not compared with an anchor: {why}"),
             (None, None) => write!(f, "there is no anchor"),
         }
@@ -57,7 +69,7 @@ pub(super) async fn verify(
     if let Some(file) = &options.file {
         places.path.clone_from(file);
     }
-    if !places.path.exists() {
+    if !is_there(&places.path) {
         return Err(missing(&places));
     }
     let nearby = options.data.as_ref().map(|data| data.join("kubeconfig"));
@@ -116,19 +128,19 @@ async fn anchor(places: &AnchorOptions, cluster: Option<&Cluster>) -> Result<Hea
     }
 }
 
-/// The last record may be half written just now; then it is looked at again.
+/// The last record may be half written just now, or the file be put aside; then it is looked at again.
 async fn settled(places: &AnchorOptions, anchor: Option<&Head>) -> Result<Head, Error> {
     let clock = Clock::system();
     for _ in 1..MOMENTS {
         let found = verify_file(&places.path, anchor);
-        let torn = matches!(
-            &found,
-            Err(Error::Damaged {
-                fault: Fault::Torn { .. },
-                ..
-            })
-        );
-        if !torn {
+        let passing = match &found {
+            Err(Error::Damaged { fault, .. }) => {
+                matches!(fault, Fault::Torn { .. } | Fault::Missing { .. })
+            }
+            Err(Error::Disk { source, .. }) => source.kind() == io::ErrorKind::NotFound,
+            Ok(_) => false,
+        };
+        if !passing {
             return found;
         }
         clock.sleep(MOMENT).await;
@@ -145,10 +157,18 @@ fn missing(places: &AnchorOptions) -> Failure {
 
 fn damaged(error: &Error) -> Failure {
     let why = match error {
-        Error::Damaged { fault, .. } => format!("line {}: {fault}", line(fault)),
+        Error::Damaged { fault, before, .. } => match line(fault) {
+            Some(index) => format!("line {}: {fault}", index.saturating_sub(*before)),
+            None => fault.to_string(),
+        },
         other @ Error::Disk { .. } => chain(other),
     };
     let what = match error {
+        Error::Damaged {
+            path,
+            fault: Fault::Missing { .. },
+            ..
+        } => format!("something is missing before {}", path.display()),
         Error::Damaged { path, .. } => format!("{} is not as it was written", path.display()),
         Error::Disk { path, .. } => format!("{} cannot be read", path.display()),
     };
@@ -156,12 +176,13 @@ fn damaged(error: &Error) -> Failure {
         .remedy("keep the file as evidence, and find out who could write to it")
 }
 
-/// The line of the file from which on it cannot be trusted. Each record is one.
-fn line(fault: &Fault) -> u64 {
+/// The record from which on the file cannot be trusted, if it is there. Each is one line.
+fn line(fault: &Fault) -> Option<u64> {
     match *fault {
-        Fault::Unreadable { line } => line,
-        Fault::Torn { index } | Fault::Edited { index } | Fault::Rewritten { index } => index,
-        Fault::Misplaced { expected, .. } => expected,
-        Fault::Truncated { last, .. } => last + 1,
+        Fault::Unreadable { line } => Some(line),
+        Fault::Torn { index } | Fault::Edited { index } | Fault::Rewritten { index } => Some(index),
+        Fault::Misplaced { expected, .. } => Some(expected),
+        Fault::Truncated { last, .. } => Some(last + 1),
+        Fault::Missing { .. } => None,
     }
 }

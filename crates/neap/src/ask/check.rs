@@ -38,17 +38,23 @@ async fn groups(options: &CheckOptions) -> Vec<Group> {
     let mut groups = vec![Group::new("this machine", machine::check())];
     let kubeconfig = options.data.as_ref().map(|data| data.join("kubeconfig"));
     let cluster = Cluster::connect(&options.cluster, kubeconfig.as_deref()).await;
+    let named = options.cluster.kubeconfig.is_some() || options.cluster.context.is_some();
     let mut reached = None;
     let api = match cluster {
+        // Nobody named a server, and that of the folder is known not to run.
+        Ok(_) if !named && options.data.as_deref().is_some_and(data::is_idle) => {
+            vec![Finding::note(
+                "reachable",
+                "not asked: no neap works with the data folder",
+                "neap up --data DIR starts one",
+            )]
+        }
         Ok(cluster) => {
             let (findings, answers) = api::check(&cluster).await;
             reached = answers.then_some(cluster);
             findings
         }
-        Err(failure) => {
-            let named = options.cluster.kubeconfig.is_some() || options.cluster.context.is_some();
-            vec![api::unnamed(&failure, named)]
-        }
+        Err(failure) => vec![api::unnamed(&failure, named)],
     };
     if let Some(folder) = &options.data {
         let findings = data::check(folder, reached.as_ref()).await;

@@ -93,13 +93,10 @@ impl Cluster {
 }
 
 async fn config(options: &ClusterOptions, nearby: Option<&Path>) -> Result<Config, Failure> {
-    // These errors have their causes in their words.
-    let unreadable = |error: KubeconfigError| unnamed(&error.to_string());
     let nearby = nearby.filter(|file| file.exists());
-    let file = match (&options.kubeconfig, nearby) {
-        (Some(file), _) => Some(Kubeconfig::read_from(file).map_err(unreadable)?),
-        (None, Some(file)) => Some(Kubeconfig::read_from(file).map_err(unreadable)?),
-        (None, None) => usual().map_err(unreadable)?,
+    let (file, from) = match options.kubeconfig.as_deref().or(nearby) {
+        Some(file) => (Some(read(file)?), file.display().to_string()),
+        None => usual()?,
     };
     let Some(file) = file else {
         return Config::incluster()
@@ -109,19 +106,52 @@ async fn config(options: &ClusterOptions, nearby: Option<&Path>) -> Result<Confi
         context: options.context.clone(),
         ..KubeConfigOptions::default()
     };
+    // These errors have their causes in their words.
     Config::from_custom_kubeconfig(file, &chosen)
         .await
-        .map_err(unreadable)
+        .map_err(|error| unusable(&from, &error))
 }
 
-/// What KUBECONFIG names, or the user's own file.
-fn usual() -> Result<Option<Kubeconfig>, KubeconfigError> {
-    if let Some(named) = Kubeconfig::from_env()? {
-        return Ok(Some(named));
+/// What KUBECONFIG names, or the user's own file, and which that is.
+fn usual() -> Result<(Option<Kubeconfig>, String), Failure> {
+    let named = std::env::var("KUBECONFIG").unwrap_or_default();
+    // kube merges the files of a list; a single one that is not there is told of by its name.
+    if !named.is_empty() && !named.contains(':') {
+        let file = Path::new(&named);
+        if !file.exists() {
+            let why = format!("KUBECONFIG names {named}, and there is no such file");
+            return Err(unnamed(&why));
+        }
+        return Ok((Some(read(file)?), named));
+    }
+    let merged = Kubeconfig::from_env().map_err(|error| unusable(&named, &error))?;
+    if merged.is_some() {
+        return Ok((merged, named));
     }
     let users = std::env::home_dir().map(|home| home.join(".kube/config"));
-    let users = users.filter(|file| file.exists());
-    users.map(Kubeconfig::read_from).transpose()
+    match users.filter(|file| file.exists()) {
+        Some(file) => Ok((Some(read(&file)?), file.display().to_string())),
+        None => Ok((None, String::new())),
+    }
+}
+
+fn read(file: &Path) -> Result<Kubeconfig, Failure> {
+    let shown = file.display();
+    if !file.exists() {
+        let what = format!("there is no kubeconfig {shown}");
+        let failure = Failure::new("NT-CLI-0002", Exit::NotFound, &what, "no such file");
+        return Err(failure.remedy("name the file that `neap up` printed, or start `neap up`"));
+    }
+    Kubeconfig::read_from(file).map_err(|error| unusable(&shown.to_string(), &error))
+}
+
+fn unusable(file: &str, error: &KubeconfigError) -> Failure {
+    let what = format!("the kubeconfig {file} cannot be used");
+    let why = error.to_string();
+    // What follows shows lines of the file, and there are keys in it.
+    let why = why.lines().next().unwrap_or_default();
+    Failure::new("NT-CLI-0002", Exit::Refused, &what, why)
+        .remedy("name another file or context: --kubeconfig, --context")
 }
 
 fn unnamed(why: &str) -> Failure {

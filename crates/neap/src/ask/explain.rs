@@ -16,10 +16,13 @@ use crate::{
 
 /// Explains what was asked for.
 pub(super) fn run(options: &ExplainOptions, out: &mut dyn Write) -> Result<(), Failure> {
-    match question(&options.what, options.name.as_deref()) {
+    let Some(what) = options.what.as_deref() else {
+        return code::list(options.output, out);
+    };
+    match question(what, options.name.as_deref()) {
         Some(Question::Code(text)) => code::explain(text, options.output, out),
         Some(Question::Object(wanted)) => block_on(object::explain(&wanted, options, out)),
-        None => Err(unclear(&options.what)),
+        None => Err(unclear(what)),
     }
 }
 
@@ -50,7 +53,7 @@ fn question<'a>(what: &'a str, name: Option<&'a str>) -> Option<Question<'a>> {
 fn unclear(what: &str) -> Failure {
     let why = format!("{what:?} is no code, and names no object");
     Failure::new("NT-CLI-0009", Exit::Usage, "nothing to explain", &why)
-        .remedy("neap explain NT-UP-0001, or neap explain KIND/NAME, or neap explain KIND NAME")
+        .remedy("neap explain NT-UP-0001, or neap explain KIND/NAME, or neap explain KIND NAME; neap explain alone lists all codes")
 }
 
 #[cfg(test)]

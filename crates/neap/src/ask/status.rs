@@ -12,7 +12,7 @@ use neap_kit::clock::Clock;
 
 pub(super) use self::{
     seen::Seen,
-    survey::{Line, Survey, survey},
+    survey::{CLAIMS, Line, NODES, PODS, SERVICES, Survey, WORKLOADS, survey},
 };
 use super::{cluster::Cluster, print};
 use crate::{

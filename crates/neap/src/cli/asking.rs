@@ -8,6 +8,7 @@ use super::Output;
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
+  neap explain                         every code, in a line each; needs no server
   neap explain NT-UP-0001              what a code means, and what to do; needs no server
   neap explain deployment/web -n shop  why it is as it is
   neap explain pod web-0               the same with a space
@@ -42,7 +43,8 @@ Examples:
   neap audit verify --file ./audit.jsonl --kubeconfig ./neap.kubeconfig
       A copy of the file, and the anchor of that server.
 
-Records are chained by hashes, so an edit, a gap or a move is found in the file alone. That its end
+Records are chained by hashes, also from one part to the next (audit.jsonl.000000000001 and so on), so
+an edit, a gap, a move or a missing part is found in the files alone. That its end
 was cut off, or that all of it was written anew, only the anchor in the cluster can tell.";
 
 #[derive(Debug, Subcommand)]
@@ -80,8 +82,8 @@ pub(crate) struct ClusterOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainOptions {
-    /// A code such as NT-UP-0001, or an object as KIND/NAME
-    pub(crate) what: String,
+    /// A code such as NT-UP-0001, or an object as KIND/NAME; without it, all codes are listed
+    pub(crate) what: Option<String>,
 
     /// The name of the object, if WHAT is its kind
     pub(crate) name: Option<String>,

@@ -38,7 +38,7 @@ impl Noted {
                 "the audit in the data folder cannot be gone on with",
                 &chain(&error),
             )
-            .remedy("look at it with neap audit verify; to begin a new one, move the file away and keep it")
+            .remedy("look at it with neap audit verify; to begin a new one, move audit.jsonl and its parts away and keep them")
         })?;
         Ok(Self {
             process: process.witnessed_by(Arc::new(audit.clone())),

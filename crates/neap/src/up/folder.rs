@@ -3,6 +3,8 @@
 //! The invariant: one process per data folder. A lock on a file in it says so, and the system
 //! drops the lock with the process, however it ends.
 
+pub(super) mod abandoned;
+
 use std::{
     fs::{File, Permissions, TryLockError},
     io::{self, Write},
@@ -20,7 +22,7 @@ pub(super) enum Folder {
     /// Named by the user.
     Kept { path: PathBuf, _lock: File },
     /// Removed with everything in it when this value goes.
-    Private(TempDir),
+    Private { folder: TempDir, _lock: File },
 }
 
 /// Why there is no folder to work in.
@@ -103,27 +105,34 @@ impl Folder {
     }
 
     fn private() -> Result<Self, Error> {
-        tempfile::Builder::new()
-            .prefix("neap-")
+        let none = |source| Error::NoTemporary {
+            path: std::env::temp_dir(),
+            source,
+        };
+        let folder = tempfile::Builder::new()
+            .prefix(abandoned::PREFIX)
             .permissions(Permissions::from_mode(0o700))
             .tempdir()
-            .map(Self::Private)
-            .map_err(|source| Error::NoTemporary {
-                path: std::env::temp_dir(),
-                source,
-            })
+            .map_err(none)?;
+        let lock = abandoned::lock(folder.path()).map_err(none)?;
+        Ok(Self::Private {
+            folder,
+            _lock: lock,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
         match self {
             Self::Kept { path, .. } => path,
-            Self::Private(folder) => folder.path(),
+            Self::Private { folder, .. } => folder.path(),
         }
     }
 
     /// Removes a private folder now, and says so if that fails; dropping it would be silent.
     pub(super) fn close(self) {
-        let Self::Private(folder) = self else { return };
+        let Self::Private { folder, _lock } = self else {
+            return;
+        };
         let path = folder.path().to_owned();
         if let Err(error) = folder.close() {
             let path = path.display();

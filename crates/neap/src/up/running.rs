@@ -1,15 +1,16 @@
 //! A `neap up` at work, and how it ends.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{convert::Infallible, fs, io, sync::Arc, time::Duration};
 
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{server::Server, signals::Signals, world::World};
+use super::{server::Server, signals::Signals, stages::Stages, world::World};
 use crate::{
     environment::{Death, Deaths},
     exit::{Exit, Failure},
+    logging,
 };
 
 /// How long stopping may take after the pods have ended: requests under way, which the server gives
@@ -31,6 +32,7 @@ impl Running {
         self,
         signals: &mut Signals,
         deaths: &mut Deaths,
+        stages: &mut Stages,
     ) -> Result<(), Failure> {
         let (world_ends, stop) = (CancellationToken::new(), CancellationToken::new());
         let stopped = stop.clone().cancelled_owned();
@@ -43,7 +45,9 @@ impl Running {
             death = deaths.next() => return Err(died(&death)),
             () = signals.next() => world_ends.cancel(),
         }
-        tracing::info!("stopping");
+        if logging::apart() {
+            tracing::info!("stopping");
+        }
         let ending = async {
             let turned = tokio::select! {
                 turned = &mut turning => turned,
@@ -58,8 +62,32 @@ impl Running {
         tokio::select! {
             ended = ending => ended,
             () = signals.next() => Err(interrupted()),
+            never = tell(stages) => match never {},
         }
     }
+}
+
+/// Tells how many containers still run, for as long as some do.
+async fn tell(stages: &mut Stages) -> Infallible {
+    let mut again = false;
+    loop {
+        let containers = containers();
+        if containers > 0 {
+            stages.stopping(containers, again);
+            again = true;
+        }
+        stages.moment().await;
+    }
+}
+
+/// How many there are: each has a launcher, and this process starts nothing else.
+fn containers() -> usize {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let children = threads.flatten().map(|thread| {
+        let children = fs::read_to_string(thread.path().join("children"));
+        children.map_or(0, |ids| ids.split_whitespace().count())
+    });
+    children.sum()
 }
 
 async fn turn(world: Option<World>, stop: CancellationToken) -> Result<(), Failure> {
@@ -93,7 +121,7 @@ fn interrupted() -> Failure {
     Failure::new(
         "NT-UP-0013",
         Exit::Interrupted,
-        "stopped before all requests had ended",
-        "a second signal arrived",
+        "stopped at once",
+        "a second signal arrived before everything had ended; containers that still ran were killed",
     )
 }

@@ -5,7 +5,7 @@ use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Pod;
 use neap_pocket::{
     environment::BoxFuture,
-    runtime::{self, ExecOptions, Execution, LogOptions, PodRuntime},
+    runtime::{self, ExecOptions, Execution, LogOptions, PodRuntime, Socket},
     status::{ApiError, Result},
 };
 use neap_world::node::{Access, access, process::Streams};
@@ -70,6 +70,16 @@ impl PodRuntime for Containers {
                 resize,
                 exit: Box::pin(attached.exit.code()),
             })
+        })
+    }
+
+    fn connect(&self, pod: Value, port: u16) -> BoxFuture<Result<Socket>> {
+        let access = self.access();
+        Box::pin(async move {
+            let connected = access?.connect(&typed(pod)?, port).await;
+            connected
+                .map(|stream| Box::pin(stream) as Socket)
+                .map_err(refusal)
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The only file of this crate that knows how the server is made.
 
-use std::{error::Error as _, future::Future, io, net::Ipv4Addr, path::PathBuf, sync::Arc};
+use std::{future::Future, io, net::Ipv4Addr, path::PathBuf, sync::Arc};
 
 use kube::Client;
 use neap_pocket::{
@@ -16,7 +16,7 @@ use neap_pocket::{
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, chain};
 
 /// What a server is made of beside its surroundings.
 pub(super) struct Plan {
@@ -107,17 +107,11 @@ impl Server {
 }
 
 fn refusal(error: &Error) -> Failure {
-    let mut why = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        why = format!("{why}: {next}");
-        cause = next.source();
-    }
     Failure::new(
         "NT-UP-0014",
         Exit::Refused,
         "the store cannot be opened",
-        &why,
+        &chain(error),
     )
     .remedy("follow the advice above, or start with another --data folder")
 }

@@ -6,12 +6,16 @@ use std::{
     io::{self, Write},
     path::Path,
     sync::Arc,
+    time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp};
 use neap_pocket::environment::Clock;
 
 use crate::{symbols::Symbols, version};
+
+/// Between two words about containers that take their time.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// Prints the stages as they end.
 pub(super) struct Stages {
@@ -70,6 +74,22 @@ impl Stages {
         self.line(&format!("  kubectl  export KUBECONFIG={kubeconfig}"));
         self.line("  try      kubectl get namespaces");
         self.line(&format!("  stop     {left}"));
+    }
+
+    /// So many containers are to end now, or have not ended yet.
+    pub(super) fn stopping(&mut self, containers: usize, again: bool) {
+        let s = if containers == 1 { "" } else { "s" };
+        let has = if containers == 1 { "has" } else { "have" };
+        self.line(&if again {
+            format!("  waiting  {containers} container{s} {has} not ended yet")
+        } else {
+            format!("Stopping {containers} container{s}; Ctrl-C again ends all at once.")
+        });
+    }
+
+    /// A moment in which something may change.
+    pub(super) fn moment(&self) -> impl Future<Output = ()> + use<> {
+        self.clock.sleep(MOMENT)
     }
 
     /// The last word.

@@ -93,7 +93,8 @@ impl World {
         address: &Address,
         folder: &Path,
     ) -> Result<Self, Failure> {
-        let cramped = node::trial::rooms(&plan.launcher, folder).err();
+        let (cramped, own_proc) = rooms(&plan.launcher, folder);
+        let as_root = cramped.is_none() && node::trial::as_root(&plan.launcher, folder).is_ok();
         let Claim { block, socket } = claim;
         let options = node::Options {
             name: NODE.to_owned(),
@@ -103,6 +104,8 @@ impl World {
             block,
             environment: whereabouts(address),
             rooms: cramped.is_none(),
+            own_proc,
+            as_root,
         };
         let clock = Clock::system();
         let (watches, watching) = Watches::in_process(clock, noted.process.clone());
@@ -139,6 +142,19 @@ impl World {
         let ended_by = self.manager.run(stop).await;
         ended_by.map_err(|error| ended(&error.to_string()))
     }
+}
+
+/// Why containers have no rooms of their own, if they have none; and whether `/proc` is one of those
+/// that they have.
+fn rooms(launcher: &Path, folder: &Path) -> (Option<String>, bool) {
+    let Err(why) = node::trial::own_proc(launcher, folder) else {
+        return (None, true);
+    };
+    let cramped = node::trial::rooms(launcher, folder).err();
+    if cramped.is_none() {
+        tracing::warn!(why, "containers see all processes of this machine in /proc");
+    }
+    (cramped, false)
 }
 
 fn services(

@@ -15,9 +15,13 @@ use super::{Place, client, json_of, neap, said};
 
 /// Notes five deeds in the folder's audit, and anchors their end.
 async fn noted(folder: &Path, client: Client) -> AnchorOptions {
+    noted_in_parts_of(1 << 20, folder, client).await
+}
+
+async fn noted_in_parts_of(bytes: u64, folder: &Path, client: Client) -> AnchorOptions {
     let clock = Clock::system();
     let options = AnchorOptions::of(folder);
-    let (audit, service) = Audit::open(&options.path, clock).unwrap();
+    let (audit, service) = Audit::open_in_parts_of(bytes, &options.path, clock).unwrap();
     let hand = Hand::new(client, "audit", Leadership::alone(clock), clock);
     let anchor = Anchor::new(audit.clone(), hand, options.clone(), clock);
     let (writing, anchoring) = (CancellationToken::new(), CancellationToken::new());
@@ -83,6 +87,50 @@ async fn edits_and_cuts_are_found_and_the_line_is_named() {
     let output = neap(&place, nowhere, &["check", "--data", folder, "-o", "short"]);
     assert_eq!(said(&output).0, Some(1));
     assert!(said(&output).1.contains("record 5"), "{output:?}");
+}
+
+#[tokio::test]
+async fn an_audit_in_parts_is_read_whole_and_a_part_that_is_missing_is_named() {
+    let place = Place::new();
+    let data = place.path("data");
+    let folder = data.to_str().unwrap();
+    let up = place.up(&["--bare", "--data", folder]);
+    let client = client(&up.kubeconfig_path()).await;
+    // Each process begins a new part: the one before is full.
+    for _ in 0..3 {
+        noted_in_parts_of(1, &data, client.clone()).await;
+    }
+    let verify = || {
+        let arguments = ["audit", "verify", "--data", folder];
+        neap(&place, Path::new("/nowhere"), &arguments)
+    };
+    let output = verify();
+    let (code, stdout, stderr) = said(&output);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("15 records, each as"), "{stdout}");
+    let entries = fs::read_dir(&data).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    let mut parts: Vec<_> = names.filter(|it| it.starts_with("audit.jsonl.")).collect();
+    parts.sort();
+    assert!(parts.len() >= 2, "{parts:?}");
+
+    let second = data.join(&parts[1]);
+    let whole = fs::read_to_string(&second).unwrap();
+    fs::write(&second, whole.replacen("done", "none", 1)).unwrap();
+    let output = verify();
+    let (code, _, stderr) = said(&output);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains(&format!("{} is not", parts[1])), "{stderr}");
+    assert!(stderr.contains("line 1: record "), "{stderr}");
+
+    fs::remove_file(&second).unwrap();
+    let output = verify();
+    let (code, _, stderr) = said(&output);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(
+        stderr.contains("a part of the audit is missing"),
+        "{stderr}"
+    );
 }
 
 #[tokio::test]

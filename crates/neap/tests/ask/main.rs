@@ -20,6 +20,7 @@ use std::{
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Pod, Service},
+    rbac::v1::{Role, RoleBinding},
 };
 use kube::{
     Api, Client, Config,
@@ -123,8 +124,9 @@ async fn an_object_says_why_it_is_as_it_is() {
     assert_eq!(json["kind"], "Explanation");
     assert_eq!(json["verdict"], "Troubled");
     assert_eq!(json["object"]["kind"], "Service");
-    let why = json["why"][0].as_str().unwrap();
-    assert!(why.starts_with("nobody answers behind it"), "{why}");
+    let why = |at: usize| json["why"][at].as_str().unwrap();
+    assert!(why(0).starts_with("pod web-0: the container"), "{json}");
+    assert!(why(1).starts_with("nobody answers behind it"), "{json}");
 }
 
 #[tokio::test]
@@ -194,6 +196,21 @@ async fn check_ends_with_one_if_something_failed() {
 }
 
 #[test]
+fn a_data_folder_whose_server_is_stopped_is_checked_alone() {
+    let place = Place::new();
+    let data = place.path("data");
+    let folder = data.to_str().unwrap();
+    assert_eq!(place.up(&["--data", folder]).stop("TERM").code, Some(0));
+    let check = neap(&place, Path::new(""), &["check", "--data", folder]);
+    let (code, stdout, stderr) = said(&check);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("not asked: no neap works with the data folder"),
+        "{stdout}"
+    );
+}
+
+#[test]
 fn what_cannot_be_asked_says_why_with_an_exit_code() {
     let place = Place::new();
     let up = place.up(&[]);
@@ -203,9 +220,24 @@ fn what_cannot_be_asked_says_why_with_an_exit_code() {
     std::fs::write(&bad, text.replace(&token, "none")).unwrap();
     let kept = place.path("kept");
     std::fs::copy(&good, &kept).unwrap();
-    let table: [(&Path, &[&str], i32, &str); 7] = [
+    let torn = place.path("torn");
+    std::fs::write(&torn, format!("users: [{{token: {token}")).unwrap();
+    let table: [(&Path, &[&str], i32, &str); 10] = [
         (&bad, &["status"], 4, "NT-CLI-0004"),
         (Path::new("/nowhere"), &["status"], 6, "NT-CLI-0002"),
+        (
+            Path::new("/nowhere"),
+            &["status"],
+            6,
+            "names /nowhere, and there is no such file",
+        ),
+        (
+            &good,
+            &["status", "--kubeconfig", "/nope"],
+            3,
+            "there is no kubeconfig /nope",
+        ),
+        (&torn, &["status"], 6, "torn cannot be used"),
         (&good, &["status", "--context", "moon"], 6, "NT-CLI-0002"),
         (&good, &["explain", "pod/none"], 3, "NT-CLI-0008"),
         (&good, &["explain", "boat/tug"], 3, "NT-CLI-0007"),
@@ -218,6 +250,7 @@ fn what_cannot_be_asked_says_why_with_an_exit_code() {
         assert_eq!(found, Some(code), "{arguments:?} {stderr}");
         assert!(stderr.contains(text), "{arguments:?} {stderr}");
         assert_eq!(stdout, "", "{arguments:?}");
+        assert!(!stderr.contains(&token), "{arguments:?} {stderr}");
     }
     assert_eq!(up.stop("TERM").code, Some(0));
     let output = neap(&place, &kept, &["status"]);
@@ -255,6 +288,62 @@ fn a_code_is_explained_without_a_server() {
         (&json["kind"], &json["retry"]),
         (&"Code".into(), &"Never".into())
     );
+    let all = neap(&place, nowhere, &["explain"]);
+    let (code, stdout, _) = said(&all);
+    assert_eq!(code, Some(0));
+    for line in [
+        "NT-UP-0010   worker threads cannot be started",
+        "NT-CLI-0001  nobody takes the output",
+    ] {
+        assert!(stdout.lines().any(|one| one == line), "{line}: {stdout}");
+    }
+    let json = json_of(&neap(&place, nowhere, &["explain", "-o", "json"]));
+    assert!(json["codes"].as_array().unwrap().len() > 20, "{json}");
+}
+
+#[tokio::test]
+async fn what_one_may_not_read_is_not_said_to_be_missing() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let kubeconfig = up.kubeconfig_path();
+    crashing(&kubeconfig).await;
+    let client = client(&kubeconfig).await;
+    let roles: Api<Role> = Api::default_namespaced(client.clone());
+    let role = json!({"metadata": {"name": "some"}, "rules": [
+        {"apiGroups": ["", "discovery.k8s.io"], "resources": ["services", "endpointslices"], "verbs": ["get", "list"]},
+    ]});
+    let role = serde_json::from_value(role).unwrap();
+    roles.create(&PostParams::default(), &role).await.unwrap();
+    let bindings: Api<RoleBinding> = Api::default_namespaced(client);
+    let binding = json!({
+        "metadata": {"name": "some"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "some"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "eve"}],
+    });
+    let binding = serde_json::from_value(binding).unwrap();
+    let created = bindings.create(&PostParams::default(), &binding).await;
+    created.unwrap();
+    let eves = place.path("eves");
+    let text = std::fs::read_to_string(&kubeconfig).unwrap();
+    std::fs::write(
+        &eves,
+        text.replacen("    token:", "    as: eve\n    token:", 1),
+    )
+    .unwrap();
+
+    let service = neap(&place, &eves, &["explain", "service/web"]);
+    let (code, stdout, stderr) = said(&service);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("you may not read Pods"), "{stdout}");
+    assert!(stdout.contains("Unseen   Pod, "), "{stdout}");
+    assert!(!stdout.contains("no pod"), "{stdout}");
+    let status = neap(&place, &eves, &["status", "--ascii"]);
+    let (_, stdout, _) = said(&status);
+    assert!(
+        stdout.contains("Pods that are not well\n  !  you may not read: Pod\n"),
+        "{stdout}"
+    );
+    assert!(!stdout.contains("Workloads in default\n  none"), "{stdout}");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A server and a kubectl that knows it, in a folder of their own.
 
 use std::{
+    fmt::Write as _,
     fs::{self, File, Permissions},
     io::{BufRead, BufReader, Write},
     os::unix::fs::PermissionsExt,
@@ -133,9 +134,8 @@ impl Cluster {
     /// Runs a command that succeeds; its output.
     pub(crate) fn ok(&self, line: &str) -> String {
         let said = self.run(line);
-        if said.code != Some(0) {
-            panic!("kubectl {line}: {said:?}\n{}", self.scene());
-        }
+        let ok = said.code == Some(0);
+        assert!(ok, "kubectl {line}: {said:?}\n{}", self.scene());
         said.stdout
     }
 
@@ -144,11 +144,10 @@ impl Cluster {
         let mut scene = String::new();
         for line in ["get all,pvc -A -o wide", "get pods -o yaml", "get events"] {
             let Said { stdout, stderr, .. } = self.run(line);
-            scene.push_str(&format!("--- kubectl {line}\n{stdout}{stderr}"));
+            let _ = writeln!(scene, "--- kubectl {line}\n{stdout}{stderr}");
         }
         let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-        scene.push_str(&format!("--- the server's log\n{log}"));
-        scene
+        scene + "--- the server's log\n" + &log
     }
 
     /// Runs a command that succeeds; the JSON that it prints.

@@ -21,6 +21,7 @@ mod create;
 mod custom;
 mod delete;
 mod describe;
+mod forward;
 mod identity;
 mod inside;
 mod manifests;

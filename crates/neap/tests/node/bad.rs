@@ -93,6 +93,39 @@ async fn what_cannot_be_started_says_why_in_status_and_events() {
 }
 
 #[tokio::test]
+async fn a_command_that_is_not_there_never_ran() {
+    let machine = Machine::start().await;
+    let spec = |policy: &str| {
+        let container = json!({"command": ["/no/such/program"]});
+        json!({"spec": {"restartPolicy": policy, "containers": [container]}})
+    };
+    machine.run("once", "", spec("Never")).await;
+    machine.run("ever", "", spec("Always")).await;
+    let once = machine.phase("once", "Failed").await;
+    let loops = |pod: &Pod| waits(pod).is_some_and(|(why, _)| why == "CrashLoopBackOff");
+    let ever = machine.when("ever", loops).await;
+    let words = "/no/such/program could not be started: No such file or directory";
+    for pod in [once, ever] {
+        let name = pod.metadata.name.unwrap();
+        let mut status = pod.status.unwrap().container_statuses.unwrap().remove(0);
+        let states = [status.state.take(), status.last_state.take()];
+        let mut ends = states.into_iter().filter_map(|state| state?.terminated);
+        let end = ends.next().unwrap();
+        assert_eq!(
+            (end.exit_code, end.reason.as_deref()),
+            (128, Some("StartError"))
+        );
+        assert!(end.message.unwrap().starts_with(words), "{name}");
+        machine.told(&name, "Failed", words).await;
+        let said = machine.events(&name).await;
+        assert!(
+            said.iter().all(|(reason, _)| reason != "Started"),
+            "{said:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_container_that_keeps_failing_waits_longer_and_says_so() {
     let machine = Machine::start().await;
     let always = json!({"spec": {"restartPolicy": "Always"}});

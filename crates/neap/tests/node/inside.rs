@@ -1,11 +1,13 @@
 //! What a pod finds around it, and what is left of it.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
+use neap_world::node::trial;
 use serde_json::json;
+use tokio::net::TcpStream;
 
-use crate::machine::Machine;
+use crate::machine::{LIMIT, Machine};
 
 #[tokio::test]
 async fn a_pod_finds_the_api_and_the_services_of_its_namespace() {
@@ -137,4 +139,72 @@ async fn when_the_node_ends_its_processes_are_asked_to_and_their_folders_are_nob
     assert_eq!(mode & 0o777, 0o700);
     machine.end().await;
     assert_eq!(fs::read_to_string(signs.join("bye")).unwrap(), "bye\n");
+}
+
+#[tokio::test]
+async fn how_pods_ended_with_their_node_is_said_before_it_goes() {
+    let mut machine = Machine::start().await;
+    let orderly = "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done";
+    for (name, script, policy) in [
+        ("orderly", orderly, "Never"),
+        ("abrupt", "echo up; exec sleep 1000", "Never"),
+        ("server", "echo up; exec sleep 1000", "Always"),
+    ] {
+        let policy = json!({"spec": {"restartPolicy": policy}});
+        let pod = machine.run(name, script, policy).await;
+        machine.prints(&pod, "up").await;
+        machine.phase(name, "Running").await;
+    }
+    machine.end().await;
+    for (name, phase, code, message) in [
+        ("orderly", "Succeeded", 0, None),
+        ("abrupt", "Failed", 143, Some("the node was stopped")),
+        ("server", "Running", 143, Some("the node was stopped")),
+    ] {
+        let status = machine.pods.get(name).await.unwrap().status.unwrap();
+        assert_eq!(status.phase.as_deref(), Some(phase), "{name}");
+        let container = &status.container_statuses.unwrap()[0];
+        assert!(!container.ready, "{name}");
+        let state = container.state.clone().unwrap();
+        let end = state.terminated.unwrap();
+        assert_eq!((end.exit_code, end.message.as_deref()), (code, message));
+    }
+}
+
+#[tokio::test]
+async fn a_pod_of_root_may_listen_on_any_port_and_its_processes_become_others() {
+    let machine = Machine::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let neap = Path::new(env!("CARGO_BIN_EXE_neap"));
+    let as_root = trial::as_root(neap, folder.path());
+    let is_root = rustix::process::geteuid().is_root();
+    assert_eq!(as_root.is_ok(), is_root, "{as_root:?}");
+    let spec = json!({"spec": {"containers": [{
+        "image": "neaptide/neap", "command": [], "args": ["sample", "serve", "--port", "81"],
+    }]}});
+    machine.run("low", "", spec).await;
+    if !is_root {
+        let failed = machine.phase("low", "Failed").await;
+        let said = machine.printed(&failed).join(" ");
+        assert!(said.contains("denied"), "{said}");
+        return;
+    }
+    let low = machine.phase("low", "Running").await;
+    let address = low.status.unwrap().pod_ip.unwrap();
+    let mut looks = tokio::time::interval(Duration::from_millis(10));
+    let reached = async {
+        while TcpStream::connect((&*address, 81)).await.is_err() {
+            looks.tick().await;
+        }
+    };
+    tokio::time::timeout(LIMIT, reached).await.unwrap();
+    let other = json!({"spec": {
+        "containers": [{"volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+    }});
+    let script =
+        "setpriv --reuid=65534 --clear-groups sh -c 'touch /v/of-mine && stat -c %u /v/of-mine'";
+    machine.run("other", script, other).await;
+    let done = machine.phase("other", "Succeeded").await;
+    assert_eq!(machine.printed(&done), ["65534"]);
 }

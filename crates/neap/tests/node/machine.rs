@@ -19,6 +19,8 @@ use neap_world::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::faults::{self, Trouble};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +38,12 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) async fn start() -> Self {
+        Self::troubled(|_| None).await
+    }
+
+    /// The same with a server that answers the node with the status code that `trouble` says, in
+    /// place of doing what a request asks for.
+    pub(crate) async fn troubled(trouble: impl Trouble) -> Self {
         let mut options = Options::new(Environment::rehearsal(7));
         options.settings.loopback_endpoints = true;
         options.root_ca = Some("none that is used here".into());
@@ -47,7 +55,7 @@ impl Machine {
         let clock = Clock::system();
         let (watches, watching) = Watches::new(clock);
         let site = Site {
-            client: client.clone(),
+            client: faults::client(pocket.service(), trouble),
             watches,
             leadership: Leadership::alone(clock),
             clock,
@@ -61,6 +69,8 @@ impl Machine {
             block: Block::new(77).unwrap(),
             environment: BTreeMap::new(),
             rooms: true,
+            own_proc: node::trial::own_proc(neap, folder.path()).is_ok(),
+            as_root: node::trial::as_root(neap, folder.path()).is_ok(),
         };
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         let volumes = folder.path().join("volumes");

@@ -7,6 +7,8 @@
 )]
 
 mod bad;
+mod faults;
+mod hooks;
 mod inside;
 mod machine;
 
@@ -25,7 +27,11 @@ fn exit_code(pod: &Pod) -> Option<i32> {
 async fn a_pod_runs_to_its_end_and_what_it_printed_is_kept() {
     let machine = Machine::start().await;
     machine
-        .run("good", "echo from $POD_IP; hostname; exit 0", json!({}))
+        .run(
+            "good",
+            "echo from $POD_IP; hostname; cat /etc/hostname; exit 0",
+            json!({}),
+        )
         .await;
     machine
         .run("bad", "echo to be lost >&2; exit 3", json!({}))
@@ -37,7 +43,11 @@ async fn a_pod_runs_to_its_end_and_what_it_printed_is_kept() {
     assert!(address.starts_with("127.77.1."), "{address}");
     assert_eq!(
         machine.printed(&good),
-        [format!("from {address}"), "good".to_owned()]
+        [
+            format!("from {address}"),
+            "good".to_owned(),
+            "good".to_owned()
+        ]
     );
     assert_eq!(machine.printed(&bad), ["to be lost"]);
 }

@@ -10,6 +10,7 @@ mod client;
 mod identity;
 mod kubectl;
 mod running;
+mod stop;
 
 use std::{
     fs,
@@ -92,7 +93,10 @@ fn signal_stops_it_cleanly_and_nothing_is_left() {
         let place = Place::new();
         let neap = place.up(&[]);
         let kubeconfig = neap.kubeconfig_path();
-        assert_eq!(files(&place.temporary()), std::slice::from_ref(&kubeconfig));
+        let mut here = files(&place.temporary());
+        here.sort();
+        let lock = kubeconfig.with_file_name("private.lock");
+        assert_eq!(here, [kubeconfig.clone(), lock]);
         assert!(kubeconfig.starts_with(place.temporary()));
         let end = neap.stop(signal);
         assert_eq!(end.code, Some(0), "{signal}: {}", end.stderr);
@@ -100,6 +104,24 @@ fn signal_stops_it_cleanly_and_nothing_is_left() {
         assert!(files(&place.temporary()).is_empty(), "{signal}");
         assert!(!kubeconfig.parent().unwrap().exists(), "{signal}");
     }
+}
+
+#[test]
+fn what_a_killed_one_left_is_removed_by_the_next() {
+    let place = Place::new();
+    let (living, killed) = (place.up(&[]), place.up(&[]));
+    let left = killed.kubeconfig_path();
+    assert_eq!(killed.stop("KILL").code, None);
+    assert!(left.exists());
+    let data = place.path("data");
+    let _next = place.up(&["--data", data.to_str().unwrap()]);
+    // Ten seconds, in looks.
+    let mut looks = 0..1000;
+    while left.parent().unwrap().exists() && looks.next().is_some() {
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    assert!(!left.parent().unwrap().exists());
+    assert!(living.kubeconfig_path().exists());
 }
 
 #[test]
@@ -133,7 +155,7 @@ fn private_files_are_private() {
     let mut all = files(&data);
     all.extend(files(&place.temporary()));
     all.push(file);
-    assert_eq!(all.len(), 14, "{all:?}");
+    assert_eq!(all.len(), 15, "{all:?}");
     for path in &all {
         assert_eq!(mode(path), 0o600, "{}", path.display());
     }

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
 };
@@ -72,6 +73,7 @@ impl Place {
         command
             .arg("up")
             .args(arguments)
+            .process_group(0)
             .env_clear()
             .env("HOME", self.home())
             .env("TMPDIR", self.temporary())
@@ -107,10 +109,20 @@ impl Running {
     }
 
     /// Sends the signal and waits for the end.
-    pub(crate) fn stop(mut self, signal: &str) -> End {
+    pub(crate) fn stop(self, signal: &str) -> End {
+        let id = self.id().to_string();
+        self.end(&["-s", signal, &id])
+    }
+
+    /// Does what Ctrl-C in a terminal does: everybody who was started there is told.
+    pub(crate) fn interrupt(self) -> End {
+        let group = format!("-{}", self.id());
+        self.end(&["-s", "INT", "--", &group])
+    }
+
+    fn end(mut self, kill: &[&str]) -> End {
         let (child, stdout) = self.child.take().unwrap();
-        let id = child.id().to_string();
-        let sent = Command::new("kill").args(["-s", signal, &id]).status();
+        let sent = Command::new("kill").args(kill).status();
         assert!(sent.unwrap().success());
         End::of(child, stdout)
     }

@@ -1,6 +1,6 @@
 //! The streams of a command in one WebSocket: each message begins with the number of a channel.
 
-use std::{io, pin::Pin, time::Duration};
+use std::{collections::VecDeque, io, pin::Pin, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::{SinkExt, StreamExt};
@@ -27,6 +27,10 @@ const CLOSE: u8 = 255;
 
 /// The longest message that a client may send.
 const LONGEST: usize = 4 << 20;
+/// So much input may wait for a command before no more of it is received.
+const ROOM: usize = 1 << 20;
+/// While nothing is received, only something that is sent shows whether the client is still there.
+const STILL_THERE: Duration = Duration::from_secs(5);
 /// How much of what a command prints is sent in one message.
 const PIECE: usize = 32 << 10;
 /// How long what a command has printed is sent after its end, while somebody that it left behind
@@ -74,7 +78,7 @@ pub(super) async fn carry<S>(
     let carrier = Carrier {
         socket,
         protocol,
-        pending: Bytes::new(),
+        input: Input::default(),
         out: BytesMut::with_capacity(PIECE),
         err: BytesMut::with_capacity(PIECE),
         execution,
@@ -88,10 +92,42 @@ struct Carrier<S> {
     socket: WebSocketStream<S>,
     protocol: Protocol,
     execution: Execution,
-    /// Input that the command has not taken yet. As long as there is some no more is received.
-    pending: Bytes,
+    input: Input,
     out: BytesMut,
     err: BytesMut,
+}
+
+/// Input that the command has not taken yet.
+#[derive(Default)]
+struct Input {
+    pieces: VecDeque<Bytes>,
+    length: usize,
+    /// No more comes after that.
+    ends: bool,
+}
+
+impl Input {
+    fn add(&mut self, piece: Bytes) {
+        if !piece.is_empty() {
+            self.length += piece.len();
+            self.pieces.push_back(piece);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.length >= ROOM
+    }
+
+    /// The command took so much of the first piece.
+    fn took(&mut self, count: usize) {
+        self.length -= count;
+        if let Some(first) = self.pieces.front_mut() {
+            first.advance(count);
+            if first.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+    }
 }
 
 /// What can happen next.
@@ -102,6 +138,7 @@ enum Event {
     Received(Option<Result<Message, Error>>),
     Ended(i32),
     Late,
+    Silence,
 }
 
 /// The size of a terminal, as clients spell it.
@@ -116,12 +153,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
     async fn run(mut self, clock: &dyn Clock) -> Result<(), Error> {
         let mut code = None;
         let mut late: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(std::future::pending());
+        let mut silence = clock.sleep(STILL_THERE);
         loop {
             let silent = self.execution.stdout.is_none() && self.execution.stderr.is_none();
             if let Some(code) = code.filter(|_| silent) {
                 return self.finish(code).await;
             }
-            match self.next(code.is_none(), &mut late).await {
+            match self.next(code.is_none(), &mut late, &mut silence).await {
                 Event::Printed(Ok(1..)) => {
                     let printed = self.out.split().freeze();
                     self.send(STDOUT, &printed).await?;
@@ -139,8 +177,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
                 }
                 Event::Printed(_) => self.execution.stdout = None,
                 Event::Complained(_) => self.execution.stderr = None,
-                Event::Took(Ok(count @ 1..)) => self.pending.advance(count),
+                Event::Took(Ok(count @ 1..)) => self.input.took(count),
                 Event::Took(_) => self.close_input(),
+                Event::Silence => {
+                    self.socket.send(Message::Ping(Bytes::new())).await?;
+                    silence = clock.sleep(STILL_THERE);
+                }
                 Event::Received(Some(message)) => {
                     if !self.take(message?) {
                         return Ok(());
@@ -162,6 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
         &mut self,
         running: bool,
         late: &mut Pin<Box<dyn Future<Output = ()> + Send>>,
+        silence: &mut Pin<Box<dyn Future<Output = ()> + Send>>,
     ) -> Event {
         let Execution {
             stdin,
@@ -170,12 +213,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
             exit,
             ..
         } = &mut self.execution;
-        let has_input = !self.pending.is_empty();
+        let is_full = self.input.is_full();
+        let waiting = self.input.pieces.front();
+        if waiting.is_none() && self.input.ends {
+            *stdin = None;
+        }
         tokio::select! {
             read = read(stdout, &mut self.out) => Event::Printed(read),
             read = read(stderr, &mut self.err) => Event::Complained(read),
-            took = write(stdin, &self.pending), if has_input => Event::Took(took),
-            message = self.socket.next(), if !has_input => Event::Received(message),
+            took = write(stdin, waiting) => Event::Took(took),
+            message = self.socket.next(), if !is_full => Event::Received(message),
+            () = silence, if is_full => Event::Silence,
             code = exit, if running => Event::Ended(code),
             () = late => Event::Late,
         }
@@ -190,7 +238,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
             return true;
         }
         match data.get_u8() {
-            STDIN if self.execution.stdin.is_some() => self.pending = data,
+            STDIN if self.execution.stdin.is_some() && !self.input.ends => self.input.add(data),
             RESIZE => {
                 let size = serde_json::from_slice::<Size>(&data);
                 if let (Ok(size), Some(resize)) = (size, &self.execution.resize) {
@@ -198,7 +246,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
                 }
             }
             CLOSE if self.protocol == Protocol::V5 && data.first() == Some(&STDIN) => {
-                self.close_input();
+                self.input.ends = true;
             }
             _ => {}
         }
@@ -207,7 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carrier<S> {
 
     fn close_input(&mut self) {
         self.execution.stdin = None;
-        self.pending.clear();
+        self.input = Input::default();
     }
 
     async fn send(&mut self, channel: u8, data: &[u8]) -> Result<(), Error> {
@@ -244,11 +292,11 @@ async fn read(
 
 async fn write(
     stream: &mut Option<Pin<Box<dyn AsyncWrite + Send>>>,
-    data: &[u8],
+    data: Option<&Bytes>,
 ) -> io::Result<usize> {
-    match stream {
-        Some(stream) => stream.write(data).await,
-        None => Ok(0),
+    match (stream, data) {
+        (Some(stream), Some(data)) => stream.write(data).await,
+        _ => std::future::pending().await,
     }
 }
 

@@ -1,7 +1,9 @@
-//! `pods/exec`: the connection is taken over from HTTP and carries the streams of a command that
-//! the embedder's runtime has started.
+//! `pods/exec` and `pods/portforward`: the connection is taken over from HTTP and carries the streams
+//! of a command that the embedder's runtime has started, or connections to a pod.
 //!
 //! Only WebSocket is offered; every kubectl since 1.31 asks for it first.
+
+use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -12,28 +14,91 @@ use http::{
     },
 };
 use hyper_util::rt::TokioIo;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 
 use super::{
     Body, Service,
     channels::{self, Protocol},
+    forward::{self, Connect},
     tasks::Tasks,
 };
 use crate::{
     admission::{KindName, Operation},
     rest::{Machine, Request, Served, Target, User, admission::Matter, registry::missing},
-    runtime::{self, ExecOptions},
+    runtime::{self, ExecOptions, PodRuntime},
     status::{ApiError, Result},
 };
 
 /// Fixed by RFC 6455: proves that the server understood the handshake.
 const HANDSHAKE: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
+/// What a command is spoken of in, the best first.
+const EXEC: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
+/// What connections are passed on in: another protocol inside of this one.
+const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
+
 impl Service {
     /// Whether a request is for `exec` and not for something stored.
     pub(super) fn is_exec(target: &Target) -> bool {
         target.subresource.as_deref() == Some("exec")
+    }
+
+    /// Whether a request is for `portforward`.
+    pub(super) fn is_forward(target: &Target) -> bool {
+        target.subresource.as_deref() == Some("portforward")
+    }
+
+    /// Checks the request, answers 101 and passes connections on to the pod.
+    pub(super) async fn forward<B>(
+        &self,
+        target: &Target,
+        served: &Served,
+        query: &[(String, String)],
+        user: User,
+        request: HttpRequest<B>,
+    ) -> Result<Response<Body>> {
+        let (runtime, pod) = self
+            .running(target, served, "portforward", request.method())
+            .await?;
+        let proof = accept(request.headers(), "portforward", &[TUNNEL])?.1;
+        admitted_forward(self.machine(), served, target, user, query).await?;
+        let session = self.sessions.open()?;
+        let upgrade = hyper::upgrade::on(request);
+        let connect: Connect = Arc::new(move |port| runtime.connect(pod.clone(), port));
+        let task = async move {
+            let _session = session;
+            match upgrade.await {
+                Ok(connection) => forward::forward(TokioIo::new(connection), connect).await,
+                Err(error) => left(&error),
+            }
+        };
+        Tasks::new(self.machine().environment.spawner.clone()).spawn("port-forward", task);
+        Ok(switching(TUNNEL, &proof))
+    }
+
+    /// The pod that is meant, and who runs it.
+    async fn running(
+        &self,
+        target: &Target,
+        served: &Served,
+        part: &str,
+        method: &Method,
+    ) -> Result<(Arc<dyn PodRuntime>, Value)> {
+        if !matches!(*method, Method::GET | Method::POST) {
+            return Err(ApiError::method_not_allowed());
+        }
+        let machine = self.machine();
+        let runtime = machine.runtime.clone().ok_or_else(missing)?;
+        served.subresource(part).ok_or_else(missing)?;
+        let bucket = &served.resource.bucket;
+        let found = machine.view.get(bucket, &target.path()).await?;
+        let pod = found.ok_or_else(|| served.not_found(&target.name))?.value();
+        if !runtime::is_scheduled(&pod) {
+            let message = format!("pod {} does not have a host assigned", target.name);
+            return Err(ApiError::bad_request(message));
+        }
+        Ok((runtime, pod))
     }
 
     /// Checks the request, answers 101 and lets the runtime have the connection.
@@ -45,39 +110,59 @@ impl Service {
         user: User,
         request: HttpRequest<B>,
     ) -> Result<Response<Body>> {
-        if !matches!(*request.method(), Method::GET | Method::POST) {
-            return Err(ApiError::method_not_allowed());
-        }
+        let (runtime, pod) = self
+            .running(target, served, "exec", request.method())
+            .await?;
         let machine = self.machine();
-        let runtime = machine.runtime.clone().ok_or_else(missing)?;
-        served.subresource("exec").ok_or_else(missing)?;
-        let bucket = &served.resource.bucket;
-        let found = machine.view.get(bucket, &target.path()).await?;
-        let pod = found.ok_or_else(|| served.not_found(&target.name))?.value();
         let mut options = options(query)?;
         options.container = runtime::container(&pod, &options.container)?;
-        if !runtime::is_scheduled(&pod) {
-            let message = format!("pod {} does not have a host assigned", target.name);
-            return Err(ApiError::bad_request(message));
-        }
-        let (protocol, accept) = accept(request.headers())?;
+        let (name, proof) = accept(request.headers(), "exec", &EXEC)?;
+        let protocol = Protocol::named(name).ok_or_else(missing)?;
         let options = admitted(machine, served, target, user, options).await?;
+        let session = self.sessions.open()?;
         let execution = runtime.exec(pod, options).await?;
         let upgrade = hyper::upgrade::on(request);
         let clock = machine.environment.clock.clone();
         let task = async move {
+            let _session = session;
             match upgrade.await {
                 Ok(connection) => {
                     channels::carry(TokioIo::new(connection), protocol, execution, &*clock).await;
                 }
-                Err(error) => {
-                    tracing::debug!(%error, "the client left before the connection was taken over");
-                }
+                Err(error) => left(&error),
             }
         };
         Tasks::new(machine.environment.spawner.clone()).spawn("exec", task);
-        Ok(switching(protocol, &accept))
+        Ok(switching(protocol.name(), &proof))
     }
+}
+
+fn left(error: &hyper::Error) {
+    tracing::debug!(%error, "the client left before the connection was taken over");
+}
+
+/// Webhooks may refuse the connection.
+async fn admitted_forward(
+    machine: &Machine,
+    served: &Served,
+    target: &Target,
+    user: User,
+    query: &[(String, String)],
+) -> Result<()> {
+    const KIND: KindName<'static> = KindName {
+        group: "",
+        version: "v1",
+        kind: "PodPortForwardOptions",
+    };
+    let request = Request::connect(target.clone(), user);
+    let matter = Matter::action(&request, served, Operation::Connect, KIND);
+    let ports = query.iter().filter(|(key, _)| key == "ports");
+    let ports = ports.flat_map(|(_, value)| value.split(','));
+    let ports: Vec<u16> = ports.filter_map(|port| port.parse().ok()).collect();
+    let mut shown = json!({"kind": KIND.kind, "apiVersion": "v1", "ports": ports});
+    machine
+        .admit_action(&matter, &mut shown, &mut Vec::new())
+        .await
 }
 
 /// The options as webhooks leave them, unless one refuses the connection.
@@ -142,8 +227,13 @@ fn options(query: &[(String, String)]) -> Result<ExecOptions> {
     Ok(options)
 }
 
-/// What will be spoken and the proof of a proper WebSocket handshake, or why there is none.
-fn accept(headers: &HeaderMap) -> Result<(Protocol, String)> {
+/// What will be spoken, of what `spoken` says, and the proof of a proper WebSocket handshake; or why
+/// there is none.
+fn accept(
+    headers: &HeaderMap,
+    what: &str,
+    spoken: &[&'static str],
+) -> Result<(&'static str, String)> {
     let all = |name| {
         let values = headers
             .get_all(name)
@@ -152,15 +242,17 @@ fn accept(headers: &HeaderMap) -> Result<(Protocol, String)> {
         values.flat_map(|value| value.split(',')).map(str::trim)
     };
     if !all(UPGRADE).any(|value| value.eq_ignore_ascii_case("websocket")) {
-        return Err(ApiError::bad_request(
-            "exec needs a WebSocket upgrade (Upgrade: websocket); SPDY is not offered: use kubectl 1.31 or later",
-        ));
+        return Err(ApiError::bad_request(format!(
+            "{what} needs a WebSocket upgrade (Upgrade: websocket); SPDY is not offered: use kubectl 1.31 or later",
+        )));
     }
-    let protocol = all(SEC_WEBSOCKET_PROTOCOL).find_map(Protocol::named);
+    let known = |name: &str| spoken.iter().find(|one| **one == name).copied();
+    let protocol = all(SEC_WEBSOCKET_PROTOCOL).find_map(known);
     let protocol = protocol.ok_or_else(|| {
-        ApiError::bad_request(
-            "exec speaks only the WebSocket subprotocols v5.channel.k8s.io and v4.channel.k8s.io",
-        )
+        let spoken = spoken.join(" and ");
+        ApiError::bad_request(format!(
+            "{what} speaks only the WebSocket subprotocols {spoken}"
+        ))
     })?;
     let key = headers
         .get(SEC_WEBSOCKET_KEY)
@@ -172,16 +264,13 @@ fn accept(headers: &HeaderMap) -> Result<(Protocol, String)> {
     Ok((protocol, BASE64_STANDARD.encode(digest)))
 }
 
-fn switching(protocol: Protocol, accept: &str) -> Response<Body> {
+fn switching(protocol: &'static str, accept: &str) -> Response<Body> {
     let mut response = Response::new(Body::full(Bytes::new()));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(
-        SEC_WEBSOCKET_PROTOCOL,
-        HeaderValue::from_static(protocol.name()),
-    );
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     if let Ok(value) = HeaderValue::from_str(accept) {
         headers.insert(SEC_WEBSOCKET_ACCEPT, value);
     }
@@ -210,12 +299,15 @@ mod tests {
             ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
         ]);
         let proof = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=".to_owned();
-        assert_eq!(accept(&headers).unwrap(), (Protocol::V5, proof));
+        let accepted = accept(&headers, "exec", &EXEC).unwrap();
+        assert_eq!(accepted, ("v5.channel.k8s.io", proof));
+        let refused = accept(&headers, "portforward", &[TUNNEL]).unwrap_err();
+        assert!(refused.message.contains(TUNNEL), "{refused}");
     }
 
     #[test]
     fn a_plain_request_is_told_what_is_missing() {
-        let error = accept(&headers(&[])).unwrap_err();
+        let error = accept(&headers(&[]), "exec", &EXEC).unwrap_err();
         assert!(error.message.contains("WebSocket"), "{error}");
     }
 

@@ -24,6 +24,7 @@ use super::{
     form, metrics, negotiate, openid,
     payload::payload,
     route::{Route, route, verb},
+    sessions::Sessions,
     swagger, warnings,
 };
 use crate::{
@@ -42,6 +43,8 @@ pub struct Service {
     documents: Arc<Documents>,
     caller: Caller,
     room: body::Room,
+    /// Commands that clients may run at the same time.
+    pub(super) sessions: Sessions,
     /// Where others find the server.
     address: Arc<str>,
     /// Turns true when the server stops; streams that have no end of their own end then.
@@ -74,6 +77,7 @@ impl Service {
             machine,
             caller: Caller::Trusted,
             room: body::Room::default(),
+            sessions: Sessions::default(),
             stopped: None,
         }
     }
@@ -283,6 +287,9 @@ impl Service {
         let query = parse_query(request.uri().query());
         if Self::is_exec(&target) {
             return self.exec(&target, served, &query, user, request).await;
+        }
+        if Self::is_forward(&target) {
+            return self.forward(&target, served, &query, user, request).await;
         }
         let watching = query
             .iter()

@@ -44,8 +44,13 @@ impl Chance {
         words.sort_unstable();
         words.dedup();
         let kinds = 3 + self.below(4);
-        let chosen: Vec<_> = (0..kinds).filter_map(|_| self.of(&words).cloned()).collect();
-        let fit: Vec<_> = all.iter().filter(|(word, _)| chosen.contains(word)).collect();
+        let chosen: Vec<_> = (0..kinds)
+            .filter_map(|_| self.of(&words).cloned())
+            .collect();
+        let fit: Vec<_> = all
+            .iter()
+            .filter(|(word, _)| chosen.contains(word))
+            .collect();
         let faults = 1 + self.below(8);
         let struck = (0..faults).filter_map(|_| self.of(&fit).map(|(_, rule)| rule.clone()));
         struck.collect()

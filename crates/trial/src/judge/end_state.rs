@@ -19,7 +19,8 @@ pub(super) fn compare(wanted: &[States], found: &[States]) -> Vec<Violation> {
                     tell(path, format!("is there {there} times instead of {wanted}"));
                 }
                 Some(others) => {
-                    for (value, other) in values.iter().zip(others).filter(|(one, two)| one != two) {
+                    for (value, other) in values.iter().zip(others).filter(|(one, two)| one != two)
+                    {
                         let mut differences = Vec::new();
                         differ("", value, other, &mut differences);
                         tell(path, format!("differs: {}", differences.join("; ")));

@@ -120,8 +120,7 @@ pub(super) fn backwards(history: &[Arc<Event>]) -> Vec<Violation> {
     let mut seen: HashMap<&str, (i64, i64, bool)> = HashMap::new();
     let mut violations = Vec::new();
     for event in history.iter().filter(|event| is_compared(&event.resource)) {
-        let progress: Progress =
-            serde_json::from_slice(event.object.body()).unwrap_or_default();
+        let progress: Progress = serde_json::from_slice(event.object.body()).unwrap_or_default();
         let generation = progress.metadata.generation;
         let observed = progress.status.observed_generation;
         let over = progress.status.is_over();

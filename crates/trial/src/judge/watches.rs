@@ -19,8 +19,9 @@ pub(crate) fn streams(streams: &[Stream], history: &[Arc<Event>]) -> Vec<Violati
 }
 
 fn problem(stream: &Stream, history: &[Arc<Event>]) -> Option<String> {
-    if let Some(pair) = stream.told.windows(2).find(|pair| pair[0] >= pair[1]) {
-        return Some(format!("told of {} after {}", pair[1], pair[0]));
+    let mut pairs = stream.told.iter().zip(stream.told.iter().skip(1));
+    if let Some((first, second)) = pairs.find(|(first, second)| first >= second) {
+        return Some(format!("told of {second} after {first}"));
     }
     // Of a choice of objects nobody here knows what belongs to it.
     let (after, last) = (stream.after?, *stream.told.last()?);

@@ -65,7 +65,11 @@ impl Action {
 
     /// One word for the kind of fault, as matrices name it.
     pub fn word(&self, point: Point) -> String {
-        let after = if point == Point::WriteAfter { " committed" } else { "" };
+        let after = if point == Point::WriteAfter {
+            " committed"
+        } else {
+            ""
+        };
         match self {
             Self::Crash => format!("crash{after}"),
             Self::CrashStale(..) => "crash stale".to_owned(),

@@ -31,10 +31,7 @@ fn a_plan_reads_as_it_is_written() {
 fn kinds_may_be_written_as_people_say_them() {
     let text = "plan a\nworkload w seed 1\non read kind=EndpointSlice for any do delay 1s\n";
     let plan = &parse(text).unwrap()[0];
-    assert_eq!(
-        plan.rules[0].filter.kind.as_deref(),
-        Some("endpointslices")
-    );
+    assert_eq!(plan.rules[0].filter.kind.as_deref(), Some("endpointslices"));
     for (kind, path) in [
         ("Pod", "pods"),
         ("NetworkPolicy", "networkpolicies"),
@@ -53,16 +50,46 @@ fn what_is_wrong_is_told_with_its_line() {
         ("on read for any do crash", "no plan has begun"),
         ("plan a", "names no workload"),
         ("plan a\nworkload w seed x", "`x` is no number"),
-        ("plan a\nworkload w seed 1\non sql.before for any do crash", "a run in one process has no point sql.before"),
-        ("plan a\nworkload w seed 1\non nowhere for any do crash", "there is no point nowhere"),
-        ("plan a\nworkload w seed 1\non read #0 for any do crash", "the first is #1"),
-        ("plan a\nworkload w seed 1\non read colour=red for any do crash", "there is no filter colour"),
-        ("plan a\nworkload w seed 1\non read for any do explode", "has no action explode"),
-        ("plan a\nworkload w seed 1\non read for any do dup", "only a watch.event can do that"),
-        ("plan a\nworkload w seed 1\non read for any do fail 200", "from 400 to 599"),
-        ("plan a\nworkload w seed 1\non read for any do delay 5", "write 5s or 200ms"),
-        ("plan a\nworkload w seed 1\non read for any do crash now", "nothing should follow"),
-        ("plan a\nworkload w seed 1\non read for any", "the line ends where `do` should follow"),
+        (
+            "plan a\nworkload w seed 1\non sql.before for any do crash",
+            "a run in one process has no point sql.before",
+        ),
+        (
+            "plan a\nworkload w seed 1\non nowhere for any do crash",
+            "there is no point nowhere",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read #0 for any do crash",
+            "the first is #1",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read colour=red for any do crash",
+            "there is no filter colour",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read for any do explode",
+            "has no action explode",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read for any do dup",
+            "only a watch.event can do that",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read for any do fail 200",
+            "from 400 to 599",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read for any do delay 5",
+            "write 5s or 200ms",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read for any do crash now",
+            "nothing should follow",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read for any",
+            "the line ends where `do` should follow",
+        ),
     ];
     for (text, problem) in cases {
         let error = parse(text).unwrap_err();

@@ -1,10 +1,12 @@
 //! What a server says when it does not do what it was asked.
 
 use bytes::Bytes;
-use http::{Response, header::RETRY_AFTER};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use http::{
+    HeaderValue, Response, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
+use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use tower::BoxError;
 
 use super::{Answer, Call};
 use crate::plan::{Fault, Verb};
@@ -24,13 +26,10 @@ pub(super) fn conflict() -> Answer {
     status(409, "Conflict")
 }
 
-/// What a watch would go on from is no longer known. A server says so in the stream: as an answer it
-/// would be taken for a failure like any other, and the same be asked again.
+/// The place that a watch would go on from is no longer known: told in the stream, as servers do.
 pub(super) fn gone() -> Answer {
     let event = json!({"type": "ERROR", "object": body(410, "Expired")});
-    let mut response = status(410, "Expired").map(|_| full(format!("{event}\n")));
-    *response.status_mut() = http::StatusCode::OK;
-    response
+    json_answer(200, format!("{event}\n"))
 }
 
 fn reason(code: u16, call: &Call) -> &'static str {
@@ -49,21 +48,19 @@ fn reason(code: u16, call: &Call) -> &'static str {
 }
 
 fn status(code: u16, reason: &str) -> Answer {
-    let mut response = Response::new(full(body(code, reason).to_string()));
-    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
-    let json = http::HeaderValue::from_static("application/json");
-    response
-        .headers_mut()
-        .insert(http::header::CONTENT_TYPE, json);
-    response
+    json_answer(code, body(code, reason).to_string())
 }
 
-fn full(text: String) -> UnsyncBoxBody<Bytes, BoxError> {
+fn json_answer(code: u16, text: String) -> Answer {
     let body = Full::new(Bytes::from(text));
-    body.map_err(|never| match never {}).boxed_unsync()
+    let mut response = Response::new(body.map_err(|never| match never {}).boxed_unsync());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or_default();
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
 }
 
-pub(super) fn body(code: u16, reason: &str) -> Value {
+fn body(code: u16, reason: &str) -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": format!("the plan says {code}"), "reason": reason, "code": code,
@@ -81,6 +78,9 @@ mod tests {
         let line = stream.collect().await.unwrap().to_bytes();
         assert!(line.ends_with(b"\n"));
         let event: Value = serde_json::from_slice(&line).unwrap();
-        assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
+        assert_eq!(
+            (&event["type"], &event["object"]["code"]),
+            (&json!("ERROR"), &json!(410))
+        );
     }
 }

@@ -145,14 +145,35 @@ mod tests {
         let made = r#"{"metadata": {"name": "a"}}"#;
         for (asked, told) in [
             (call("GET", "/api/v1/pods", ""), "list  pods  "),
-            (call("GET", "/api/v1/pods?resourceVersion=0", ""), "list  pods   any"),
-            (call("GET", "/api/v1/pods?watch=true&resourceVersion=7", ""), "watch  pods  "),
+            (
+                call("GET", "/api/v1/pods?resourceVersion=0", ""),
+                "list  pods   any",
+            ),
+            (
+                call("GET", "/api/v1/pods?watch=true&resourceVersion=7", ""),
+                "watch  pods  ",
+            ),
             (call("POST", pods, made), "create  pods shop a"),
-            (call("PATCH", &format!("{pods}/a/status"), ""), "patch  pods/status shop a"),
-            (call("PUT", "/apis/apps/v1/namespaces/n/replicasets/r", ""), "update apps replicasets n r"),
-            (call("DELETE", "/api/v1/namespaces/shop", ""), "delete  namespaces  shop"),
-            (call("PUT", "/api/v1/namespaces/shop/finalize", ""), "update  namespaces/finalize  shop"),
-            (call("GET", "/apis/storage.k8s.io/v1/storageclasses/c", ""), "get storage.k8s.io storageclasses  c"),
+            (
+                call("PATCH", &format!("{pods}/a/status"), ""),
+                "patch  pods/status shop a",
+            ),
+            (
+                call("PUT", "/apis/apps/v1/namespaces/n/replicasets/r", ""),
+                "update apps replicasets n r",
+            ),
+            (
+                call("DELETE", "/api/v1/namespaces/shop", ""),
+                "delete  namespaces  shop",
+            ),
+            (
+                call("PUT", "/api/v1/namespaces/shop/finalize", ""),
+                "update  namespaces/finalize  shop",
+            ),
+            (
+                call("GET", "/apis/storage.k8s.io/v1/storageclasses/c", ""),
+                "get storage.k8s.io storageclasses  c",
+            ),
         ] {
             assert_eq!(asked, told);
         }

@@ -128,7 +128,7 @@ impl Watch {
                 Action::Pause(time) => self.line.pause(time).await,
                 Action::Lag(events, kinds, time) => self.line.lag(events, kinds, time),
                 Action::Reset => self.ended = true,
-                Action::Gone => self.end(|line, kind| line.lose(kind)),
+                Action::Gone => self.end(Line::lose),
                 Action::Merge(time) => self.end(|line, kind| line.shut(kind, time)),
                 Action::Twice => copies = 2,
                 // A plan that asks for these here was refused.

@@ -1,7 +1,7 @@
 //! Says how volumes are, and ends those whose claims have ended.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -24,7 +24,7 @@ use super::{
     fit::uid,
     reclaim::{Fate, fate},
 };
-use crate::{wiring::Wiring, workload::Tools};
+use crate::{folder, wiring::Wiring, workload::Tools};
 
 /// What could not be removed is tried again after this time.
 const TRY_AGAIN: Duration = Duration::from_mins(1);
@@ -111,13 +111,10 @@ impl Work {
     }
 }
 
-async fn remove(folder: Option<PathBuf>) -> io::Result<()> {
-    let Some(folder) = folder else {
+async fn remove(path: Option<PathBuf>) -> io::Result<()> {
+    let Some(path) = path else {
         return Ok(());
     };
-    let removing = tokio::task::spawn_blocking(move || match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    });
+    let removing = tokio::task::spawn_blocking(move || folder::remove(&path));
     removing.await.map_err(io::Error::other)?
 }

@@ -52,6 +52,16 @@ pub enum Error {
         /// Of which pod.
         pod: String,
     },
+    /// Nobody listens there.
+    #[error("{address} of pod {pod:?} cannot be reached: {source}")]
+    NotReached {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// Of which pod.
+        pod: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The machine does not let us.
     #[error(transparent)]
     Machine(#[from] std::io::Error),

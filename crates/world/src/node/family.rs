@@ -3,7 +3,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    path::Path,
 };
+
+/// Where the machine's processes are usually found.
+pub(super) const PROC: &str = "/proc";
 
 /// What is told of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +40,11 @@ impl Told {
 
 /// What is told of `process`, if it is there.
 pub(super) fn told(process: u32) -> Option<Told> {
-    Told::read(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+    told_at(Path::new(PROC), process)
+}
+
+fn told_at(proc: &Path, process: u32) -> Option<Told> {
+    Told::read(&fs::read_to_string(proc.join(process.to_string()).join("stat")).ok()?)
 }
 
 /// Whether the process of that number is still the one that began then.
@@ -46,10 +54,14 @@ pub(super) fn is_there(process: u32, began: u64) -> bool {
 
 /// Every process that can be seen.
 pub(super) fn everybody() -> BTreeMap<u32, Told> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    everybody_at(Path::new(PROC))
+}
+
+fn everybody_at(proc: &Path) -> BTreeMap<u32, Told> {
+    let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     numbers
-        .filter_map(|process| Some((process, told(process)?)))
+        .filter_map(|process| Some((process, told_at(proc, process)?)))
         .collect()
 }
 
@@ -60,9 +72,9 @@ pub(super) fn children(process: u32) -> Vec<u32> {
     children.map(|(number, _)| *number).collect()
 }
 
-/// Everybody below a process.
-pub(super) fn below(process: u32) -> BTreeSet<u32> {
-    below_in(&everybody(), process)
+/// Everybody below a process, as `proc` tells it.
+pub(super) fn below(proc: &Path, process: u32) -> BTreeSet<u32> {
+    below_in(&everybody_at(proc), process)
 }
 
 /// The same among those who were seen together.

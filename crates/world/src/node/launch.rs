@@ -14,30 +14,48 @@
 
 mod init;
 mod namespaces;
+mod report;
+mod rights;
 mod root;
 
 use std::{
     collections::BTreeMap,
-    io,
-    os::unix::process::CommandExt,
+    fs::File,
+    io::{self, BufReader},
+    os::{
+        fd::{AsRawFd, RawFd},
+        unix::process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
-use nix::sys::signal::Signal;
+use nix::{
+    sys::signal::Signal,
+    unistd::{close, fchdir},
+};
+use rustix::io::{FdFlags, fcntl_setfd};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::init::END;
-use self::init::Left;
+use self::{init::Left, report::Report};
+use super::family;
 
 /// What the exit code says if the command could not be started at all.
 const NOT_STARTED: u8 = 127;
-/// How the outer process tells the inner one what to run; the command does not see it.
+/// How the outer process tells the inner one what to run: the number of an open file. The text itself
+/// may be too long for a variable. The command sees neither.
 const INSIDE: &str = "NEAP_LAUNCH";
 /// How it tells who it is.
 const OUTSIDE: &str = "NEAP_LAUNCHER";
 /// How the first process of a pid namespace tells the one that turns into the command.
 const LAST: &str = "NEAP_LAUNCH_LAST";
+
+/// Where a launch finds the machine's processes, in whatever rooms it is: it works in that folder.
+/// What is called `/proc` may show those of a container alone.
+const HERE: &str = ".";
+/// And itself.
+const OWN: &str = "self";
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +75,10 @@ pub struct Launch {
     /// Whether its standard streams are a terminal that is to be its own.
     #[serde(default)]
     pub terminal: bool,
+    /// Whether its standard input is a pipe that says why it could not be started, and ends once it
+    /// was. The command itself finds nothing there.
+    #[serde(default)]
+    pub reports: bool,
 }
 
 /// A container by its launcher.
@@ -66,6 +88,9 @@ pub struct Joined {
     pub launcher: u32,
     /// When that began, in ticks since the machine did: a number is given anew, this is not.
     pub began: u64,
+    /// Whether it is root of the machine.
+    #[serde(default)]
+    pub as_root: bool,
 }
 
 /// Namespaces of its own.
@@ -81,6 +106,13 @@ pub struct Rooms {
     pub group: u32,
     /// What the machine is called inside.
     pub host_name: String,
+    /// Whether `/proc` shows its own processes and no others. Not every machine allows that.
+    #[serde(default)]
+    pub own_proc: bool,
+    /// Whether it is root of the machine, with no more rights than containers usually have, and not
+    /// only inside. Only root can grant that.
+    #[serde(default)]
+    pub as_root: bool,
 }
 
 /// A file or folder of the machine at another place.
@@ -143,9 +175,34 @@ pub enum Error {
 
 /// Runs what the file at `description` says, and ends as that ends.
 pub fn run(description: &Path) -> Result<ExitCode, Error> {
-    match std::env::var(INSIDE) {
-        Ok(launch) => inside(&launch),
-        Err(_) => outside(description),
+    let mut report = None;
+    let done = match std::env::var(INSIDE) {
+        Ok(number) => inside(&number, &mut report),
+        Err(_) => outside(description, &mut report),
+    };
+    if let (Err(error), Some(report)) = (&done, report) {
+        report.tell(&error.in_full());
+    }
+    done
+}
+
+impl Launch {
+    fn is_root(&self) -> bool {
+        let own = self.rooms.as_ref().is_some_and(|rooms| rooms.as_root);
+        own || self.joins.is_some_and(|container| container.as_root)
+    }
+}
+
+impl Error {
+    /// What happened, and all that led to it.
+    pub fn in_full(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
     }
 }
 
@@ -154,14 +211,17 @@ pub fn not_started() -> ExitCode {
     NOT_STARTED.into()
 }
 
-fn outside(description: &Path) -> Result<ExitCode, Error> {
+fn outside(description: &Path, report: &mut Option<Report>) -> Result<ExitCode, Error> {
     let unreadable = |source| Error::Description {
         path: description.to_owned(),
         source,
     };
-    let text = std::fs::read_to_string(description).map_err(unreadable)?;
-    let launch: Launch =
-        serde_json::from_str(&text).map_err(|error| unreadable(io::Error::other(error)))?;
+    // It stays open: where the others run, the file may not be found by its name.
+    let file = File::open(description).map_err(unreadable)?;
+    fcntl_setfd(&file, FdFlags::empty()).map_err(|error| unreadable(error.into()))?;
+    let launch: Launch = read(&file).map_err(unreadable)?;
+    *report = Report::of(&launch)?;
+    let machine = at(family::PROC, File::open(family::PROC))?;
     // In a pid namespace everything goes when its first process goes; elsewhere somebody has to
     // see to it.
     let (at_end, left) = if launch.rooms.is_some() {
@@ -175,43 +235,57 @@ fn outside(description: &Path) -> Result<ExitCode, Error> {
         (Some(rooms), _) => {
             namespaces::enter(rooms)?;
             root::build(&rooms.root, &rooms.mounts)?;
+            rights::keep_to_mount(rooms)?;
         }
         (None, Some(container)) => namespaces::join(container)?,
         (None, None) => {}
     }
+    at(family::PROC, fchdir(&machine).map_err(io::Error::from))?;
     // Other namespaces may come with other rights, and the wish to die is not kept across those.
     init::die_with(launch.parent, at_end)?;
-    let mut again = again(&text);
+    let mut again = again(&file.as_raw_fd().to_string());
     again.env(OUTSIDE, init::own_number());
-    init::mind(again, left)
+    init::mind(again, left, report)
+}
+
+fn read(file: &File) -> io::Result<Launch> {
+    serde_json::from_reader(BufReader::new(file)).map_err(io::Error::other)
 }
 
 /// This program once more, with what to launch.
-fn again(launch: &str) -> Command {
-    let mut again = Command::new("/proc/self/exe");
+fn again(number: &str) -> Command {
+    let mut again = Command::new(Path::new(OWN).join("exe"));
     again.arg0("neap").args(["launch", "inside"]);
-    again.env_clear().env(INSIDE, launch);
+    again.env_clear().env(INSIDE, number);
     again
 }
 
 /// In the rooms: the first process there, or one that turns into the command.
-fn inside(text: &str) -> Result<ExitCode, Error> {
+fn inside(number: &str, report: &mut Option<Report>) -> Result<ExitCode, Error> {
     let is_last = std::env::var_os(LAST).is_some();
     if !is_last {
         init::die_with_launcher(&std::env::var(OUTSIDE).unwrap_or_default())?;
     }
-    let launch: Launch = serde_json::from_str(text).map_err(|error| Error::Description {
-        path: INSIDE.into(),
-        source: io::Error::other(error),
-    })?;
-    if launch.rooms.is_some() && !is_last {
-        let mut last = again(text);
+    // Opened anew, so that each reads from the begin.
+    let path = Path::new(OWN).join("fd").join(number);
+    let read = File::open(&path).and_then(|file| read(&file));
+    let launch = read.map_err(|source| Error::Description { path, source })?;
+    *report = Report::of(&launch)?;
+    if let Some(rooms) = launch.rooms.as_ref().filter(|_| !is_last) {
+        namespaces::show_own_processes(rooms)?;
+        rights::give_up_to_mount();
+        let mut last = again(number);
         last.env(LAST, "1");
-        return init::mind(last, Left::Gone);
+        return init::mind(last, Left::Gone, report);
     }
     if launch.terminal {
         init::own_terminal();
     }
+    if launch.is_root() {
+        rights::give_up()?;
+    }
+    // Nothing of ours is left to the command.
+    let _ = number.parse().map(close::<RawFd>);
     let mut command = command(&launch);
     // Whoever waits for signals has blocked them, and what it starts has them blocked, too.
     init::unblock_signals();
@@ -219,6 +293,13 @@ fn inside(text: &str) -> Result<ExitCode, Error> {
     let source = command.exec();
     Err(Error::Command {
         program: command.get_program().to_string_lossy().into_owned(),
+        source,
+    })
+}
+
+fn at<T>(path: &str, done: io::Result<T>) -> Result<T, Error> {
+    done.map_err(|source| Error::Root {
+        path: path.into(),
         source,
     })
 }

@@ -18,6 +18,6 @@ mod tests;
 
 pub use self::{
     decide::{Decision, Stop, decide},
-    facts::{Ended, Facts, Obstacle, Process, Seen},
+    facts::{Ended, Facts, NODE_STOPPED, Obstacle, Process, START_ERROR, Seen},
     news::news,
 };

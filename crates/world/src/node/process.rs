@@ -9,13 +9,13 @@ mod terminal;
 
 use std::{
     fs::{self, OpenOptions},
-    io::{self, Write},
+    io::{self, Read, Write},
     os::{
         fd::OwnedFd,
         unix::{fs::OpenOptionsExt, process::ExitStatusExt},
     },
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
     sync::Arc,
     thread,
     time::Duration,
@@ -23,6 +23,7 @@ use std::{
 
 use neap_kit::clock::Clock;
 use nix::{
+    errno::Errno,
     sys::{
         signal::{Signal, kill},
         wait::{Id, WaitPidFlag, waitid},
@@ -117,7 +118,12 @@ impl Running {
         let pid = self.pid.lock();
         let launcher = (*pid)?.as_raw().unsigned_abs();
         let began = family::told(launcher)?.began;
-        let joins = Joined { launcher, began };
+        let rooms = self.launch.rooms.as_ref();
+        let joins = Joined {
+            launcher,
+            began,
+            as_root: rooms.is_some_and(|rooms| rooms.as_root),
+        };
         let mut environment = self.launch.environment.clone();
         if terminal {
             let kind = environment.entry("TERM".to_owned());
@@ -131,11 +137,12 @@ impl Running {
             rooms: None,
             joins: self.has_rooms().then_some(joins),
             terminal,
+            reports: false,
         })
     }
 }
 
-/// What comes of a process.
+/// What comes of a process. It ends if this is dropped.
 #[derive(Debug)]
 pub struct Started {
     /// To end it.
@@ -144,11 +151,24 @@ pub struct Started {
     pub ended: oneshot::Receiver<i32>,
     /// What it prints; must be run for that to be kept.
     pub lines: Lines,
+    /// Nobody would note its end.
+    alone: Alone,
+}
+
+/// Ends a process that nobody goes with any more.
+#[derive(Debug)]
+struct Alone(Running);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.signal(Signal::SIGKILL);
+    }
 }
 
 impl Started {
     /// Keeps what it prints until it has ended, and says with which exit code.
     pub async fn live(self, clock: Clock) -> i32 {
+        let _alone = self.alone;
         let mut ended = self.ended;
         let keeping = self.lines.keep();
         tokio::pin!(keeping);
@@ -164,27 +184,51 @@ impl Started {
 }
 
 impl Starter {
-    /// Starts what `launch` says, with its description in `folder` and what it prints in `log`.
-    pub async fn start(&self, launch: Launch, folder: &Path, log: &Log) -> io::Result<Started> {
+    /// Starts what `launch` says, with its description in `folder` and what it prints in `log`; or
+    /// says why the command cannot be started.
+    pub async fn start(
+        &self,
+        launch: Launch,
+        folder: &Path,
+        log: &Log,
+    ) -> io::Result<Result<Started, String>> {
         let (starter, folder, log) = (self.clone(), folder.to_owned(), log.clone());
         let started = move || starter.start_now(launch, &folder, &log);
         tokio::task::spawn_blocking(started).await?
     }
 
-    fn start_now(&self, launch: Launch, folder: &Path, log: &Log) -> io::Result<Started> {
+    fn start_now(
+        &self,
+        launch: Launch,
+        folder: &Path,
+        log: &Log,
+    ) -> io::Result<Result<Started, String>> {
         fs::create_dir_all(folder)?;
+        let launch = Launch {
+            reports: true,
+            ..launch
+        };
         let mut command = self.described(&launch, &folder.join("launch.json"))?;
-        command.stdin(Stdio::null());
+        let (mut told, report) = io::pipe()?;
+        command.stdin(report);
         let (out, out_end) = io::pipe()?;
         let (err, err_end) = io::pipe()?;
         command.stdout(out_end).stderr(err_end);
         let (lines, printed) = Lines::new(OwnedFd::from(out), OwnedFd::from(err), log, self.clock)?;
         let running = Running::new(launch, printed);
         let ended = mind(command, running.clone(), None)?;
-        Ok(Started {
+        let started = Started {
+            alone: Alone(running.clone()),
             running,
             ended,
             lines,
+        };
+        let mut why = String::new();
+        told.read_to_string(&mut why)?;
+        Ok(if why.is_empty() {
+            Ok(started)
+        } else {
+            Err(why)
         })
     }
 
@@ -200,6 +244,8 @@ impl Starter {
         file.write_all(&serde_json::to_vec(launch)?)?;
         let mut command = Command::new(&self.launcher);
         command.arg("launch").arg(description);
+        // Ctrl-C at the terminal is meant for us: containers are asked to end in another way.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         Ok(command)
     }
 }
@@ -237,8 +283,10 @@ fn mind(
 }
 
 fn wait(mut child: Child, pid: Pid, running: &Running) -> i32 {
-    // It keeps its number until it was waited for, so that nobody else gets its signals.
-    let _ = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+    // It keeps its number until it was waited for, so that nobody else gets its signals. Whoever
+    // forgets the number too early cannot end the process any more.
+    let exited = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+    while let Err(Errno::EINTR) = waitid(Id::Pid(pid), exited) {}
     *running.pid.lock() = None;
     match child.wait() {
         Ok(status) => status

@@ -29,11 +29,16 @@ pub(super) struct Kitchen<'a> {
     pub(super) images: &'a Images,
     /// Whether processes may have rooms of their own.
     pub(super) rooms: bool,
+    /// Whether they may see their own processes alone.
+    pub(super) own_proc: bool,
+    /// Whether they may be root of the machine.
+    pub(super) as_root: bool,
     /// Variables for every container.
     pub(super) given: &'a BTreeMap<String, String>,
     /// Where the pod's volumes are, by name; and its own files.
     pub(super) volumes: &'a BTreeMap<String, Place>,
     pub(super) hosts: &'a Path,
+    pub(super) host_name: &'a Path,
     /// The folder of this container.
     pub(super) folder: &'a Path,
 }
@@ -67,23 +72,30 @@ pub(super) fn recipe(
     let folder = container.working_dir.clone().map(PathBuf::from);
     let (user, group) = identity(container, image.user, pod)?;
     let mut folders = Vec::new();
-    let mut mounts = vec![Mount {
-        from: kitchen.hosts.to_owned(),
-        to: "/etc/hosts".into(),
+    let own = |from: &Path, to: &str| Mount {
+        from: from.to_owned(),
+        to: to.into(),
         read_only: false,
-    }];
+    };
+    let mut mounts = vec![
+        own(kitchen.hosts, "/etc/hosts"),
+        own(kitchen.host_name, "/etc/hostname"),
+    ];
     mounts.extend(program(&image.command));
     for mount in container.volume_mounts.iter().flatten() {
         let (mount, folder) = placed(mount, &environment, kitchen)?;
         mounts.push(mount);
         folders.extend(folder);
     }
+    let as_root = kitchen.as_root && (user, group) == (0, 0);
     let rooms = kitchen.rooms.then(|| Rooms {
         root: kitchen.folder.join("root"),
         mounts,
         user,
         group,
         host_name: host_name(pod),
+        own_proc: kitchen.own_proc || as_root,
+        as_root,
     });
     let launch = Launch {
         command,
@@ -93,6 +105,7 @@ pub(super) fn recipe(
         rooms,
         joins: None,
         terminal: false,
+        reports: false,
     };
     Ok(Recipe { launch, folders })
 }

@@ -84,13 +84,17 @@ struct Keeper {
 impl Keeper {
     async fn run(&self) {
         self.nodes.synced().await;
+        // As it was last written; asked for only when that is not known.
+        let mut lease = None;
         loop {
+            let last = lease.take();
             let done = async {
                 let node = self.register().await?;
-                self.renew(&node).await
+                self.renew(&node, last).await
             };
-            if let Err(error) = done.await {
-                tracing::warn!(%error, "the node could not be reported");
+            match done.await {
+                Ok(written) => lease = written,
+                Err(error) => tracing::warn!(%error, "the node could not be reported"),
             }
             self.clock.sleep(BEAT).await;
         }
@@ -119,16 +123,21 @@ impl Keeper {
         Ok((*known).clone())
     }
 
-    async fn renew(&self, node: &Node) -> Result<(), Error> {
+    /// Renews the Lease of the node, which was `last` written so, and returns it.
+    async fn renew(&self, node: &Node, last: Option<Lease>) -> Result<Option<Lease>, Error> {
         let name = node.name_any();
         let now = Some(MicroTime(self.clock.now()));
         let refused = |source| Error::Refused {
             key: neap_kit::key::Key::new(LEASES, &name),
             source: Box::new(source),
         };
-        if let Some(mut lease) = self.leases.get_opt(&name).await.map_err(refused)? {
+        let known = match last {
+            Some(lease) => Some(lease),
+            None => self.leases.get_opt(&name).await.map_err(refused)?,
+        };
+        if let Some(mut lease) = known {
             lease.spec.get_or_insert_default().renew_time = now;
-            return self.beats.replace(&lease).await.map(drop);
+            return self.beats.replace(&lease).await.map(Some);
         }
         let lease = Lease {
             metadata: ObjectMeta {
@@ -144,7 +153,7 @@ impl Keeper {
                 ..LeaseSpec::default()
             }),
         };
-        self.hand.create(&lease).await.map(drop)
+        self.hand.create(&lease).await
     }
 }
 

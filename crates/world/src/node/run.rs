@@ -2,7 +2,9 @@
 
 mod accept;
 mod access;
+mod end;
 mod follow;
+mod hook;
 mod local;
 mod mount;
 mod node;
@@ -17,7 +19,7 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
 };
 use neap_kit::{
-    controller,
+    controller::{self, Backoff},
     manager::Service,
     site::Site,
     watch::{Ended, Index},
@@ -36,6 +38,8 @@ use super::{
 const NAME: &str = "kubelet";
 /// What could not be started is tried again after this time.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
+/// Whether a pod is gone is looked at after this time, if nobody says so before.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// So many processes may have begun before anybody looks.
 const BEGUN: usize = 1024;
 /// Processes have so long to end when the node does. Less than whoever stops the node waits, so
@@ -60,6 +64,10 @@ pub struct Options {
     pub environment: BTreeMap<String, String>,
     /// Whether this machine allows namespaces.
     pub rooms: bool,
+    /// Whether it allows `/proc` to show a container its own processes alone.
+    pub own_proc: bool,
+    /// Whether containers that run as root are root of this machine, and may listen on any port.
+    pub as_root: bool,
 }
 
 /// Runs the pods that are bound to the node.
@@ -72,7 +80,13 @@ pub fn open(site: &Site, options: Options) -> Result<(Service, Access), Ended> {
     let (pods, services) = (site.all::<Pod>()?, site.all::<Svc>()?);
     let slices = site.all::<EndpointSlice>()?;
     let gatherer = Gatherer::new(site, NAME)?;
-    let controller = site.controller(controller::Options::new(NAME));
+    let controller = site.controller(controller::Options {
+        backoff: Backoff {
+            most: TRY_AGAIN,
+            ..Backoff::default()
+        },
+        ..controller::Options::new(NAME)
+    });
     let trigger = controller.trigger();
     let by_part = Index::new(&pods, references);
     follow::part(&gatherer.config_maps, "configmap", &by_part, &trigger);
@@ -129,9 +143,8 @@ async fn accompany(mut begun: mpsc::Receiver<BoxFuture<'static, ()>>) {
                 Some(life) => drop(lives.spawn(life)),
                 None => return,
             },
-            Some(ended) = lives.join_next() => if let Err(error) = ended {
-                tracing::error!(%error, "what goes with a container met a defect");
-            },
+            // None of them panics: each tells of that itself.
+            Some(_) = lives.join_next() => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One address: takes connections and passes them on.
+//! One address: takes connections and passes them on, or refuses them while nobody is there.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -12,10 +12,10 @@ use std::{
 };
 
 use neap_kit::clock::Clock;
-use parking_lot::RwLock;
 use tokio::{
     io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::watch,
     task::JoinSet,
 };
 
@@ -23,31 +23,37 @@ use super::decide::Route;
 
 /// A pod that does not take a connection within this time is passed over.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So many connections may wait to be taken.
+const WAITING: u32 = 1024;
 /// A machine that is out of files is not asked for more at once.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where an address leads at present; changes while its listener runs.
 #[derive(Debug)]
 pub(super) struct Lead {
-    route: RwLock<Route>,
+    route: watch::Sender<Route>,
     turn: AtomicUsize,
 }
 
 impl Lead {
     pub(super) fn new(route: Route) -> Self {
         Self {
-            route: RwLock::new(route),
+            route: watch::Sender::new(route),
             turn: AtomicUsize::new(0),
         }
     }
 
     pub(super) fn to(&self, route: Route) {
-        *self.route.write() = route;
+        self.route.send_if_modified(|former| {
+            let is_new = *former != route;
+            *former = route;
+            is_new
+        });
     }
 
     /// The pods in the order in which they are tried for `client`.
     fn candidates(&self, client: SocketAddr) -> Vec<SocketAddr> {
-        let route = self.route.read();
+        let route = self.route.borrow();
         let mut all = route.backends.clone();
         let first = if route.sticky {
             let mut hasher = DefaultHasher::new();
@@ -62,12 +68,75 @@ impl Lead {
     }
 }
 
-/// Passes connections on until it is dropped, and with it all of them.
-pub(super) async fn listen(listener: TcpListener, lead: Arc<Lead>, clock: Clock) {
-    let mut passed = JoinSet::new();
+/// The socket of an address, which is ours in any case.
+#[derive(Debug)]
+pub(super) enum Door {
+    /// Connections are refused, as they are at an address without endpoints.
+    Closed(TcpSocket),
+    Open(TcpListener),
+}
+
+impl Door {
+    /// Takes an address; nobody is let in yet.
+    pub(super) fn at(address: SocketAddr) -> io::Result<Self> {
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
+        };
+        // Connections that were made here may outlast the door.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(Self::Closed(socket))
+    }
+
+    /// Opens or closes it.
+    fn turned(self, is_open: bool, address: SocketAddr) -> io::Result<Self> {
+        match self {
+            Self::Closed(socket) if is_open => socket.listen(WAITING).map(Self::Open),
+            Self::Open(listener) if !is_open => {
+                // Whoever waits to be taken is turned away with it.
+                drop(listener);
+                Self::at(address)
+            }
+            as_it_should_be => Ok(as_it_should_be),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        match self {
+            Self::Open(listener) => listener.accept().await,
+            Self::Closed(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// The door of an address, as soon as it can be had.
+async fn taken(address: SocketAddr, clock: Clock) -> Door {
     loop {
+        clock.sleep(PAUSE).await;
+        if let Ok(door) = Door::at(address) {
+            return door;
+        }
+    }
+}
+
+/// Passes connections on until it is dropped, and with it all of them. The door is open while there
+/// is somebody to whom it leads.
+pub(super) async fn attend(mut door: Door, address: SocketAddr, lead: Arc<Lead>, clock: Clock) {
+    let mut passed = JoinSet::new();
+    let mut route = lead.route.subscribe();
+    loop {
+        let is_open = !route.borrow_and_update().backends.is_empty();
+        door = loop {
+            match door.turned(is_open, address) {
+                Ok(door) => break door,
+                // Somebody else may have the address for a moment.
+                Err(_) => door = taken(address, clock).await,
+            }
+        };
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            accepted = door.accept() => match accepted {
                 Ok((stream, client)) => {
                     let candidates = lead.candidates(client);
                     passed.spawn(async move {
@@ -78,6 +147,8 @@ pub(super) async fn listen(listener: TcpListener, lead: Arc<Lead>, clock: Clock)
                 Err(_) => clock.sleep(PAUSE).await,
             },
             Some(_) = passed.join_next() => {}
+            // The lead is ours as well, so this does not end.
+            _ = route.changed() => {}
         }
     }
 }
@@ -92,6 +163,77 @@ async fn pass(mut client: TcpStream, candidates: &[SocketAddr], clock: Clock) ->
             return Ok(());
         }
     }
-    // Nobody is there: closed at once, as an address without endpoints refuses.
+    // They are ready and do not answer: closed at once.
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use neap_kit::key::Key;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    fn leading_to(backends: Vec<SocketAddr>) -> Route {
+        Route {
+            service: Key::new("shop", "web"),
+            backends,
+            sticky: false,
+            node_port: None,
+        }
+    }
+
+    async fn free() -> SocketAddr {
+        let anywhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        anywhere.local_addr().unwrap()
+    }
+
+    /// Resolves once the address refuses. Whoever waits while it closes is turned away otherwise.
+    async fn refused(address: SocketAddr) {
+        let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        while !TcpStream::connect(address).await.is_err_and(is_refused) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn reached(address: SocketAddr) -> TcpStream {
+        loop {
+            match TcpStream::connect(address).await {
+                Ok(stream) => return stream,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_refuses_while_nobody_is_there_and_keeps_what_it_has() {
+        let pod = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let there = vec![pod.local_addr().unwrap()];
+        let address = free().await;
+        let lead = Arc::new(Lead::new(leading_to(Vec::new())));
+        let door = Door::at(address).unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(attend(door, address, lead.clone(), Clock::system()));
+        refused(address).await;
+        for _ in 0..3 {
+            lead.to(leading_to(there.clone()));
+            let mut client = reached(address).await;
+            let (mut served, _) = pod.accept().await.unwrap();
+            lead.to(leading_to(Vec::new()));
+            refused(address).await;
+            served.write_all(b"still here").await.unwrap();
+            let mut heard = [0; 10];
+            client.read_exact(&mut heard).await.unwrap();
+            assert_eq!(&heard, b"still here");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_of_somebody_else_cannot_be_taken() {
+        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let taken = Door::at(other.local_addr().unwrap()).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    }
 }

@@ -22,14 +22,13 @@ use neap_kit::{
     watch::{Cache, Ended, Index},
 };
 use tokio::{
-    net::TcpListener,
     sync::Notify,
     task::{AbortHandle, JoinSet},
 };
 
 use super::{
     decide::{Route, routes},
-    listener::{Lead, listen},
+    listener::{Door, Lead, attend},
 };
 
 const NAME: &str = "service-proxy";
@@ -127,8 +126,8 @@ impl Proxy {
         while self.tasks.try_join_next().is_some() {}
         let mut again = false;
         for (address, route) in wanted {
-            match TcpListener::bind(address).await {
-                Ok(listener) => self.open(address, listener, route),
+            match Door::at(address) {
+                Ok(door) => self.open(address, door, route),
                 Err(error) => {
                     again = true;
                     self.complain(address, &route, &error).await;
@@ -138,9 +137,10 @@ impl Proxy {
         again
     }
 
-    fn open(&mut self, address: SocketAddr, listener: TcpListener, route: Route) {
+    fn open(&mut self, address: SocketAddr, door: Door, route: Route) {
         let lead = Arc::new(Lead::new(route));
-        let task = self.tasks.spawn(listen(listener, lead.clone(), self.clock));
+        let attended = attend(door, address, lead.clone(), self.clock);
+        let task = self.tasks.spawn(attended);
         self.listeners.insert(address, (lead, task));
     }
 

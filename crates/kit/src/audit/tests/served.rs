@@ -3,12 +3,11 @@
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client};
-use neap_pocket::{Options, Pocket, environment::Environment};
+use kube::Api;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{apply::Hand, clock::Clock, lease::Leadership};
+use crate::{apply::Hand, clock::Clock, lease::Leadership, server::Server};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -75,20 +74,15 @@ async fn a_torn_record_is_taken_away_and_a_damaged_file_is_left_alone() {
 
 /// A server, and an audit of the writes to it.
 struct Bench {
-    _pocket: Pocket,
-    client: Client,
+    server: Server,
     clock: Clock,
     folder: tempfile::TempDir,
 }
 
 impl Bench {
     async fn new() -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
-            .await
-            .unwrap();
         Self {
-            client: Client::new(pocket.service(), "default"),
-            _pocket: pocket,
+            server: Server::open().await,
             clock: clock(),
             folder: tempfile::tempdir().unwrap(),
         }
@@ -100,11 +94,11 @@ impl Bench {
 
     fn hand(&self, name: &str) -> Hand {
         let leadership = Leadership::alone(self.clock);
-        Hand::new(self.client.clone(), name, leadership, self.clock)
+        Hand::new(self.server.client.clone(), name, leadership, self.clock)
     }
 
     fn maps(&self) -> Api<ConfigMap> {
-        Api::default_namespaced(self.client.clone())
+        Api::default_namespaced(self.server.client.clone())
     }
 
     async fn anchored(&self) -> Option<Head> {
@@ -117,7 +111,7 @@ impl Bench {
         let (audit, service) = Audit::open(&self.path(), self.clock).unwrap();
         let options = AnchorOptions {
             path: self.path(),
-            namespace: "default".into(),
+            namespace: self.server.namespace().to_owned(),
             name: "audit".into(),
             within: 10 * SECOND,
         };
@@ -136,11 +130,12 @@ impl Bench {
         tokio::join!(Box::pin(working), Box::pin(written), anchored);
         audit.head()
     }
-}
 
-fn map(name: &str) -> ConfigMap {
-    let metadata = serde_json::json!({"namespace": "default", "name": name});
-    serde_json::from_value(serde_json::json!({"metadata": metadata})).unwrap()
+    fn map(&self, name: &str) -> ConfigMap {
+        let namespace = self.server.namespace();
+        let metadata = serde_json::json!({"namespace": namespace, "name": name});
+        serde_json::from_value(serde_json::json!({"metadata": metadata})).unwrap()
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,11 +143,11 @@ async fn every_write_is_noted_and_the_end_is_anchored() {
     let bench = Bench::new().await;
     let head = bench
         .audited(async |hand| {
-            hand.create(&map("a")).await.unwrap();
-            hand.create(&map("a")).await.unwrap();
+            hand.create(&bench.map("a")).await.unwrap();
+            hand.create(&bench.map("a")).await.unwrap();
             bench.clock.sleep(11 * SECOND).await;
             assert_eq!(bench.anchored().await.unwrap().index, 2);
-            hand.create(&map("b")).await.unwrap();
+            hand.create(&bench.map("b")).await.unwrap();
         })
         .await;
     assert_eq!(bench.anchored().await, Some(head.clone()));
@@ -162,8 +157,10 @@ async fn every_write_is_noted_and_the_end_is_anchored() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let outcomes: Vec<_> = records.iter().map(|deed| &*deed.outcome).collect();
-    assert_eq!(outcomes, ["done", "default/a could not be written", "done"]);
-    assert_eq!(records[2].object, "v1 ConfigMap default/b");
+    let namespace = bench.server.namespace();
+    let refused = format!("{namespace}/a could not be written");
+    assert_eq!(outcomes, ["done", &refused, "done"]);
+    assert_eq!(records[2].object, format!("v1 ConfigMap {namespace}/b"));
     assert_eq!(
         (&*records[2].actor, &*records[2].action),
         ("sorter", "create")
@@ -176,8 +173,8 @@ async fn a_file_that_was_cut_does_not_replace_its_anchor() {
     let bench = Bench::new().await;
     let head = bench
         .audited(async |hand| {
-            hand.create(&map("a")).await.unwrap();
-            hand.create(&map("b")).await.unwrap();
+            hand.create(&bench.map("a")).await.unwrap();
+            hand.create(&bench.map("b")).await.unwrap();
         })
         .await;
     let text = fs::read_to_string(bench.path()).unwrap();
@@ -185,7 +182,7 @@ async fn a_file_that_was_cut_does_not_replace_its_anchor() {
     fs::write(bench.path(), first).unwrap();
     bench
         .audited(async |hand| {
-            hand.create(&map("c")).await.unwrap();
+            hand.create(&bench.map("c")).await.unwrap();
             bench.clock.sleep(60 * SECOND).await;
         })
         .await;
@@ -204,7 +201,7 @@ async fn what_could_not_be_anchored_is_tried_again_though_nothing_more_is_noted(
     bench
         .audited(async |hand| {
             bench.clock.sleep(SECOND).await;
-            hand.create(&map("a")).await.unwrap();
+            hand.create(&bench.map("a")).await.unwrap();
             // The anchor is made by others first and cannot be changed: its write is refused.
             let mut fixed = bench.maps().get("audit").await.unwrap();
             fixed.immutable = Some(true);

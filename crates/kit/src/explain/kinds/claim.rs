@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{Judgement, name};
-use crate::explain::Verdict;
+use crate::explain::{Facts, Verdict};
 
 const DEFAULT: &str = "storageclass.kubernetes.io/is-default-class";
 
-pub(super) fn judge(claim: &Value, around: &[Value]) -> Judgement {
+pub(super) fn judge(facts: &Facts, claim: &Value) -> Judgement {
     let mut judgement = Judgement::new(&[]);
     match claim["status"]["phase"].as_str() {
         Some("Bound") => {}
@@ -19,13 +19,14 @@ pub(super) fn judge(claim: &Value, around: &[Value]) -> Judgement {
             );
             judgement.advise("Restore the data, and make the claim anew.");
         }
-        _ => pending(claim, around, &mut judgement),
+        _ => pending(facts, claim, &mut judgement),
     }
     judgement
 }
 
-fn pending(claim: &Value, around: &[Value], judgement: &mut Judgement) {
-    let mut classes = around.iter().filter(|one| one["kind"] == "StorageClass");
+fn pending(facts: &Facts, claim: &Value, judgement: &mut Judgement) {
+    let around = facts.around.iter();
+    let mut classes = around.filter(|one| one["kind"] == "StorageClass");
     let wanted = claim["spec"]["storageClassName"].as_str();
     let class = match wanted {
         Some(wanted) => classes.find(|class| name(class) == wanted),
@@ -38,6 +39,11 @@ fn pending(claim: &Value, around: &[Value], judgement: &mut Judgement) {
                 "it waits for a volume without a class that fits, and there is none",
             );
             judgement.advise("Make a PersistentVolume that fits, or name a class.");
+        }
+        (_, None) if !facts.may_see("StorageClass") => {
+            let why =
+                "it waits for its volume; why cannot be told: you may not read StorageClasses";
+            judgement.say(Verdict::OnItsWay, why);
         }
         (None, None) => {
             judgement.say(

@@ -1,12 +1,11 @@
 //! Work that ends.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Judgement, ailing, count, many, pods_of};
-use crate::explain::{Verdict, said::Said};
+use crate::explain::{Facts, Verdict, said::Said};
 
-pub(super) fn judge(job: &Value, around: &[Value], now: Timestamp) -> Judgement {
+pub(super) fn judge(facts: &Facts, job: &Value) -> Judgement {
     let mut judgement = Judgement::new(&[
         "Failed",
         "FailureTarget",
@@ -19,18 +18,18 @@ pub(super) fn judge(job: &Value, around: &[Value], now: Timestamp) -> Judgement 
         let mut all = conditions.iter();
         all.find(|said| said.kind == kind && said.status == "True")
     };
-    let pods = pods_of(job, around);
+    let pods = pods_of(job, &facts.around);
     if holds("Complete").is_some() {
         judgement.say(Verdict::Well, "its work is done");
     } else if let Some(failed) = holds("Failed") {
         let Said {
             reason, message, ..
         } = failed;
+        ailing(facts, &pods, &mut judgement);
         judgement.say(
             Verdict::Troubled,
             format!("it failed for good ({reason}): {message}"),
         );
-        ailing(&pods, now, &mut judgement);
         judgement.advise("Mend what made its pods fail; then delete it and make it again, for a job that failed is not begun anew.");
     } else if job["spec"]["suspend"] == true {
         judgement.say(
@@ -44,8 +43,8 @@ pub(super) fn judge(job: &Value, around: &[Value], now: Timestamp) -> Judgement 
         let (active, failed) = (count(job, "active"), count(job, "failed"));
         let active = many(active, "pod");
         let why = format!("{active} at work, {done}{wanted} succeeded, {failed} failed");
+        ailing(facts, &pods, &mut judgement);
         judgement.say(Verdict::OnItsWay, why);
-        ailing(&pods, now, &mut judgement);
     }
     judgement
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
 use super::{Judgement, ailing, many, name, same_namespace};
-use crate::explain::{Verdict, words::last_seen};
+use crate::explain::{Facts, Verdict, words::last_seen};
 
 /// The label that leads from a slice to its service.
 const SERVICE: &str = "kubernetes.io/service-name";
@@ -16,18 +16,13 @@ const NOT_SERVED: &str = "AddressNotServed";
 /// It tries again, and tells again, far more often than this; what is older was mended.
 const RECENT: SignedDuration = SignedDuration::from_mins(5);
 
-pub(super) fn judge(
-    service: &Value,
-    around: &[Value],
-    events: &[Event],
-    now: Timestamp,
-) -> Judgement {
+pub(super) fn judge(facts: &Facts, service: &Value) -> Judgement {
     let mut judgement = Judgement::new(&[]);
     let spec = &service["spec"];
     if spec["type"] == "ExternalName" || is_servers_own(service) {
         return judgement;
     }
-    for (verdict, message) in unserved(events, now) {
+    for (verdict, message) in unserved(&facts.events, facts.now) {
         judgement.say(verdict, message);
     }
     if spec["type"] == "LoadBalancer" && service["status"]["loadBalancer"]["ingress"][0].is_null() {
@@ -36,9 +31,14 @@ pub(super) fn judge(
             "no load balancer has given it an address",
         );
     }
-    let (ready, unready) = endpoints(service, around);
+    if !facts.may_see("EndpointSlice") {
+        let why = "who answers behind it cannot be told: you may not read EndpointSlices";
+        judgement.say(Verdict::Well, why);
+        return judgement;
+    }
+    let (ready, unready) = endpoints(service, &facts.around);
     if ready == 0 {
-        nobody(service, around, unready, now, &mut judgement);
+        nobody(facts, service, unready, &mut judgement);
     }
     judgement
 }
@@ -86,13 +86,7 @@ fn endpoints(service: &Value, around: &[Value]) -> (usize, usize) {
     (ready, all.len() - ready)
 }
 
-fn nobody(
-    service: &Value,
-    around: &[Value],
-    unready: usize,
-    now: Timestamp,
-    judgement: &mut Judgement,
-) {
+fn nobody(facts: &Facts, service: &Value, unready: usize, judgement: &mut Judgement) {
     let selector = service["spec"]["selector"].as_object();
     let Some(selector) = selector.filter(|selector| !selector.is_empty()) else {
         let why = "it has no selector, and nobody has written endpoints for it";
@@ -110,7 +104,14 @@ fn nobody(
             && same_namespace(pod, service)
             && selector.iter().all(|(key, value)| own[key] == *value)
     };
-    let pods: Vec<_> = around.iter().filter(chosen).collect();
+    let pods: Vec<_> = facts.around.iter().filter(chosen).collect();
+    if pods.is_empty() && !facts.may_see("Pod") {
+        let why = format!(
+            "nobody answers behind it; whether there are pods with the labels {labels} cannot be told: you may not read Pods"
+        );
+        judgement.say(Verdict::Troubled, why);
+        return;
+    }
     if pods.is_empty() {
         let why = format!("nobody answers behind it: no pod has the labels {labels}");
         judgement.say(Verdict::Troubled, why);
@@ -121,6 +122,6 @@ fn nobody(
     let pods_match = many(unready as i64, "pod");
     let why =
         format!("nobody answers behind it: of {pods_match} with the labels {labels} none is ready");
+    ailing(facts, &pods, judgement);
     judgement.say(Verdict::OnItsWay, why);
-    ailing(&pods, now, judgement);
 }

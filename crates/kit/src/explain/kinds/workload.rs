@@ -1,13 +1,12 @@
 //! What keeps pods: their counts, by the rules of kstatus, and what ails those pods.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Judgement, ailing, count, pods_of};
-use crate::explain::Verdict;
+use crate::explain::{Facts, Verdict, said::Said};
 
-pub(super) fn judge(kind: &str, object: &Value, around: &[Value], now: Timestamp) -> Judgement {
-    let mut judgement = Judgement::new(&["Available"]);
+pub(super) fn judge(facts: &Facts, object: &Value) -> Judgement {
+    let mut judgement = Judgement::new(&["Available", "ReplicaFailure"]);
     if object["status"]["observedGeneration"].is_null() {
         let why = "no controller has looked at it yet";
         judgement.say(Verdict::OnItsWay, why);
@@ -20,17 +19,41 @@ pub(super) fn judge(kind: &str, object: &Value, around: &[Value], now: Timestamp
             "its rollout is paused: changes wait until it goes on",
         );
     }
-    let counts = Counts::of(kind, object);
-    let short = counts.say(&mut judgement);
-    if short {
-        let pods = pods_of(object, around);
-        let alive: Vec<_> = pods.into_iter().filter(|pod| is_meant(pod)).collect();
-        if alive.is_empty() && counts.wanted > 0 {
-            judgement.say(Verdict::OnItsWay, "none of its pods is there");
-        }
-        ailing(&alive, now, &mut judgement);
+    let counts = Counts::of(&facts.kind, object);
+    let short = counts.short();
+    if !short.is_empty() {
+        cause(facts, object, counts.wanted, &mut judgement);
+    }
+    for why in short {
+        judgement.say(Verdict::OnItsWay, why);
     }
     judgement
+}
+
+/// What keeps it from having its pods.
+fn cause(facts: &Facts, object: &Value, wanted: i64, judgement: &mut Judgement) {
+    let conditions = Said::of(object);
+    let refused = |said: &&Said| said.kind == "ReplicaFailure" && said.status == "True";
+    if let Some(refused) = conditions.iter().find(refused) {
+        let why = format!("its pods cannot be made: {}", refused.message);
+        judgement.say(Verdict::Troubled, why);
+    }
+    let unseen = ["ReplicaSet", "Pod"].into_iter().find(|kind| {
+        let between = *kind == "Pod" || facts.kind == "Deployment";
+        between && !facts.may_see(kind)
+    });
+    if let Some(unseen) = unseen {
+        let why = format!("what its pods do cannot be told: you may not read {unseen}s");
+        judgement.say(Verdict::OnItsWay, why);
+        judgement.advise("Ask for a role that may read them, such as view.");
+        return;
+    }
+    let pods = pods_of(object, &facts.around);
+    let alive: Vec<_> = pods.into_iter().filter(|pod| is_meant(pod)).collect();
+    ailing(facts, &alive, judgement);
+    if alive.is_empty() && wanted > 0 {
+        judgement.say(Verdict::OnItsWay, "none of its pods is there");
+    }
 }
 
 /// Whether a pod counts: those on their way out are replaced.
@@ -74,27 +97,30 @@ impl Counts {
         }
     }
 
-    /// Says what is short; whether something is.
-    fn say(&self, judgement: &mut Judgement) -> bool {
-        let before = judgement.why.len();
+    /// What is not as it shall be.
+    fn short(&self) -> Vec<String> {
+        let mut short = Vec::new();
         let wanted = self.wanted;
         if let Some(updated) = self.updated.filter(|updated| *updated < wanted) {
-            let why = format!("{updated} of {wanted} pods are of the newest version");
-            judgement.say(Verdict::OnItsWay, why);
+            short.push(format!(
+                "{updated} of {wanted} pods are of the newest version"
+            ));
         }
         if self.there > wanted {
-            let why = format!("{} pods are there, and {wanted} shall be", self.there);
-            judgement.say(Verdict::OnItsWay, why);
+            short.push(format!(
+                "{} pods are there, and {wanted} shall be",
+                self.there
+            ));
         }
         if self.ready < wanted {
-            let why = format!("{} of {wanted} pods are ready", self.ready);
-            judgement.say(Verdict::OnItsWay, why);
+            short.push(format!("{} of {wanted} pods are ready", self.ready));
         } else if self.available < wanted {
             let available = self.available;
-            let why = format!("{available} of {wanted} pods have been ready for long enough");
-            judgement.say(Verdict::OnItsWay, why);
+            short.push(format!(
+                "{available} of {wanted} pods have been ready for long enough"
+            ));
         }
-        judgement.why.len() > before
+        short
     }
 }
 

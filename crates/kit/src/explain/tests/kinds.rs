@@ -1,5 +1,7 @@
 //! Kinds that every cluster has.
 
+mod roots;
+
 use super::*;
 
 fn kind(kind: &str, object: Value, around: Vec<Value>) -> Explanation {
@@ -72,6 +74,8 @@ fn a_pod_says_which_container_keeps_it_and_why() {
         (crashing("a"), Troubled, CRASHING),
         (waits("ErrImagePull", "no such image"), Troubled, "the container main has no image shop:1: no such image"),
         (waits("CreateContainerConfigError", "secret \"key\" not found"), Troubled, "the container main cannot be made: secret \"key\" not found"),
+        (waits("ErrImagePull", "image \"shop:1\" is not in the table"), Troubled, "the container main has no image: image \"shop:1\" is not in the table"),
+        (waits("ContainerCreating", "volume \"c\": secret \"key\" not found"), Troubled, "the container main cannot be made: volume \"c\": secret \"key\" not found"),
         (waits("ContainerCreating", ""), OnItsWay, "the container main is being made ready"),
         (waits("RunContainerError", ""), Troubled, "the container main cannot be started (RunContainerError): RunContainerError"),
         (pod("a", &json!({"state": {"running": {}}})), OnItsWay, "the container main runs and is not ready"),
@@ -88,6 +92,12 @@ fn a_pod_says_which_container_keeps_it_and_why() {
         let first = said.why.first().map_or("", String::as_str);
         assert_eq!((said.verdict, first), (verdict, why), "{pod:#}");
     }
+    let mut cordoned = json!({"metadata": {}, "status": {"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "message": "1 node(s) were unschedulable."},
+    ]}});
+    cordoned["spec"] = json!({});
+    let advice = kind("Pod", cordoned, vec![]).advice;
+    assert!(advice[0].contains("kubectl uncordon"), "{advice:?}");
     let advice = kind("Pod", crashing("a"), vec![]).advice;
     assert_eq!(
         advice,
@@ -122,8 +132,8 @@ fn a_deployment_says_what_ails_its_pods_those_alike_together() {
     assert_eq!(
         said.why,
         [
+            format!("pod a (and 1 other likewise): {CRASHING}"),
             "1 of 3 pods are ready".to_owned(),
-            format!("pod a (and 1 other likewise): {CRASHING}")
         ]
     );
 }
@@ -163,8 +173,8 @@ fn a_job_that_failed_says_so_with_its_pods() {
     assert_eq!(
         said.why,
         [
+            "pod a: the container main ended with code 2",
             "it failed for good (BackoffLimitExceeded): too often",
-            "pod a: the container main ended with code 2"
         ]
     );
     let running = json!({"metadata": {}, "spec": {"completions": 3}, "status": {"active": 1, "succeeded": 2}});
@@ -195,8 +205,8 @@ fn a_service_says_who_is_missing_behind_it() {
     ];
     for (service, around, verdict, why) in table {
         let said = kind("Service", service.clone(), around);
-        let first = said.why.first().map_or("", String::as_str);
-        assert_eq!((said.verdict, first), (verdict, why), "{service}");
+        let last = said.why.last().map_or("", String::as_str);
+        assert_eq!((said.verdict, last), (verdict, why), "{service}");
     }
     let mut old = event("AddressNotServed", "2026-01-01T11:00:00Z", 1);
     old.message = Some("127.1.128.5:81 is not served".into());

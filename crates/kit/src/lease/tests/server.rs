@@ -1,37 +1,20 @@
-//! The elector against a server, under a paused clock.
+//! The elector against a server.
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client, api::DeleteParams};
-use neap_pocket::{Options as ServerOptions, Pocket, environment::Environment};
+use kube::{Api, api::DeleteParams};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::clock::Clock;
+use crate::{clock::Clock, server::Server};
 
-pub(super) fn candidate(identity: &str, timings: Timings) -> Options {
+pub(super) fn candidate(namespace: &str, identity: &str, timings: Timings) -> Options {
     Options {
-        namespace: "default".into(),
+        namespace: namespace.into(),
         name: "neap".into(),
         identity: identity.into(),
         timings,
     }
-}
-
-/// A client that nobody answers.
-pub(super) fn nobody() -> Client {
-    let silence = tower::service_fn(|_: http::Request<kube::client::Body>| {
-        std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>(
-        )
-    });
-    Client::new(silence, "default")
-}
-
-pub(super) async fn server() -> (Pocket, Client) {
-    let options = ServerOptions::new(Environment::rehearsal(7));
-    let pocket = Pocket::open(options).await.unwrap();
-    let client = Client::new(pocket.service(), "default");
-    (pocket, client)
 }
 
 /// A candidate that stands for election.
@@ -43,9 +26,10 @@ struct Stands {
 
 impl Stands {
     #[expect(clippy::disallowed_methods, reason = "a process of its own, in a test")]
-    fn up(client: &Client, name: &str) -> Self {
-        let options = candidate(name, Timings::default());
-        let (elector, leadership) = Elector::new(client.clone(), options, Clock::system()).unwrap();
+    fn up(server: &Server, name: &str) -> Self {
+        let options = candidate(server.namespace(), name, Timings::default());
+        let (client, clock) = (server.client.clone(), Clock::system());
+        let (elector, leadership) = Elector::new(client, options, clock).unwrap();
         let stop = CancellationToken::new();
         let task = tokio::spawn(elector.run(stop.clone()));
         Self {
@@ -63,10 +47,10 @@ impl Stands {
 
 #[tokio::test(start_paused = true)]
 async fn one_of_two_leads_and_the_other_knows_who() {
-    let (_pocket, client) = server().await;
-    let mut first = Stands::up(&client, "first");
+    let server = Server::open().await;
+    let mut first = Stands::up(&server, "first");
     assert_eq!(first.leadership.gained().await, Term(0));
-    let second = Stands::up(&client, "second");
+    let second = Stands::up(&server, "second");
     Clock::system().sleep(60 * SECOND).await;
     assert_eq!(first.leadership.check(), Ok(Term(0)));
     let holder = Some("first".to_owned());
@@ -75,11 +59,11 @@ async fn one_of_two_leads_and_the_other_knows_who() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stops_is_followed_at_once() {
-    let (_pocket, client) = server().await;
+    let server = Server::open().await;
     let clock = Clock::system();
-    let mut leader = Stands::up(&client, "a");
+    let mut leader = Stands::up(&server, "a");
     leader.leadership.gained().await;
-    let mut follower = Stands::up(&client, "b");
+    let mut follower = Stands::up(&server, "b");
     clock.sleep(5 * SECOND).await;
     let stopped = clock.uptime();
     leader.stop().await;
@@ -89,11 +73,11 @@ async fn a_leader_that_stops_is_followed_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_stops_writing_before_another_may() {
-    let (pocket, client) = server().await;
+    let server = Server::open().await;
     let clock = Clock::system();
-    let mut leader = Stands::up(&client, "a");
+    let mut leader = Stands::up(&server, "a");
     let term = leader.leadership.gained().await;
-    pocket.close();
+    server.cut();
     let cut = clock.uptime();
     leader.leadership.lost(term).await;
     assert!(clock.uptime().saturating_sub(cut) <= Timings::default().deadline);
@@ -102,9 +86,9 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_may() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_was_deleted_is_made_again() {
-    let (_pocket, client) = server().await;
-    let leases: Api<Lease> = Api::default_namespaced(client.clone());
-    let mut leader = Stands::up(&client, "a");
+    let server = Server::open().await;
+    let leases: Api<Lease> = Api::default_namespaced(server.client.clone());
+    let mut leader = Stands::up(&server, "a");
     leader.leadership.gained().await;
     leases
         .delete("neap", &DeleteParams::default())

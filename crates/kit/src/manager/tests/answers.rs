@@ -19,7 +19,7 @@ async fn asked(health: &Health, path: &str) -> (u16, String) {
 
 #[tokio::test(start_paused = true)]
 async fn probes_are_answered_in_words() {
-    let bench = bench().await;
+    let bench = bench();
     let health = bench.manager.health();
     assert_eq!(asked(&health, "/healthz").await, (200, "ok\n".into()));
     let (status, text) = asked(&health, "/readyz").await;
@@ -36,7 +36,7 @@ async fn probes_are_answered_in_words() {
 
 #[tokio::test(start_paused = true)]
 async fn the_state_shows_services_watches_queues_and_who_leads() {
-    let mut bench = bench().await;
+    let mut bench = bench();
     bench.site.all::<ConfigMap>().unwrap();
     let queue = bench.site.controller::<Key>(Settings::new("sorter"));
     queue.trigger().changed(Key::new("shop", "cart"));
@@ -68,7 +68,7 @@ async fn the_state_shows_services_watches_queues_and_who_leads() {
 
 #[tokio::test]
 async fn the_listener_answers_over_a_socket_until_all_else_has_ended() {
-    let mut bench = bench().await;
+    let mut bench = bench();
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let (stop, gate) = (CancellationToken::new(), CancellationToken::new());
@@ -92,7 +92,7 @@ async fn the_listener_answers_over_a_socket_until_all_else_has_ended() {
 
 #[tokio::test]
 async fn the_listener_stops_though_all_places_are_taken() {
-    let mut bench = bench().await;
+    let mut bench = bench();
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let health = bench.manager.health();

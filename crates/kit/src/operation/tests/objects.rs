@@ -2,15 +2,11 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::{
-    api::core::v1::ConfigMap,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client, CustomResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    Api, CustomResourceExt,
+    api::{ListParams, Patch, PatchParams},
 };
-use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::json;
 
 use super::*;
@@ -18,13 +14,12 @@ use crate::{
     apply::{self, Hand, Witness, Write},
     key::Key,
     lease::Leadership,
+    server::Server,
 };
 
-const ID: &str = "default/tea";
-
 struct Bench {
-    _pocket: Pocket,
-    client: Client,
+    server: Server,
+    id: String,
     clock: Clock,
     hand: Hand,
     made: Arc<Made>,
@@ -49,36 +44,27 @@ impl Witness for Made {
 
 impl Bench {
     async fn new() -> Self {
-        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
-            .await
-            .unwrap();
-        let client = Client::new(pocket.service(), "default");
-        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let parameters = PostParams::default();
-        definitions
-            .create(&parameters, &Operation::crd())
-            .await
-            .unwrap();
+        let server = Server::open().await;
+        server.install(&Operation::crd()).await;
+        let client = server.client.clone();
         let (clock, made) = (virtual_clock(), Arc::new(Made::default()));
-        let hand = Hand::new(client.clone(), "test", Leadership::alone(clock), clock);
-        let bench = Self {
-            _pocket: pocket,
-            client,
-            clock,
-            hand: hand.clone().witnessed_by(made.clone()),
-            made,
-        };
+        let hand = Hand::new(client, "test", Leadership::alone(clock), clock);
         let target = Target {
             kind: "Cup".into(),
             name: "blue".into(),
             ..Target::default()
         };
-        let tea = Operation::planned(&Key::new("default", "tea"), &script(), target);
-        // A definition is served a moment after it was made.
-        clock.sleep(SECOND).await;
-        let id = Objects::new(hand, clock).add(&tea).await.unwrap();
-        assert_eq!(id, ID);
-        bench
+        let key = Key::new(server.namespace(), "tea");
+        let tea = Operation::planned(&key, &script(), target);
+        let id = Objects::new(hand.clone(), clock).add(&tea).await.unwrap();
+        assert_eq!(id, key.to_string());
+        Self {
+            server,
+            id,
+            clock,
+            hand: hand.witnessed_by(made.clone()),
+            made,
+        }
     }
 
     fn journal(&self) -> Objects {
@@ -86,7 +72,7 @@ impl Bench {
     }
 
     fn operations(&self) -> Api<Operation> {
-        Api::default_namespaced(self.client.clone())
+        Api::default_namespaced(self.server.client.clone())
     }
 
     async fn status(&self) -> OperationStatus {
@@ -94,13 +80,25 @@ impl Bench {
         operation.status.unwrap_or_default()
     }
 
+    /// The status once it tells of a wait.
+    async fn waiting(&self) -> OperationStatus {
+        loop {
+            let status = self.status().await;
+            let message = status.message.as_deref().unwrap_or_default();
+            if message.contains(" waits ") {
+                return status;
+            }
+            self.clock.sleep(SECOND / 20).await;
+        }
+    }
+
     fn runner<'a, J, W>(
-        &self,
+        &'a self,
         script: &'a Script,
         journal: &'a J,
         work: &'a W,
     ) -> Runner<'a, J, W> {
-        let (id, clock) = (ID, self.clock);
+        let (id, clock) = (&*self.id, self.clock);
         Runner {
             id,
             script,
@@ -112,13 +110,14 @@ impl Bench {
 }
 
 /// Each step makes an object of its name.
-struct Making<'a>(&'a Hand);
+struct Making<'a>(&'a Bench);
 
 impl Work for Making<'_> {
     async fn attempt(&self, step: &str) -> Result<Progress, Failure> {
-        let metadata = json!({"namespace": "default", "name": step, "labels": {"of": "tea"}});
+        let metadata =
+            json!({"namespace": self.0.server.namespace(), "name": step, "labels": {"of": "tea"}});
         let map: ConfigMap = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-        match self.0.create(&map).await {
+        match self.0.hand.create(&map).await {
             Ok(_) => Ok(Progress::Done),
             Err(error) => Err(Failure {
                 cause: Cause::new(error.to_string()),
@@ -138,8 +137,8 @@ async fn an_operation_tells_its_story_in_its_status() {
     );
     let runner = bench.runner(&script, &journal, &work);
     let looking = async {
-        bench.clock.sleep(SECOND / 2).await;
-        let status = bench.status().await;
+        let waiting = bench.clock.within(30 * SECOND, bench.waiting()).await;
+        let status = waiting.unwrap();
         assert_eq!(
             (status.phase, &*status.step.unwrap()),
             (Phase::Running, "boil")
@@ -190,21 +189,16 @@ async fn a_runner_that_is_gone_between_any_two_writes_is_followed_by_another() {
     for crash in 0..7 {
         for after in [false, true] {
             let bench = Bench::new().await;
-            let (inner, work) = (bench.journal(), Making(&bench.hand));
-            let journal = Crashing {
-                inner: &inner,
-                left: Mutex::new(crash),
-                after,
-            };
+            let (inner, work) = (bench.journal(), Making(&bench));
+            let journal = Crashing::at(crash, after, &inner);
             let stop = CancellationToken::new();
             let first = bench.runner(&script, &journal, &work);
-            let broken = bench.clock.within(60 * SECOND, first.run(&stop)).await;
-            assert!(broken.is_none(), "write {crash} broke off");
+            journal.breaks_off(first.run(&stop)).await;
             let fresh = bench.journal();
             let second = bench.runner(&script, &fresh, &work);
             assert_eq!(second.run(&stop).await.unwrap(), Some(Outcome::Succeeded));
             assert_eq!(*bench.made.0.lock(), ["fill", "boil", "pour"], "each once");
-            let maps: Api<ConfigMap> = Api::default_namespaced(bench.client.clone());
+            let maps: Api<ConfigMap> = Api::default_namespaced(bench.server.client.clone());
             let all = maps
                 .list(&ListParams::default().labels("of=tea"))
                 .await
@@ -245,16 +239,16 @@ async fn a_field_of_the_spec_cancels_it() {
 async fn two_runners_do_not_overwrite_each_other() {
     let bench = Bench::new().await;
     let (one, other) = (bench.journal(), bench.journal());
-    let (mut timeline, seen) = one.load(ID).await.unwrap();
-    let (_, same) = other.load(ID).await.unwrap();
+    let (mut timeline, seen) = one.load(&bench.id).await.unwrap();
+    let (_, same) = other.load(&bench.id).await.unwrap();
     timeline.begin(0, &script().steps[0], bench.clock.now());
-    one.save(ID, &timeline, &seen).await.unwrap();
-    let refused = other.save(ID, &Timeline::default(), &same).await;
+    one.save(&bench.id, &timeline, &seen).await.unwrap();
+    let refused = other.save(&bench.id, &Timeline::default(), &same).await;
     assert!(
         matches!(refused, Err(JournalError::Conflict)),
         "{refused:?}"
     );
-    assert_eq!(other.load(ID).await.unwrap().0, timeline);
+    assert_eq!(other.load(&bench.id).await.unwrap().0, timeline);
     for missing in ["default/coffee", "coffee"] {
         let missing = one.load(missing).await;
         assert!(matches!(missing, Err(JournalError::Missing)), "{missing:?}");

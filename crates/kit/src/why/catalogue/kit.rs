@@ -87,8 +87,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         code: Code("NT-KIT-010"),
         title: "the audit file is not as it was written",
-        cause: "A record was changed, moved, taken out or cut off after it had been written; the message names the record.",
-        remedy: "Keep the file as evidence and find out who could write to it. To begin a new one, move it away and delete its anchor.",
+        cause: "A record was changed, moved, taken out or cut off after it had been written, or a part of the audit is missing; the message names the record.",
+        remedy: "Keep the file as evidence and find out who could write to it. To begin a new one, move it and its parts (audit.jsonl.*) away and delete its anchor.",
         class: Class::WaitingOnSomeone,
         retry: Retry::Never,
         http: 409,

@@ -5,9 +5,11 @@ use neap_kit::{clock::Clock, explain::Verdict};
 use super::Finding;
 use crate::ask::{
     cluster::Cluster,
-    status::{Line, Seen, Survey, survey},
+    status::{CLAIMS, Line, NODES, PODS, SERVICES, Seen, Survey, WORKLOADS, survey},
 };
 
+/// What to do about what may not be read.
+const RIGHTS: &str = "ask for a role that may, or check as somebody else";
 /// So many of a kind are named.
 const NAMED: usize = 5;
 
@@ -25,24 +27,37 @@ pub(super) async fn check(cluster: &Cluster) -> Vec<Finding> {
 
 fn judge(survey: &Survey) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if !survey.hidden.is_empty() {
-        let says = format!("{} may not be read", survey.hidden.join(", "));
-        let hint = "ask for a role that may, or check as somebody else";
-        findings.push(Finding::note("rights", says, hint));
+    let beside = survey.hidden(&["EndpointSlice", "StorageClass", "Event"]);
+    if !beside.is_empty() {
+        let says = format!("{} may not be read", beside.join(", "));
+        findings.push(Finding::note("rights", says, RIGHTS));
     }
-    if survey.nodes.is_empty() && !survey.hidden.contains(&"Node") {
-        let hint = "pods run once a node has joined";
-        findings.push(Finding::note("nodes", "there is none", hint));
-    }
-    for (name, lines, well) in [
-        ("nodes", &survey.nodes, "ready"),
-        ("workloads", &survey.workloads, "with all their pods"),
-        ("pods", &survey.pods, "all as they should be"),
-        ("services", &survey.services, "with somebody behind each"),
-        ("claims", &survey.claims, "all bound"),
+    for (name, lines, kinds, well) in [
+        ("nodes", &survey.nodes, NODES, "ready"),
+        (
+            "workloads",
+            &survey.workloads,
+            WORKLOADS,
+            "with all their pods",
+        ),
+        ("pods", &survey.pods, PODS, "all as they should be"),
+        (
+            "services",
+            &survey.services,
+            SERVICES,
+            "with somebody behind each",
+        ),
+        ("claims", &survey.claims, CLAIMS, "all bound"),
     ] {
+        let unseen = survey.hidden(kinds);
         let unwell: Vec<_> = lines.iter().filter(|line| !line.is_fine()).collect();
-        if unwell.is_empty() && !(name == "nodes" && lines.is_empty()) {
+        if !unseen.is_empty() {
+            let says = format!("not looked at: {} may not be read", unseen.join(", "));
+            findings.push(Finding::note(name, says, RIGHTS));
+        } else if lines.is_empty() && name == "nodes" {
+            let hint = "pods run once a node has joined";
+            findings.push(Finding::note(name, "there is none", hint));
+        } else if unwell.is_empty() {
             let says = match (name, lines.len()) {
                 ("pods" | "claims", _) => well.to_owned(),
                 (_, 0) => "there is none".to_owned(),
@@ -124,5 +139,38 @@ mod tests {
             );
         }
         assert_eq!(levels(vec![])[0], ("nodes".to_owned(), Level::Note));
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_not_said_to_be_well() {
+        let seen = Seen {
+            hidden: vec!["Pod", "Job", "Event"],
+            ..Seen::default()
+        };
+        let found = judge(&survey(&seen, "2026-01-01T12:00:00Z".parse().unwrap()));
+        let notes: Vec<_> = found
+            .iter()
+            .filter(|one| one.level == Level::Note && one.says.contains("may not be read"))
+            .map(|one| &*one.name)
+            .collect();
+        assert_eq!(notes, ["rights", "workloads", "pods"]);
+    }
+
+    #[test]
+    fn a_pod_that_ends_in_time_is_no_news() {
+        let leaving = |due: &str| {
+            let levels = levels(vec![json!({
+                "kind": "Pod", "metadata": {"name": "a", "namespace": "b", "deletionTimestamp": due},
+                "status": {"phase": "Running"},
+            })]);
+            levels
+                .into_iter()
+                .find(|(name, _)| name == "pods")
+                .unwrap()
+                .1
+        };
+        assert_eq!(leaving("2026-01-01T12:00:20Z"), Level::Ok);
+        assert_eq!(leaving("2026-01-01T11:59:50Z"), Level::Ok);
+        assert_eq!(leaving("2026-01-01T11:55:00Z"), Level::Note);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, path::Path};
 
-use neap_kit::audit::AnchorOptions;
+use neap_kit::audit::{AnchorOptions, is_there};
 use rustix::fs::statvfs;
 
 use super::Finding;
@@ -33,7 +33,7 @@ pub(super) async fn check(folder: &Path, cluster: Option<&Cluster>) -> Vec<Findi
         findings.push(space(disk.f_bavail.saturating_mul(disk.f_frsize)));
     }
     let options = AnchorOptions::of(folder);
-    if options.path.exists() {
+    if is_there(&options.path) {
         let verified = audit::compare(&options, cluster).await;
         findings.push(chained(verified));
     }
@@ -51,11 +51,19 @@ fn writable(folder: &Path, tried: io::Result<File>) -> Finding {
     }
 }
 
+/// Whether the folder has a kubeconfig of its own, and no neap works with it.
+pub(super) fn is_idle(folder: &Path) -> bool {
+    folder.join("kubeconfig").exists() && !is_held(folder)
+}
+
 /// Only a look: a lock that is taken here would keep a `neap up` away for that moment.
-fn in_use(folder: &Path) -> Finding {
+fn is_held(folder: &Path) -> bool {
     let lock = File::open(folder.join("neap.lock"));
-    let held = lock.is_ok_and(|lock| lock.try_lock_shared().is_err());
-    let says = if held {
+    lock.is_ok_and(|lock| lock.try_lock_shared().is_err())
+}
+
+fn in_use(folder: &Path) -> Finding {
+    let says = if is_held(folder) {
         "a neap works with it"
     } else {
         "no neap works with it"

@@ -1,7 +1,7 @@
 //! What this machine allows.
 
 use std::{
-    io,
+    fs, io,
     net::{Ipv4Addr, TcpListener},
 };
 
@@ -14,6 +14,8 @@ use super::Finding;
 const ENOUGH_FILES: u64 = 4096;
 /// An address on which nobody listens; Linux has all that begin with 127.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 254, 0, 1);
+/// Says from which port on anybody may listen.
+const UNPRIVILEGED: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
 
 /// What was tried.
 struct Machine {
@@ -23,6 +25,8 @@ struct Machine {
     files: Option<u64>,
     loopback: Result<(), io::ErrorKind>,
     low_port: Result<(), io::ErrorKind>,
+    /// Whether anybody may listen on low ports; a pod is root only inside.
+    free_for_all: bool,
 }
 
 /// Tries everything that a node needs.
@@ -34,6 +38,8 @@ pub(super) fn check() -> Vec<Finding> {
         files: getrlimit(Resource::Nofile).maximum,
         loopback: bind(0).map_err(|error| error.kind()),
         low_port: bind(1).map_err(|error| error.kind()),
+        free_for_all: fs::read_to_string(UNPRIVILEGED)
+            .is_ok_and(|first| first.trim().parse().is_ok_and(|first: u16| first <= 1)),
     })
 }
 
@@ -51,7 +57,9 @@ fn judge(machine: &Machine) -> Vec<Finding> {
         files,
         loopback,
         low_port,
+        free_for_all,
     } = machine;
+    let low_port = low_ports(*low_port, *free_for_all || rooms.is_err());
     let rooms = match rooms {
         Ok(()) => Finding::ok(
             "namespaces",
@@ -80,16 +88,33 @@ fn judge(machine: &Machine) -> Vec<Finding> {
             "pods need addresses of 127.0.0.0/8: see that the interface lo is up and has 127.0.0.1/8",
         ),
     };
-    let low_port = match low_port {
+    vec![rooms, files, loopback, low_port]
+}
+
+/// Services are served by `neap up` itself; pods have rights of their own, or those of everybody.
+fn low_ports(bound: Result<(), io::ErrorKind>, pods: bool) -> Finding {
+    let name = "ports below 1024";
+    match bound {
         Err(io::ErrorKind::PermissionDenied) => Finding::note(
-            "ports below 1024",
-            "not without root",
-            "services with such ports are reached by their node port; sysctl net.ipv4.ip_unprivileged_port_start=0 allows them",
+            name,
+            "neither services nor pods can listen there without root",
+            "give services a node port or a higher port; sysctl net.ipv4.ip_unprivileged_port_start=0 allows them",
         ),
         // Taken or not, it is not refused for being low.
-        _ => Finding::ok("ports below 1024", "can be listened on"),
-    };
-    vec![rooms, files, loopback, low_port]
+        Ok(()) | Err(io::ErrorKind::AddrInUse) if pods => {
+            Finding::ok(name, "services and pods can listen there")
+        }
+        Ok(()) | Err(io::ErrorKind::AddrInUse) => Finding::note(
+            name,
+            "services can listen there, pods cannot",
+            "let containers listen on ports from 1024 on; sysctl net.ipv4.ip_unprivileged_port_start=0 allows them",
+        ),
+        Err(why) => Finding::note(
+            name,
+            format!("whether anybody can listen there cannot be told: {why}"),
+            "see what the line about addresses says",
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +128,7 @@ mod tests {
             files: Some(1 << 20),
             loopback: Ok(()),
             low_port: Err(io::ErrorKind::AddrInUse),
+            free_for_all: true,
         };
         let levels = |machine: &Machine| {
             judge(machine)
@@ -116,9 +142,22 @@ mod tests {
             files: Some(256),
             loopback: Err(io::ErrorKind::AddrNotAvailable),
             low_port: Err(io::ErrorKind::PermissionDenied),
+            free_for_all: false,
         };
         let (note, failed) = (Level::Note, Level::Failed);
         assert_eq!(levels(&bad), [note, note, failed, note]);
         assert!(judge(&bad).iter().all(|one| !one.hint.is_empty()));
+    }
+
+    #[test]
+    fn low_ports_are_well_only_if_services_and_pods_may_have_them() {
+        for (bound, pods, level) in [
+            (Ok(()), true, Level::Ok),
+            (Ok(()), false, Level::Note),
+            (Err(io::ErrorKind::PermissionDenied), true, Level::Note),
+            (Err(io::ErrorKind::AddrNotAvailable), true, Level::Note),
+        ] {
+            assert_eq!(low_ports(bound, pods).level, level, "{bound:?} {pods}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use neap_kit::why::{self, Entry};
+use serde_json::json;
 
 use crate::{
     ask::print,
@@ -24,6 +25,22 @@ pub(super) fn explain(text: &str, output: Output, out: &mut dyn Write) -> Result
     }
 }
 
+/// Every code, in a line each.
+pub(super) fn list(output: Output, out: &mut dyn Write) -> Result<(), Failure> {
+    let codes: Vec<_> = why::all().collect();
+    match output {
+        Output::Text => {
+            let lines = codes
+                .iter()
+                .map(|entry| format!("{:<12} {}", entry.code.0, entry.title));
+            let lines: Vec<_> = lines.collect();
+            let more = "What one means, and what to do: neap explain CODE";
+            print::text(out, &format!("{}\n\n{more}", lines.join("\n")))
+        }
+        Output::Json => print::json(out, "Codes", &json!({"codes": codes})),
+    }
+}
+
 fn unknown(text: &str) -> Failure {
     let what = format!("there is no code {text}");
     let near: Vec<_> = why::nearest(text).into_iter().map(meant).collect();
@@ -32,7 +49,8 @@ fn unknown(text: &str) -> Failure {
     } else {
         format!("near to it are {}", near.join(", "))
     };
-    Failure::new("NT-CLI-0009", Exit::Usage, &what, &why).remedy("take one that is there")
+    Failure::new("NT-CLI-0009", Exit::Usage, &what, &why)
+        .remedy("take one that is there: neap explain lists them")
 }
 
 fn meant(entry: &Entry) -> String {

@@ -15,7 +15,7 @@ use crate::{
     ask::{
         cluster::Cluster,
         print,
-        read::{self, CLASS, EVENT, Kind, OPERATION, POD, REPLICA_SET, SLICE},
+        read::{self, CLAIM, CLASS, EVENT, Kind, OPERATION, POD, REPLICA_SET, SLICE},
     },
     cli::{ExplainOptions, Output},
     exit::{Exit, Failure},
@@ -86,24 +86,36 @@ async fn facts(
         resource.kind
     );
     // The object has to be seen; what is around it makes the answer better.
-    let seen = async |kind, fields| {
+    let seen = async |kind: Kind, fields: Option<&str>| {
         let found = read::list(client, kind, namespace, fields).await;
-        read::visible(found).map(|(found, _)| found)
+        let (found, may_see) = read::visible(found)?;
+        Ok::<_, kube::Error>((found, (!may_see).then(|| kind.name.to_owned())))
     };
-    let around = around(&resource.kind).iter().map(|kind| seen(*kind, None));
-    let (object, events, operations, around) = futures::try_join!(
+    let kinds = around(&resource.kind);
+    let around = kinds.iter().map(|kind| seen(*kind, None));
+    let nearby = async {
+        if kinds.iter().any(|kind| kind.name == POD.name) {
+            return seen(EVENT, Some("involvedObject.kind=Pod,type=Warning")).await;
+        }
+        Ok((Vec::new(), None))
+    };
+    let (object, (events, no_events), nearby, (operations, _), around) = futures::try_join!(
         read::find(client, &path),
         seen(EVENT, Some(&fields)),
+        nearby,
         seen(OPERATION, None),
         try_join_all(around),
     )
     .map_err(failed)?;
+    let (around, hidden): (Vec<_>, Vec<_>) = around.into_iter().unzip();
     Ok(Facts {
         kind: resource.kind.clone(),
         key: Key::new(namespace.unwrap_or_default(), name),
         object,
         around: around.into_iter().flatten().collect(),
+        hidden: hidden.into_iter().chain([no_events]).flatten().collect(),
         events: readable(events),
+        nearby: readable(nearby.0).into(),
         operations: readable(operations),
         now: Clock::system().now(),
     })
@@ -112,9 +124,12 @@ async fn facts(
 /// What has to be known beside an object of this kind.
 fn around(kind: &str) -> &'static [Kind] {
     match kind {
-        "Deployment" => &[REPLICA_SET, POD],
-        "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job" => &[POD],
-        "Service" => &[POD, SLICE],
+        "Pod" => &[CLAIM, CLASS],
+        "Deployment" => &[REPLICA_SET, POD, CLAIM, CLASS],
+        "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job" => {
+            &[POD, CLAIM, CLASS]
+        }
+        "Service" => &[POD, SLICE, CLAIM, CLASS],
         "PersistentVolumeClaim" => &[CLASS],
         _ => &[],
     }

@@ -30,7 +30,7 @@ pub(crate) struct Seen {
     pub(crate) objects: Arc<[Value]>,
     /// Kinds that whoever asks may not see.
     pub(crate) hidden: Vec<&'static str>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Arc<[Event]>,
     pub(crate) operations: Vec<Operation>,
 }
 
@@ -72,7 +72,10 @@ impl Seen {
                 hidden.push(kind.name);
             }
         }
-        let (mut events, _) = read::visible(events).map_err(failed)?;
+        let (mut events, may_see) = read::visible(events).map_err(failed)?;
+        if !may_see {
+            hidden.push(EVENT.name);
+        }
         events.extend(read::visible(notes).map_err(failed)?.0);
         let (operations, _) = read::visible(operations).map_err(failed)?;
         Ok(Self {
@@ -81,7 +84,7 @@ impl Seen {
             namespace: namespace.map(str::to_owned),
             objects: objects.into(),
             hidden,
-            events: readable(events),
+            events: readable(events).into(),
             operations: readable(operations),
         })
     }

@@ -1,6 +1,6 @@
 //! From what the server has to what can be said of it. Pure.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
 use neap_kit::{
     explain::{Facts, Verdict, explain},
@@ -11,6 +11,22 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Seen;
+
+/// What is in each group.
+pub(crate) const NODES: &[&str] = &["Node"];
+pub(crate) const WORKLOADS: &[&str] = &[
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "Job",
+];
+pub(crate) const PODS: &[&str] = &["Pod"];
+pub(crate) const SERVICES: &[&str] = &["Service"];
+pub(crate) const CLAIMS: &[&str] = &["PersistentVolumeClaim"];
+
+/// A pod that is to be gone for longer than this is stuck.
+const LATE: SignedDuration = SignedDuration::from_secs(30);
 
 /// What is there, and how it stands.
 #[derive(Debug, Serialize)]
@@ -62,7 +78,10 @@ pub(crate) fn survey(seen: &Seen, now: Timestamp) -> Survey {
             .objects
             .iter()
             .filter(|one| kinds.iter().any(|kind| one["kind"] == **kind));
-        let free = meant.filter(|one| one["kind"] == "Pod" || !is_owned(one));
+        let free = meant.filter(|one| {
+            let is_pod = one["kind"] == "Pod";
+            (is_pod || !is_owned(one)) && !(is_pod && ends_in_time(one, now))
+        });
         free.map(|one| line(seen, one, detail(one), now)).collect()
     };
     let unwell = |lines: Vec<Line>| -> Vec<Line> {
@@ -71,29 +90,28 @@ pub(crate) fn survey(seen: &Seen, now: Timestamp) -> Survey {
             .filter(|line| line.verdict != Verdict::Well)
             .collect()
     };
-    let workloads = [
-        "Deployment",
-        "StatefulSet",
-        "DaemonSet",
-        "ReplicaSet",
-        "Job",
-    ];
     let phase = |one: &Value| text(&one["status"]["phase"]);
     Survey {
         address: seen.address.clone(),
         version: seen.version.clone(),
         namespace: seen.namespace.clone(),
         hidden: seen.hidden.clone(),
-        nodes: of(&["Node"], &ready),
-        workloads: of(&workloads, &counts),
-        pods: unwell(of(&["Pod"], &phase)),
-        services: of(&["Service"], &addresses),
-        claims: unwell(of(&["PersistentVolumeClaim"], &phase)),
+        nodes: of(NODES, &ready),
+        workloads: of(WORKLOADS, &counts),
+        pods: unwell(of(PODS, &phase)),
+        services: of(SERVICES, &addresses),
+        claims: unwell(of(CLAIMS, &phase)),
         operations: under_way(seen, now),
     }
 }
 
 impl Survey {
+    /// Those of the kinds that may not be seen.
+    pub(crate) fn hidden(&self, kinds: &[&str]) -> Vec<&'static str> {
+        let hidden = self.hidden.iter().copied();
+        hidden.filter(|kind| kinds.contains(kind)).collect()
+    }
+
     /// Everything that is there.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
         let groups = [
@@ -122,6 +140,8 @@ fn line(seen: &Seen, object: &Value, detail: String, now: Timestamp) -> Line {
         key: Key::new(&namespace, &name),
         object: Some(object.clone()),
         around: seen.objects.clone(),
+        hidden: seen.hidden.iter().map(ToString::to_string).collect(),
+        nearby: seen.events.clone(),
         events: seen.events.iter().filter(about).cloned().collect(),
         operations: seen.operations.clone(),
         now,
@@ -148,6 +168,14 @@ fn is_owned(object: &Value) -> bool {
         .into_iter()
         .flatten()
         .any(|owner| owner["controller"] == true)
+}
+
+/// Whether it is being deleted and has still time for that, or had until a moment ago: pods come and
+/// go.
+fn ends_in_time(object: &Value, now: Timestamp) -> bool {
+    let due = object["metadata"]["deletionTimestamp"].as_str();
+    let due = due.and_then(|due| due.parse::<Timestamp>().ok());
+    due.is_some_and(|due| now.duration_since(due) <= LATE)
 }
 
 fn text(value: &Value) -> String {

@@ -44,7 +44,8 @@ fn the_screen_shows_counts_addresses_and_reasons() {
         "message": "127.1.128.5:80 is not served: ports below 1024 need root; use the node port 30080",
         "involvedObject": {"kind": "Service", "namespace": "shop", "name": "web"},
     }))
-    .unwrap()];
+    .unwrap()]
+    .into();
     let expected = "\
 Server     https://127.0.0.1:6443 - Kubernetes v1.36.3
 
@@ -53,8 +54,8 @@ Nodes
 
 Workloads in shop
   x  deployment/web                     1/2 ready
-       1 of 2 pods are ready
        pod web-1-a: the container main has no image web:2: no such image
+       1 of 2 pods are ready
 
 Pods that are not well
   x  pod/web-1-a                        Running
@@ -78,7 +79,7 @@ fn an_address_with_a_way_round_is_noted_and_no_trouble() {
         "metadata": {}, "type": "Normal", "reason": "AddressNotServed", "message": told,
         "involvedObject": {"kind": "Service", "namespace": "shop", "name": "web"},
     });
-    seen.events = vec![serde_json::from_value(event).unwrap()];
+    seen.events = vec![serde_json::from_value(event).unwrap()].into();
     let survey = looked(&seen);
     let [line] = &survey.services[..] else {
         panic!("{:?}", survey.services);
@@ -131,4 +132,20 @@ fn operations_under_way_are_shown_with_their_step() {
         ("tea", "1/3", Verdict::OnItsWay)
     );
     assert_eq!(line.why[0], "it is at its step pour");
+}
+
+#[test]
+fn what_may_not_be_read_is_said_where_it_would_be() {
+    let mut seen = seen(vec![]);
+    seen.hidden = vec!["Node", "Deployment", "Pod"];
+    let text = words::text(&looked(&seen), Symbols::ASCII);
+    for part in [
+        "Nodes\n  !  you may not read: Node\n",
+        "Workloads in shop\n  !  you may not read: Deployment\n",
+        "Pods that are not well\n  !  you may not read: Pod\n",
+        "Services in shop\n  none\n",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    assert!(text.ends_with("! All that you may see is well."), "{text}");
 }

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use neap_kit::explain::Verdict;
 
-use super::{Line, Survey};
+use super::{
+    Line, Survey,
+    survey::{CLAIMS, NODES, PODS, SERVICES, WORKLOADS},
+};
 use crate::symbols::Symbols;
 
 /// Reasons for one object.
@@ -19,29 +22,16 @@ pub(super) fn text(survey: &Survey, symbols: Symbols) -> String {
         "Server     {address} {} Kubernetes {version}\n",
         symbols.dot
     );
-    let place = match &survey.namespace {
-        Some(namespace) => format!(" in {namespace}"),
-        None => " in all namespaces".to_owned(),
-    };
-    let groups = [
-        (
-            "Nodes".to_owned(),
-            &survey.nodes,
-            "none: pods stay where they are, and run nowhere",
-        ),
-        (format!("Workloads{place}"), &survey.workloads, "none"),
-        ("Pods that are not well".to_owned(), &survey.pods, ""),
-        (format!("Services{place}"), &survey.services, "none"),
-        ("Claims that are not bound".to_owned(), &survey.claims, ""),
-        ("Operations under way".to_owned(), &survey.operations, ""),
-    ];
-    for (title, lines, empty) in groups {
-        let unseen = title == "Nodes" && survey.hidden.contains(&"Node");
-        if lines.is_empty() && (empty.is_empty() || unseen) {
+    for (title, lines, kinds, empty) in groups(survey) {
+        let unseen = survey.hidden(kinds);
+        if lines.is_empty() && empty.is_empty() && unseen.is_empty() {
             continue;
         }
         let _ = writeln!(text, "\n{title}");
-        if lines.is_empty() {
+        if !unseen.is_empty() {
+            let unseen = unseen.join(", ");
+            let _ = writeln!(text, "  {:<2} you may not read: {unseen}", symbols.note);
+        } else if lines.is_empty() {
             let _ = writeln!(text, "  {empty}");
         }
         let with_namespace = survey.namespace.is_none();
@@ -54,11 +44,54 @@ pub(super) fn text(survey: &Survey, symbols: Symbols) -> String {
         let hidden = survey.hidden.join(", ");
         let _ = writeln!(
             text,
-            "{} Not shown, for you may not read them: {hidden}",
+            "{} You may not read {hidden}: what they would say is missing here",
             symbols.note
         );
     }
     text + &summary(survey, symbols)
+}
+
+/// Title, lines, the kinds that they are of, and what to say if there is none.
+type Part<'a> = (String, &'a [Line], &'a [&'a str], &'a str);
+
+fn groups(survey: &Survey) -> [Part<'_>; 6] {
+    let place = match &survey.namespace {
+        Some(namespace) => format!(" in {namespace}"),
+        None => " in all namespaces".to_owned(),
+    };
+    [
+        (
+            "Nodes".to_owned(),
+            &survey.nodes,
+            NODES,
+            "none: pods stay where they are, and run nowhere",
+        ),
+        (
+            format!("Workloads{place}"),
+            &survey.workloads,
+            WORKLOADS,
+            "none",
+        ),
+        ("Pods that are not well".to_owned(), &survey.pods, PODS, ""),
+        (
+            format!("Services{place}"),
+            &survey.services,
+            SERVICES,
+            "none",
+        ),
+        (
+            "Claims that are not bound".to_owned(),
+            &survey.claims,
+            CLAIMS,
+            "",
+        ),
+        (
+            "Operations under way".to_owned(),
+            &survey.operations,
+            &[],
+            "",
+        ),
+    ]
 }
 
 fn add(text: &mut String, line: &Line, with_namespace: bool, symbols: Symbols) {
@@ -89,6 +122,9 @@ fn summary(survey: &Survey, symbols: Symbols) -> String {
         .filter(|line| line.verdict != Verdict::Well)
         .collect();
     let Some(first) = unwell.first() else {
+        if !survey.hidden.is_empty() {
+            return format!("{} All that you may see is well.", symbols.note);
+        }
         return format!("{} All that is there is well.", symbols.done);
     };
     let kind = first.kind.to_ascii_lowercase();

@@ -24,7 +24,7 @@ pub(super) fn all(runs_pods: bool) -> Vec<Served> {
 fn is_offered(subresource: &str, runs_pods: bool) -> bool {
     match subresource {
         "status" | "scale" | "finalize" | "binding" | "eviction" | "token" => true,
-        "log" | "exec" => runs_pods,
+        "log" | "exec" | "portforward" => runs_pods,
         _ => false,
     }
 }

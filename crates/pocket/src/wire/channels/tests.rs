@@ -149,3 +149,55 @@ async fn a_client_that_leaves_ends_the_command() {
     command.tasks.join_next().await.unwrap().unwrap();
     assert!(command.exit.unwrap().is_closed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn input_ends_after_what_was_sent_before() {
+    let mut command = Command::start(Protocol::V5).await;
+    let sent = vec![b'x'; 5000];
+    for piece in sent.chunks(1000) {
+        command.send(&[&[STDIN], piece].concat()).await;
+    }
+    command.send(&[CLOSE, STDIN]).await;
+    command.send(b"\0too late").await;
+    let mut typed = Vec::new();
+    command.stdin.read_to_end(&mut typed).await.unwrap();
+    assert_eq!(typed, sent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_while_its_input_waits_ends_the_command() {
+    for (messages, closes) in [(1, true), (1, false), (40, false)] {
+        let mut command = Command::start(Protocol::V5).await;
+        // The command takes none of it. In the last round no more of it is received.
+        let piece = vec![0; 1 << 15];
+        for _ in 0..messages {
+            let message = Message::Binary(piece.clone().into());
+            command.client.feed(message).await.unwrap();
+            tokio::select! {
+                sent = command.client.flush() => sent.unwrap(),
+                () = tokio::time::sleep(Duration::from_secs(1)) => {}
+            }
+        }
+        assert!(!command.exit.as_ref().unwrap().is_closed());
+        if closes {
+            command.client.close(None).await.unwrap();
+        }
+        drop(command.client);
+        let ended = tokio::time::timeout(Duration::from_mins(1), command.tasks.join_next());
+        ended.await.expect("it is noticed").unwrap().unwrap();
+        assert!(command.exit.unwrap().is_closed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_hears_from_a_command_that_takes_no_input() {
+    let mut command = Command::start(Protocol::V5).await;
+    command.send(&[0; 1000]).await;
+    command
+        .client
+        .send(Message::Ping("there?".into()))
+        .await
+        .unwrap();
+    let answer = command.client.next().await.unwrap().unwrap();
+    assert_eq!(answer, Message::Pong("there?".into()));
+}

@@ -43,7 +43,7 @@ pub fn read(
     options: &LogOptions,
     printed: Option<watch::Receiver<u64>>,
 ) -> io::Result<BoxStream<'static, Bytes>> {
-    let tape = Tape::open(log, options)?;
+    let tape = Tape::open(log, options, printed.clone())?;
     let pieces = stream::unfold((tape, printed), |(tape, mut printed)| async move {
         let mut tape = tape;
         loop {
@@ -82,6 +82,8 @@ pub fn read(
 /// A log as it is read.
 struct Tape {
     log: Log,
+    /// Open as long as the log is that of the same process.
+    printed: Option<watch::Receiver<u64>>,
     /// The one that is read, and those that come after.
     files: VecDeque<File>,
     /// The begin of a line whose end is not written yet.
@@ -96,9 +98,14 @@ struct Tape {
 }
 
 impl Tape {
-    fn open(log: &Log, options: &LogOptions) -> io::Result<Self> {
+    fn open(
+        log: &Log,
+        options: &LogOptions,
+        printed: Option<watch::Receiver<u64>>,
+    ) -> io::Result<Self> {
         let mut tape = Self {
             log: log.clone(),
+            printed,
             files: files(log)?,
             rest: Vec::new(),
             skip: 0,
@@ -162,21 +169,34 @@ impl Tape {
         Ok(None)
     }
 
-    /// Whether the file that is read has become the earlier one, and there is another to be read.
+    /// Whether another file is to be read after the one that was. If the log has turned over more
+    /// than once since the last look, what came in between is lost, and not what comes after.
     fn turn_over(&mut self) -> io::Result<bool> {
         let Some(file) = self.files.back() else {
             return Ok(false);
         };
         let own = file.metadata()?.ino();
-        let earlier = std::fs::metadata(self.log.earlier());
-        if earlier.is_ok_and(|earlier| earlier.ino() == own)
-            && let Ok(next) = File::open(self.log.current())
-        {
-            // What was written to the old one in between is read first.
-            self.files.push_back(next);
-            return Ok(true);
+        let mut next = match files(&self.log) {
+            // It turns over this very moment, and somebody is told when it has.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            next => next?,
+        };
+        let inodes = next.iter().map(|file| Ok(file.metadata()?.ino()));
+        let inodes: Vec<u64> = inodes.collect::<io::Result<_>>()?;
+        match inodes.iter().position(|&inode| inode == own) {
+            Some(at) => drop(next.drain(..=at)),
+            // They may be those of another process, which begins after this one has ended.
+            None if !self.is_of_one_process() => return Ok(false),
+            None => {}
         }
-        Ok(false)
+        let is_more = !next.is_empty();
+        self.files.append(&mut next);
+        Ok(is_more)
+    }
+
+    fn is_of_one_process(&self) -> bool {
+        let printed = self.printed.as_ref();
+        printed.is_some_and(|printed| printed.has_changed().is_ok())
     }
 
     fn show(&mut self) -> Vec<u8> {

@@ -1,13 +1,24 @@
 //! How much of the machine is used, and by which container.
 
-use std::{collections::HashMap, fs, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    sync::Arc,
+    time::Duration,
+};
 
 use neap_kit::clock::{Clock, Uptime};
 use nix::unistd::{SysconfVar, sysconf};
 use parking_lot::Mutex;
 
-use crate::node::{family, process::Running};
+use crate::node::{
+    family::{self, Told},
+    process::Running,
+};
 
+/// What was seen of the machine's processes holds for this long: whoever asks for many pods at once
+/// is told of all of them by one look.
+const FRESH: Duration = Duration::from_millis(200);
 /// What is used between two looks that are closer than this means little.
 const SHORTEST: Duration = Duration::from_secs(1);
 
@@ -28,13 +39,18 @@ pub(in crate::node) struct Meter {
     clock: Clock,
     /// By the number of a launcher and when it began; that of the machine is nobody's.
     looks: Mutex<HashMap<(u32, u64), Rate>>,
+    /// The last look at all processes.
+    seen: Mutex<Option<(Uptime, Arc<Everybody>)>>,
 }
+
+type Everybody = BTreeMap<u32, Told>;
 
 impl Meter {
     pub(in crate::node) fn new(clock: Clock) -> Self {
         let meter = Self {
             clock,
             looks: Mutex::default(),
+            seen: Mutex::default(),
         };
         // The first question is about the time since now.
         meter.rate((0, 0), machine_ticks(), Duration::ZERO);
@@ -44,7 +60,7 @@ impl Meter {
     /// What a container uses; nothing if it has ended.
     pub(in crate::node) fn of(&self, container: &str, running: &Running) -> Option<Usage> {
         let launcher = running.id()?;
-        let all = family::everybody();
+        let all = self.everybody(launcher);
         let began = all.get(&launcher)?.began;
         let mut family = family::below_in(&all, launcher);
         let worked = family.iter().map(|process| all[process].worked).sum();
@@ -71,12 +87,26 @@ impl Meter {
         }
     }
 
-    /// Forgets whoever is no longer there.
-    pub(in crate::node) fn tidy(&self) {
-        let is_there = |process, began| process == 0 || family::is_there(process, began);
+    /// Everybody, as seen a moment ago if `process` was there by then. Whoever is no longer there is
+    /// forgotten.
+    fn everybody(&self, process: u32) -> Arc<Everybody> {
+        let now = self.clock.uptime();
+        let mut seen = self.seen.lock();
+        if let Some((at, all)) = &*seen
+            && now.saturating_sub(*at) < FRESH
+            && all.contains_key(&process)
+        {
+            return all.clone();
+        }
+        let all = Arc::new(family::everybody());
+        let is_there = |process, began| {
+            process == 0 || all.get(&process).is_some_and(|told| told.began == began)
+        };
         self.looks
             .lock()
             .retain(|&(process, began), _| is_there(process, began));
+        *seen = Some((now, all.clone()));
+        all
     }
 
     fn rate(&self, who: (u32, u64), worked: u64, age: Duration) -> u64 {
@@ -179,6 +209,21 @@ mod tests {
         assert_eq!(rate.micros, 7, "too early to tell");
         rate.look(3 * second, 10 + ticks());
         assert_eq!(rate.micros, 500_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_look_serves_all_who_ask_at_once() {
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        let meter = Meter::new(clock);
+        let own = std::process::id();
+        let first = meter.everybody(own);
+        assert!(Arc::ptr_eq(&first, &meter.everybody(own)));
+        // Somebody who was not there yet is looked for.
+        let nobody = u32::MAX;
+        let again = meter.everybody(nobody);
+        assert!(!Arc::ptr_eq(&first, &again));
+        clock.sleep(FRESH).await;
+        assert!(!Arc::ptr_eq(&again, &meter.everybody(own)));
     }
 
     #[tokio::test]

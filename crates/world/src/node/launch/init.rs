@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
@@ -14,12 +14,12 @@ use nix::{
         signal::{SigSet, Signal, kill},
         wait::{WaitPidFlag, WaitStatus, waitpid},
     },
-    unistd::{Pid, getppid, setsid},
+    unistd::{Pid, chdir, getppid, setsid},
 };
 
 use rustix::process::ioctl_tiocsctty;
 
-use super::Error;
+use super::{Error, HERE, OWN, report::Report};
 use crate::node::family;
 
 /// What the exit code says of whoever was killed.
@@ -52,11 +52,11 @@ pub(super) fn die_with(parent: u32, signal: Signal) -> Result<(), Error> {
     }
 }
 
-/// The same for a process in a pid namespace from which its launcher cannot be seen. In `/proc` it
-/// can, which is that of the machine.
+/// The same for a process in a pid namespace from which its launcher cannot be seen. The machine sees
+/// both.
 pub(super) fn die_with_launcher(launcher: &str) -> Result<(), Error> {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string(Path::new(OWN).join("status")).unwrap_or_default();
     let mut lines = status.lines();
     let parent = lines.find_map(|line| line.strip_prefix("PPid:"));
     if parent.is_some_and(|parent| parent.trim() == launcher) {
@@ -66,9 +66,9 @@ pub(super) fn die_with_launcher(launcher: &str) -> Result<(), Error> {
     }
 }
 
-/// The number of this process, as others find it in `/proc`.
+/// The number of this process, as the machine has it.
 pub(super) fn own_number() -> PathBuf {
-    fs::read_link("/proc/self").unwrap_or_default()
+    fs::read_link(OWN).unwrap_or_default()
 }
 
 /// Whoever loses its parent somewhere below becomes a child of this process, and stays in reach.
@@ -97,19 +97,24 @@ pub(super) enum Left {
     Ended,
 }
 
-/// Runs `command`, passes signals on to it, collects whatever dies below, and ends as it ends.
-pub(super) fn mind(mut command: Command, left: Left) -> Result<ExitCode, Error> {
+/// Runs `command`, which is given the `report`, passes signals on to it, collects whatever dies
+/// below, and ends as it ends.
+pub(super) fn mind(
+    command: Command,
+    left: Left,
+    report: &mut Option<Report>,
+) -> Result<ExitCode, Error> {
     let mut signals = SigSet::from_iter(PASSED);
     signals.add(Signal::SIGCHLD);
     signals.add(END);
     // Before the start, so that no signal comes too early. The child has them blocked as well, until
     // it says otherwise.
     let _ = signals.thread_block();
-    let child = command.spawn().map_err(|source| Error::Command {
-        program: command.get_program().to_string_lossy().into_owned(),
-        source,
-    })?;
-    let child = Pid::from_raw(child.id().cast_signed());
+    let child = start(command, report)?;
+    if left == Left::Gone {
+        // Those who share the pid namespace are not to find the machine's processes by way of us.
+        let _ = chdir("/");
+    }
     loop {
         match signals.wait() {
             Ok(Signal::SIGCHLD) => {
@@ -127,6 +132,20 @@ pub(super) fn mind(mut command: Command, left: Left) -> Result<ExitCode, Error> 
             Err(_) => {}
         }
     }
+}
+
+/// Starts `command`, after which only that has the report.
+fn start(mut command: Command, report: &mut Option<Report>) -> Result<Pid, Error> {
+    let given = report
+        .as_ref()
+        .map_or(Ok(()), |report| report.give(&mut command));
+    let child = given.and_then(|()| command.spawn());
+    let child = child.map_err(|source| Error::Command {
+        program: command.get_program().to_string_lossy().into_owned(),
+        source,
+    })?;
+    *report = None;
+    Ok(Pid::from_raw(child.id().cast_signed()))
 }
 
 /// Collects everybody who has died; the exit code of `child` if it is among them.
@@ -152,7 +171,7 @@ fn held_below(own: u32) -> BTreeSet<u32> {
     let mut held = BTreeSet::new();
     loop {
         let before = held.len();
-        for process in family::below(own) {
+        for process in family::below(Path::new(HERE), own) {
             if held.insert(process) {
                 signal(process, Signal::SIGSTOP);
             }

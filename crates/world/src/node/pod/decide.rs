@@ -3,13 +3,22 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, PodStatus};
+use k8s_openapi::api::core::v1::{Container, Pod, PodStatus};
 
 use super::{
     Facts, Seen,
     facts::is_sidecar,
     status::{Verdict, status},
 };
+
+/// Whoever was killed and is still there is killed again after this time.
+const KILL_AGAIN: Duration = Duration::from_secs(1);
+/// A pod whose successor may have its name stays for so long after its end was asked for, as it does
+/// with any kubelet. An older `kubectl delete` (1.33 does, 1.36 does not) looks twice, for the pod and
+/// then for its end, and waits in vain for that of the successor if it finds this one the second time.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Those who give each of their pods a name of its own.
+const NAME_ANEW: [&str; 4] = ["DaemonSet", "Job", "ReplicaSet", "ReplicationController"];
 
 /// What is to be done with a pod.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,9 +65,10 @@ pub fn decide(facts: &Facts) -> Decision {
         work.mind_deadline(facts);
     }
     let running = facts.containers.values().any(Seen::is_running);
+    let gone = !running && work.has_said_farewell(facts);
     Decision {
         status: status(facts, &verdict),
-        gone: facts.ending_since.is_some() && !running,
+        gone,
         start: work.start,
         stop: work.stop,
         again: work.again,
@@ -205,12 +215,29 @@ impl Work {
         let deadline = since.checked_add(facts.grace()).unwrap_or(facts.now);
         if deadline <= facts.now {
             self.stop.push((container.name.clone(), Stop::Kill));
-            return;
+            return self.look_again_in(KILL_AGAIN);
         }
         if seen.asked_to_end.is_none() {
             self.stop.push((container.name.clone(), Stop::Ask));
         }
         self.look_at(facts, deadline);
+    }
+
+    /// Whether the pod is to go, and whoever waits for that has had time to see it go.
+    fn has_said_farewell(&mut self, facts: &Facts) -> bool {
+        let Some(since) = facts.ending_since else {
+            return false;
+        };
+        let least = if may_come_back(&facts.pod) {
+            FAREWELL
+        } else {
+            Duration::ZERO
+        };
+        let moment = since.checked_add(least).unwrap_or(facts.now);
+        if moment > facts.now {
+            self.look_at(facts, moment);
+        }
+        moment <= facts.now
     }
 
     fn mind_deadline(&mut self, facts: &Facts) {
@@ -220,9 +247,21 @@ impl Work {
     }
 
     fn look_at(&mut self, facts: &Facts, moment: Timestamp) {
-        let wait = Duration::try_from(moment.duration_since(facts.now)).unwrap_or_default();
+        self.look_again_in(
+            Duration::try_from(moment.duration_since(facts.now)).unwrap_or_default(),
+        );
+    }
+
+    fn look_again_in(&mut self, wait: Duration) {
         self.again = Some(self.again.map_or(wait, |soonest| soonest.min(wait)));
     }
+}
+
+/// Whether there may be another pod of this name right after it.
+fn may_come_back(pod: &Pod) -> bool {
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    let controller = owners.find(|owner| owner.controller == Some(true));
+    controller.is_some_and(|owner| !NAME_ANEW.contains(&owner.kind.as_str()))
 }
 
 /// Init containers are not run again once the others have begun.

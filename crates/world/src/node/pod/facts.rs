@@ -12,6 +12,14 @@ const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// One that ran for so long starts counting anew.
 const LONG_ENOUGH: Duration = Duration::from_mins(10);
 
+/// Why a process ended that was ended with its node.
+pub const NODE_STOPPED: &str = "the node was stopped";
+
+/// What a container has come to whose command cannot be started.
+pub const START_ERROR: &str = "StartError";
+/// What stands for its exit code.
+const NEVER_RAN: i32 = 128;
+
 /// Everything that is known of a pod.
 #[derive(Debug, Clone)]
 pub struct Facts {
@@ -53,7 +61,7 @@ pub struct Seen {
     pub restarts: i32,
     /// How many ends in a row came soon; each doubles the wait.
     pub hasty: u32,
-    /// Its startup probe has succeeded, or it has none.
+    /// Its postStart hook and its startup probe have succeeded, or it has none.
     pub started: bool,
     /// Its readiness probe succeeds, or it has none.
     pub ready: bool,
@@ -63,6 +71,8 @@ pub struct Seen {
     pub obstacle: Option<Obstacle>,
     /// When it was asked to end.
     pub asked_to_end: Option<Timestamp>,
+    /// It ends because the node does.
+    pub with_node: bool,
 }
 
 /// A process of a container.
@@ -93,6 +103,8 @@ pub struct Ended {
     pub ended: Timestamp,
     /// What it said at its end.
     pub code: i32,
+    /// Its command could not be started.
+    pub never_ran: bool,
     /// Why, if that was not its own idea.
     pub message: Option<String>,
 }
@@ -101,6 +113,11 @@ impl Seen {
     /// The process runs.
     pub fn is_running(&self) -> bool {
         matches!(self.process, Process::Running { .. })
+    }
+
+    /// It may be given work.
+    pub fn is_ready(&self) -> bool {
+        self.started && self.ready
     }
 
     /// How its process ended, if it did.
@@ -122,8 +139,8 @@ impl Seen {
         end.ended.checked_add(wait.min(LONGEST_WAIT)).ok()
     }
 
-    /// Notes that a process was started.
-    pub fn begin(&mut self, id: String, now: Timestamp, has_startup_probe: bool) {
+    /// Notes that a process was started; one that is slow has not started for those who ask it.
+    pub fn begin(&mut self, id: String, now: Timestamp, is_slow: bool) {
         let before = std::mem::replace(&mut self.process, Process::Running { id, since: now });
         if let Process::Ended(end) = before {
             let ran = end.ended.duration_since(end.began).unsigned_abs();
@@ -135,20 +152,37 @@ impl Seen {
             self.restarts += 1;
             self.before = Some(end);
         }
-        self.started = !has_startup_probe;
+        self.started = !is_slow;
         self.ready = false;
         (self.sick, self.obstacle, self.asked_to_end) = (None, None, None);
     }
 
+    /// Notes that a process came to nothing, and why.
+    pub fn fail(&mut self, id: String, why: &str, now: Timestamp) {
+        self.begin(id.clone(), now, false);
+        self.process = Process::Ended(Ended {
+            id,
+            began: now,
+            ended: now,
+            code: NEVER_RAN,
+            never_ran: true,
+            message: Some(why.to_owned()),
+        });
+        self.started = false;
+    }
+
     /// Notes that the process ended.
     pub fn note_end(&mut self, code: i32, now: Timestamp) {
+        // One that was done by then has nothing to explain.
+        let cut_short = || (self.with_node && code != 0).then(|| NODE_STOPPED.to_owned());
         if let Process::Running { id, since } = &self.process {
             self.process = Process::Ended(Ended {
                 id: id.clone(),
                 began: *since,
                 ended: now,
                 code,
-                message: self.sick.clone(),
+                never_ran: false,
+                message: self.sick.clone().or_else(cut_short),
             });
         }
         (self.started, self.ready) = (false, false);

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{
     ContainerStateWaiting, ContainerStatus, HostIP, PodCondition, PodIP, PodStatus,
 };
 
-use super::{Ended, Facts, Process, Seen, facts::is_sidecar};
+use super::{Ended, Facts, Process, START_ERROR, Seen, facts::is_sidecar};
 use crate::workload::moment;
 
 /// What a pod has come to.
@@ -101,7 +101,7 @@ fn conditions(facts: &Facts, verdict: &Verdict, initialized: bool) -> [Said; 4] 
     let incomplete = names(facts.init(), &|seen| {
         !(seen.started || seen.end().is_some_and(|end| end.code == 0))
     });
-    let unready = names(facts.main(), &|seen| !seen.ready);
+    let unready = names(facts.main(), &|seen| !seen.is_ready());
     let why_unready = match verdict {
         Verdict::Succeeded => Some(("PodCompleted", String::new())),
         Verdict::Failed(_) => Some(("PodFailed", String::new())),
@@ -210,7 +210,7 @@ fn of_container(facts: &Facts, container: &Container, waits_for_init: bool) -> C
         ready: if is_init && !is_sidecar(container) {
             done
         } else {
-            seen.ready
+            seen.is_ready()
         },
         started: Some(seen.is_running() && seen.started),
         restart_count: seen.restarts,
@@ -288,7 +288,11 @@ fn waiting(reason: &str, message: Option<String>) -> ContainerState {
 }
 
 fn terminated(end: &Ended) -> ContainerState {
-    let reason = if end.code == 0 { "Completed" } else { "Error" };
+    let reason = match end.code {
+        _ if end.never_ran => START_ERROR,
+        0 => "Completed",
+        _ => "Error",
+    };
     ContainerState {
         terminated: Some(ContainerStateTerminated {
             exit_code: end.code,

@@ -219,6 +219,56 @@ fn a_pod_that_goes_is_asked_and_then_killed_with_its_sidecars_last() {
 }
 
 #[test]
+fn a_pod_whose_successor_has_its_name_stays_until_that_is_noticed() {
+    for (owner, at_once) in [
+        (json!(null), true),
+        (json!([{"kind": "ReplicaSet", "controller": true}]), true),
+        (json!([{"kind": "Job", "controller": true}]), true),
+        (json!([{"kind": "StatefulSet", "controller": true}]), false),
+        (json!([{"kind": "Keeper", "controller": true}]), false),
+        (json!([{"kind": "Keeper"}]), true),
+    ] {
+        let mut play = Play::new(&json!({"containers": [{"name": "main"}]}));
+        let mut metadata = json!({"name": "p", "ownerReferences": owner});
+        for reference in metadata["ownerReferences"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
+            reference["apiVersion"] = "v1".into();
+            reference["name"] = "o".into();
+            reference["uid"] = "u".into();
+        }
+        play.facts.pod.metadata = serde_json::from_value(metadata).unwrap();
+        play.pass(1);
+        play.facts.ending_since = Some(play.facts.now);
+        let ended = play.pass(0);
+        assert_eq!(play.log, ["0: start main", "1: ask main"], "{owner}");
+        assert_eq!(ended.gone, at_once, "{owner}");
+        let expected = (!at_once).then_some(Duration::from_secs(1));
+        assert_eq!(ended.again, expected, "{owner}");
+        assert!(play.pass(1).gone, "{owner}");
+    }
+}
+
+#[test]
+fn whoever_is_killed_and_does_not_end_is_killed_again() {
+    let spec = json!({"terminationGracePeriodSeconds": 1, "containers": [{"name": "main"}]});
+    let mut play = Play::new(&spec);
+    play.pass(0);
+    play.facts.ending_since = Some(play.facts.now);
+    play.facts.now += SignedDuration::from_secs(1);
+    for _ in 0..3 {
+        // Nothing comes of it.
+        let decision = decide(&play.facts);
+        assert_eq!(decision.stop, [("main".to_owned(), Stop::Kill)]);
+        assert_eq!(decision.again, Some(Duration::from_secs(1)));
+        assert!(!decision.gone);
+        play.facts.now += SignedDuration::from_secs(1);
+    }
+}
+
+#[test]
 fn sidecars_end_after_the_work_is_done() {
     let spec = json!({
         "restartPolicy": "Never",

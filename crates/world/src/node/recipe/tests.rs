@@ -61,9 +61,12 @@ fn at(mount: Value) -> Result<(PathBuf, Option<PathBuf>), String> {
     let kitchen = Kitchen {
         images: &images,
         rooms: true,
+        own_proc: true,
+        as_root: true,
         given: &given,
         volumes: &volumes.into(),
         hosts: Path::new("/hosts"),
+        host_name: Path::new("/hostname"),
         folder: Path::new("/container"),
     };
     let environment = BTreeMap::from([

@@ -15,6 +15,8 @@ fn options() -> Options {
         block: Block::new(3).unwrap(),
         environment: BTreeMap::new(),
         rooms: true,
+        own_proc: true,
+        as_root: false,
     }
 }
 

@@ -93,7 +93,7 @@ impl Node {
     /// A pod that was refused has nothing here that would have to end first.
     pub(super) async fn let_go(&self, pod: &Pod) -> Result<Outcome, Error> {
         if pod.metadata.deletion_timestamp.is_some() {
-            self.hand.remove(pod, Some(0)).await?;
+            return self.see_off(pod, Ok(())).await;
         }
         Ok(Outcome::Settled)
     }

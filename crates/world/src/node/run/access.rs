@@ -1,6 +1,7 @@
 //! The way from outside to what runs here.
 
 use std::{
+    net::SocketAddr,
     path::PathBuf,
     sync::{Arc, Weak},
 };
@@ -10,6 +11,7 @@ use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 use neap_kit::key::Key;
+use tokio::net::TcpStream;
 
 use super::{node::Node, start::container};
 use crate::node::{
@@ -85,6 +87,18 @@ impl Access {
         started.ok_or_else(not_running)
     }
 
+    /// Connects to a port of `pod`, at the address that is its own.
+    pub async fn connect(&self, pod: &Pod, port: u16) -> Result<TcpStream, Error> {
+        let node = self.node_of(pod)?;
+        let address = node.address(pod);
+        let connected = TcpStream::connect((address, port)).await;
+        connected.map_err(|source| Error::NotReached {
+            address: SocketAddr::from((address, port)),
+            pod: pod.name_any(),
+            source,
+        })
+    }
+
     /// What each container of `pod` that runs uses.
     pub async fn usage(&self, pod: &Pod) -> Result<Vec<Usage>, Error> {
         let node = self.node_of(pod)?;
@@ -96,7 +110,6 @@ impl Access {
             .collect();
         let meter = self.meter.clone();
         let measured = move || {
-            meter.tidy();
             let all = running.iter();
             all.filter_map(|(name, running)| meter.of(name, running))
                 .collect()

@@ -6,15 +6,16 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod};
 use kube::ResourceExt;
 use neap_kit::key::Key;
 use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::hook::post_start;
 use crate::node::{
-    pod::{Ended, Obstacle, Process, Seen},
+    pod::{Ended, NODE_STOPPED, Obstacle, Process, START_ERROR, Seen},
     process::Running,
 };
 
@@ -156,7 +157,8 @@ impl Locals {
             local.turns += 1;
             let seen = local.containers.entry(container.name.clone()).or_default();
             let id = format!("{}-{}-{}", local.uid, container.name, local.turns);
-            seen.begin(id, now, container.startup_probe.is_some());
+            let is_slow = container.startup_probe.is_some() || post_start(container).is_some();
+            seen.begin(id, now, is_slow);
             seen.ready = container.readiness_probe.is_none();
             local
                 .running
@@ -164,6 +166,16 @@ impl Locals {
             local.turns
         });
         turn.unwrap_or(0)
+    }
+
+    /// Notes a process that came to nothing.
+    pub(super) fn fail(&self, key: &Key, container: &Container, why: &str, now: Timestamp) {
+        self.with(key, |local| {
+            local.turns += 1;
+            let seen = local.containers.entry(container.name.clone()).or_default();
+            let id = format!("{}-{}-{}", local.uid, container.name, local.turns);
+            seen.fail(id, why, now);
+        });
     }
 
     pub(super) fn end(&self, key: &Key, container: &str, turn: u64, code: i32, now: Timestamp) {
@@ -203,15 +215,27 @@ impl Locals {
         changed.flatten() == Some(true)
     }
 
-    pub(super) fn stop(&self, key: &Key, container: &str, signal: Signal, now: Timestamp) {
-        self.with(key, |local| {
-            if let Some((_, running)) = local.running.get(container) {
-                running.signal(signal);
-            }
+    /// Notes that a container is asked to end; the turn of its process and that itself, if it runs.
+    pub(super) fn ask_to_end(
+        &self,
+        key: &Key,
+        container: &str,
+        now: Timestamp,
+    ) -> Option<(u64, Running)> {
+        let asked = self.with(key, |local| {
             if let Some(seen) = local.containers.get_mut(container) {
                 seen.asked_to_end.get_or_insert(now);
             }
+            local.running.get(container).cloned()
         });
+        asked.flatten()
+    }
+
+    /// Kills the process of a container, if it runs.
+    pub(super) fn kill(&self, key: &Key, container: &str, now: Timestamp) {
+        if let Some((_, running)) = self.ask_to_end(key, container, now) {
+            running.signal(Signal::SIGKILL);
+        }
     }
 
     /// The process of a container of the pod with that uid, if one runs.
@@ -241,6 +265,18 @@ impl Locals {
         } else {
             None
         }
+    }
+
+    /// Notes of all processes that they end because the node does, and says which pods there are.
+    pub(super) fn stop_with_node(&self) -> Vec<Key> {
+        let mut all = self.all.lock();
+        for seen in all
+            .values_mut()
+            .flat_map(|local| local.containers.values_mut())
+        {
+            seen.with_node = true;
+        }
+        all.keys().cloned().collect()
     }
 
     /// Sends a signal to all processes.
@@ -286,35 +322,24 @@ fn of_status(status: &ContainerStatus, now: Timestamp) -> Seen {
     let id = id.trim_start_matches("process://").to_owned();
     let last = status.last_state.clone().and_then(|state| state.terminated);
     let ended = match (state.running, state.terminated) {
-        (Some(running), _) => Some((
-            running.started_at,
-            Some(now),
-            137,
-            Some("the node was stopped".to_owned()),
-        )),
-        (None, Some(end)) => Some((
-            end.started_at,
-            end.finished_at.map(|time| time.0),
-            end.exit_code,
-            end.message,
-        )),
-        (None, None) => last.map(|end| {
-            (
-                end.started_at,
-                end.finished_at.map(|time| time.0),
-                end.exit_code,
-                end.message,
-            )
+        (Some(running), _) => Some(ContainerStateTerminated {
+            exit_code: 137,
+            message: Some(NODE_STOPPED.to_owned()),
+            started_at: running.started_at,
+            ..ContainerStateTerminated::default()
         }),
+        (None, Some(end)) => Some(end),
+        (None, None) => last,
     };
-    let process = ended.map_or(Process::Never, |(began, ended, code, message)| {
-        let ended = ended.unwrap_or(now);
+    let process = ended.map_or(Process::Never, |end| {
+        let ended = end.finished_at.map_or(now, |time| time.0);
         Process::Ended(Ended {
             id,
-            began: began.map_or(ended, |time| time.0),
+            began: end.started_at.map_or(ended, |time| time.0),
             ended,
-            code,
-            message,
+            code: end.exit_code,
+            never_ran: end.reason.as_deref() == Some(START_ERROR),
+            message: end.message,
         })
     });
     Seen {

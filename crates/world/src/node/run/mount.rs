@@ -1,6 +1,14 @@
 //! Puts the files of a pod in place.
 
-use std::{collections::BTreeMap, io, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::Pod;
 use neap_kit::{event::Note, key::Key};
@@ -9,6 +17,7 @@ use super::node::Node;
 use crate::node::{
     hosts::hosts,
     pod::Obstacle,
+    recipe::host_name,
     source::Sources,
     volume::{Content, Place, content, folder_of_ones_own, provide, put_text, write},
 };
@@ -54,6 +63,8 @@ fn put(sources: &Sources, folder: &Path, hosts: &str) -> Result<BTreeMap<String,
     // Others on this machine are not to read secrets.
     folder_of_ones_own(folder).map_err(of_pod)?;
     put_text(&folder.join("hosts"), hosts).map_err(of_pod)?;
+    let name = format!("{}\n", host_name(&sources.pod));
+    put_text(&folder.join("hostname"), &name).map_err(of_pod)?;
     let mut places = BTreeMap::new();
     let spec = sources.pod.spec.iter();
     for volume in spec.flat_map(|spec| spec.volumes.iter().flatten()) {
@@ -65,13 +76,22 @@ fn put(sources: &Sources, folder: &Path, hosts: &str) -> Result<BTreeMap<String,
         })?;
         let place = match content {
             Content::Files(files) => write(&own, &files).map(|_| Place::written(own)),
-            Content::Empty => std::fs::create_dir_all(&own).map(|()| Place::free(own)),
+            Content::Empty => open_to_all(&own).map(|()| Place::free(own)),
             Content::Machine(path, wanted) => provide(&path, wanted).map(|()| Place::free(path)),
         };
         let place = place.map_err(|error| failed(&what, &error))?;
         places.insert(volume.name.clone(), place);
     }
     Ok(places)
+}
+
+/// A folder for whoever a container's processes become. Others do not get as far as that.
+fn open_to_all(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o777))
 }
 
 fn failed(what: &str, error: &io::Error) -> Obstacle {

@@ -19,20 +19,20 @@ use neap_kit::{
     apply::{Error, Hand},
     clock::Clock,
     controller::{Outcome, Trigger},
-    event::{Note, Recorder},
+    event::Recorder,
     key::Key,
     watch::{Cache, Index},
 };
-use nix::sys::signal::Signal;
 use tokio::sync::mpsc;
 
 use super::{
-    LAST_GRACE, Options, TRY_AGAIN,
+    LOOK_AGAIN, Options, TRY_AGAIN,
     accept::was_refused,
     local::{Local, Locals},
     mount::{Parts, blocking},
 };
 use crate::{
+    folder as folders,
     node::{
         gather::Gatherer,
         pod::{Decision, Facts, Stop, decide, news},
@@ -74,6 +74,8 @@ impl Node {
         }
         let pod = match self.accept(&key, &pod) {
             Ok(pod) => pod,
+            // What never came in needs no place to go from.
+            Err(_) if pod.metadata.deletion_timestamp.is_some() => return self.let_go(&pod).await,
             Err(refusal) => return self.refuse(&pod, refusal).await,
         };
         // What ends needs nothing any more, least of all what cannot be had.
@@ -84,11 +86,35 @@ impl Node {
             Some(self.assemble(&key, &pod).await)
         };
         let decision = self.bring_about(&key, &pod, parts.as_ref()).await;
-        self.tell(&pod, &decision).await?;
+        let told = self.tell(&pod, &decision).await;
         if decision.gone {
-            self.hand.remove(&pod, Some(0)).await?;
+            return self.see_off(&pod, told).await;
         }
+        told?;
         Ok(self.when_again(&key, &decision, parts.as_ref()))
+    }
+
+    /// Lets the server forget a pod of which nothing is left, also if it would not hear how the pod
+    /// ended: no pod stays because of its last words.
+    pub(super) async fn see_off(
+        &self,
+        pod: &Pod,
+        told: Result<(), Error>,
+    ) -> Result<Outcome, Error> {
+        let metadata = &pod.metadata;
+        let is_kept = metadata
+            .finalizers
+            .as_ref()
+            .is_some_and(|all| !all.is_empty());
+        if is_kept && metadata.deletion_grace_period_seconds == Some(0) {
+            // The server knows, and others have something to do first.
+            return told.map(|()| Outcome::Settled);
+        }
+        self.hand.remove(pod, Some(0)).await?;
+        told?;
+        // It is looked at once more when it is seen to be gone. A server may say that it was
+        // somebody else's turn.
+        Ok(Outcome::Again(LOOK_AGAIN))
     }
 
     fn has(&self, pod: &Pod) -> bool {
@@ -121,14 +147,9 @@ impl Node {
                 }
             }
             for (name, how) in &decision.stop {
-                let signal = match how {
-                    Stop::Ask => Signal::SIGTERM,
-                    Stop::Kill => Signal::SIGKILL,
-                };
-                self.locals.stop(key, name, signal, self.clock.now());
-                if *how == Stop::Ask {
-                    let note = Note::normal("Killing", format!("Stopping container {name}"));
-                    self.recorder.tell(pod, &note).await;
+                match how {
+                    Stop::Ask => self.ask_to_end(key, pod, name).await,
+                    Stop::Kill => self.locals.kill(key, name, self.clock.now()),
                 }
             }
             if decision.start.is_empty() || parts.is_none() {
@@ -137,7 +158,7 @@ impl Node {
         }
     }
 
-    fn facts(&self, key: &Key, pod: &Pod) -> Facts {
+    pub(super) fn facts(&self, key: &Key, pod: &Pod) -> Facts {
         let now = self.clock.now();
         let local = self.locals.get(key, pod, now);
         Facts {
@@ -164,8 +185,17 @@ impl Node {
         self.options.folder.join("pods")
     }
 
-    /// One write, and only if it says something new; then what is new is told.
+    /// As [`Self::say`]; it is no error if the pod has changed since, because it is looked at again
+    /// then.
     async fn tell(&self, pod: &Pod, decision: &Decision) -> Result<(), Error> {
+        match self.say(pod, decision).await {
+            Err(Error::Replaced(_)) => Ok(()),
+            said => said,
+        }
+    }
+
+    /// One write, and only if it says something new; then what is new is told.
+    pub(super) async fn say(&self, pod: &Pod, decision: &Decision) -> Result<(), Error> {
         let known = self.pods.get(&Key::of(pod));
         let known = known.filter(|known| known.uid() == pod.uid());
         let known = known.as_ref().and_then(|pod| pod.status.as_ref());
@@ -174,11 +204,7 @@ impl Node {
         }
         let mut pod = pod.clone();
         pod.status = Some(decision.status.clone());
-        match self.hand.replace_status(&pod).await {
-            // It has changed since, and is looked at again because of that.
-            Err(Error::Replaced(_)) => return Ok(()),
-            written => written?,
-        };
+        self.hand.replace_status(&pod).await?;
         for note in news(&pod, known, &decision.status) {
             self.recorder.tell(&pod, &note).await;
         }
@@ -192,7 +218,7 @@ impl Node {
         };
         self.gatherer.forget(&uid);
         let folder = self.pods_folder().join(&uid);
-        let removed = blocking(move || remove(&folder)).await;
+        let removed = blocking(move || folders::remove(&folder)).await;
         if let Err(error) = removed {
             tracing::warn!(pod = %key, %error, "the folder of a pod could not be removed");
         }
@@ -211,7 +237,7 @@ impl Node {
             };
             for entry in entries.flatten() {
                 if !known.contains(&*entry.file_name().to_string_lossy()) {
-                    remove(&entry.path())?;
+                    folders::remove(&entry.path())?;
                 }
             }
             Ok(())
@@ -220,30 +246,9 @@ impl Node {
             tracing::warn!(%error, "folders of former pods could not be removed");
         }
     }
-
-    /// Ends all processes: nothing outlives the node.
-    pub(super) async fn end(&self) {
-        for (signal, grace) in [
-            (Signal::SIGTERM, LAST_GRACE),
-            (Signal::SIGKILL, Duration::from_secs(1)),
-        ] {
-            self.locals.signal_all(signal);
-            let ended = self.locals.all_ended();
-            if self.clock.within(grace, ended).await.is_some() {
-                return;
-            }
-        }
-    }
 }
 
 pub(super) fn own_address(pod: &Pod) -> Option<Ipv4Addr> {
     let status = pod.status.as_ref()?;
     status.pod_ip.as_ref()?.parse().ok()
-}
-
-fn remove(folder: &std::path::Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

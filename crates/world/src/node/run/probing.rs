@@ -28,6 +28,9 @@ pub(super) struct Probing {
 impl Probing {
     /// Asks for ever; to be dropped when the process ends.
     pub(super) async fn run(self) {
+        if !self.begin().await {
+            return std::future::pending().await;
+        }
         if let Some(probe) = &self.container.startup_probe {
             self.ask("Startup", probe, |seen, finding| match finding {
                 Finding::Well => seen.started = true,
@@ -96,7 +99,7 @@ impl Probing {
 
     /// Runs a command beside the container's own; a good one ends with 0. It ends when nobody waits
     /// for it any more.
-    async fn command(&self, command: &[String]) -> Result<(), String> {
+    pub(super) async fn command(&self, command: &[String]) -> Result<(), String> {
         let Some(node) = self.node.upgrade() else {
             return Ok(());
         };
@@ -116,7 +119,7 @@ impl Probing {
         }
     }
 
-    fn note(&self, change: impl FnOnce(&mut Seen)) {
+    pub(super) fn note(&self, change: impl FnOnce(&mut Seen)) {
         if let Some(node) = self.node.upgrade()
             && node
                 .locals
@@ -127,9 +130,13 @@ impl Probing {
     }
 
     async fn complain(&self, which: &str, words: &str) {
+        let message = format!("{which} probe failed: {words}");
+        self.tell(&Note::warning("Unhealthy", message)).await;
+    }
+
+    pub(super) async fn tell(&self, note: &Note) {
         if let Some(node) = self.node.upgrade() {
-            let note = Note::warning("Unhealthy", format!("{which} probe failed: {words}"));
-            node.recorder.tell(&self.pod, &note).await;
+            node.recorder.tell(&self.pod, note).await;
         }
     }
 }

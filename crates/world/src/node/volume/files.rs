@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::Files;
+use crate::folder as folders;
 
 /// The link to the folder that counts.
 const NOW: &str = "..data";
@@ -50,10 +51,8 @@ fn state(files: &Files) -> String {
 
 fn fill(folder: &Path, files: &Files) -> io::Result<()> {
     // What is there may be half of it.
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => fs::create_dir_all(folder)?,
-    }
+    folders::remove(folder)?;
+    fs::create_dir_all(folder)?;
     for (path, text) in files {
         let path = folder.join(path);
         if let Some(parent) = path.parent() {

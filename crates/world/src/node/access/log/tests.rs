@@ -80,3 +80,36 @@ async fn a_follower_sees_lines_across_files_and_ends_with_the_process() {
     drop(prints);
     assert_eq!(lines.next().await, None);
 }
+
+#[tokio::test]
+async fn a_follower_whose_log_turns_over_twice_between_two_looks_goes_on() {
+    let (_folder, log) = log("", "T stdout F one\n");
+    let (prints, printed) = watch::channel(0);
+    let follow = LogOptions {
+        follow: true,
+        ..LogOptions::default()
+    };
+    let mut lines = read(&log, &follow, Some(printed)).unwrap();
+    assert_eq!(lines.next().await.unwrap(), "one\n");
+    for text in ["lost", "two", "three"] {
+        fs::rename(log.current(), log.earlier()).unwrap();
+        fs::write(log.current(), format!("T stdout F {text}\n")).unwrap();
+    }
+    prints.send_modify(|count| *count += 1);
+    assert_eq!(lines.next().await.unwrap(), "two\n");
+    assert_eq!(lines.next().await.unwrap(), "three\n");
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .open(log.current())
+        .unwrap();
+    file.write_all(b"T stdout F four\n").unwrap();
+    prints.send_modify(|count| *count += 1);
+    assert_eq!(lines.next().await.unwrap(), "four\n");
+    drop(prints);
+    // What another process prints is not what is followed, however often that turns over.
+    for _ in 0..3 {
+        fs::rename(log.current(), log.earlier()).unwrap();
+        fs::write(log.current(), "T stdout F of another\n").unwrap();
+    }
+    assert_eq!(lines.next().await, None);
+}

@@ -6,18 +6,23 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod rooms;
+
 use std::{
     collections::BTreeMap,
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Duration,
 };
 
-use neap_world::node::launch::{Joined, Launch, Mount, Rooms};
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use neap_world::node::{
+    launch::{Joined, Launch, Mount, Rooms},
+    trial,
+};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// A folder for a container, and what is to run in it.
@@ -37,6 +42,8 @@ impl Container {
             user: 0,
             group: 0,
             host_name: "web-0".into(),
+            own_proc: false,
+            as_root: false,
         };
         let path = ("PATH".to_owned(), "/usr/bin:/bin".to_owned());
         let launch = Launch {
@@ -47,6 +54,7 @@ impl Container {
             rooms: Some(rooms),
             joins: None,
             terminal: false,
+            reports: false,
         };
         Self {
             folder,
@@ -223,6 +231,67 @@ fn a_container_ends_as_its_command_does() {
 }
 
 #[test]
+fn a_description_may_be_longer_than_a_variable() {
+    // As in a namespace with many services.
+    let mut container = Container::new(
+        "env | grep -c _SERVICE_HOST=; ls -l /proc/self/fd | grep -c launch.json; true",
+    );
+    for service in 0..5000 {
+        let (name, address) = (format!("SHOP_{service}_SERVICE_HOST"), "127.1.128.1");
+        container.launch.environment.insert(name, address.into());
+    }
+    assert!(serde_json::to_string(&container.launch).unwrap().len() > 1 << 17);
+    for rooms in [container.launch.rooms.clone(), None] {
+        container.launch.rooms = rooms;
+        let lines = printed(&container.output());
+        // Nothing of ours is open.
+        assert_eq!(lines, ["5000", "0"]);
+    }
+}
+
+#[test]
+fn why_a_command_could_not_be_started_is_told_to_whoever_asked() {
+    let told = |container: &mut Container| {
+        container.launch.reports = true;
+        let (mut told, report) = std::io::pipe().unwrap();
+        let mut command = container.command();
+        let mut child = command.stdin(report).spawn().unwrap();
+        drop(command);
+        let mut why = String::new();
+        told.read_to_string(&mut why).unwrap();
+        let lasts = child.try_wait().unwrap().is_none();
+        (why, lasts, child.wait_with_output().unwrap())
+    };
+    for rooms in [true, false] {
+        let of = |command: &[&str]| {
+            let mut container = Container::new("");
+            container.launch.command = command.iter().map(|&word| word.to_owned()).collect();
+            if !rooms {
+                container.launch.rooms = None;
+            }
+            container
+        };
+        let (why, _, output) = told(&mut of(&["/no/such/program"]));
+        assert_eq!(
+            why,
+            "/no/such/program could not be started: No such file or directory (os error 2)"
+        );
+        assert_eq!(output.status.code(), Some(127));
+        // It is told by the end of the pipe, long before that of the command, which reads nothing.
+        let script = "cat; echo done; sleep 0.5";
+        let (why, lasts, output) = told(&mut of(&["sh", "-c", script]));
+        assert_eq!((why.as_str(), lasts), ("", true));
+        assert_eq!(printed(&output), ["done"]);
+    }
+    let mut nowhere = Container::new("true").mounted(Path::new("/no/such/folder"), "/a", false);
+    let (why, _, _) = told(&mut nowhere);
+    assert!(
+        why.starts_with("/no/such/folder could not be put in its place"),
+        "{why}"
+    );
+}
+
+#[test]
 fn a_signal_reaches_the_command() {
     let script = "trap 'echo asked to end; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
     let container = Container::new(script);
@@ -246,46 +315,6 @@ fn nothing_is_left_of_a_container_whose_launcher_is_killed() {
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     until("all are gone", || running(&marker) == 0);
-}
-
-#[test]
-fn another_command_may_join_a_container() {
-    let (container, config) =
-        Container::new("sleep 60 & echo ready; wait").file("config", "a", "text\n");
-    let container = container.mounted(&config, "/config", true);
-    let mut child = container.start();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "ready");
-    let mut guest =
-        Container::new("cat /config/a; hostname; kill -0 1 && echo sees its first process");
-    guest.launch.rooms = None;
-    guest.launch.joins = Some(joined(&child));
-    let lines = printed(&guest.output());
-    assert_eq!(lines, ["text", "web-0", "sees its first process"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
-}
-
-#[test]
-fn a_command_never_joins_anything_but_its_container() {
-    let container = Container::new("exit 0");
-    let mut child = container.start();
-    let over = joined(&child);
-    let mut guest = Container::new("echo on the host");
-    guest.launch.rooms = None;
-    // One that is not there yet is waited for, and it is there too late.
-    child.wait().unwrap();
-    let own = Joined {
-        launcher: std::process::id(),
-        began: 1,
-    };
-    for joins in [over, own] {
-        guest.launch.joins = Some(joins);
-        let output = guest.output();
-        assert_eq!(output.status.code(), Some(127), "{joins:?}");
-        assert_eq!(text(&output.stdout), "");
-        assert!(text(&output.stderr).contains("the container has ended"));
-    }
 }
 
 #[test]
@@ -332,7 +361,10 @@ fn nothing_outlives_whoever_asked_for_it_at_any_moment() {
     container.launch.rooms = None;
     nothing_is_left_of(&container, &marker);
 
-    let host = Container::new("echo ready; sleep 60");
+    let mut host = Container::new("echo ready; sleep 60");
+    // Whoever joins it has to find the machine's processes all the same.
+    let neap = Path::new(env!("CARGO_BIN_EXE_neap"));
+    host.rooms().own_proc = trial::own_proc(neap, host.folder.path()).is_ok();
     let mut child = host.start();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
@@ -341,32 +373,6 @@ fn nothing_outlives_whoever_asked_for_it_at_any_moment() {
     guest.launch.rooms = None;
     guest.launch.joins = Some(joined(&child));
     nothing_is_left_of(&guest, &marker);
-    child.kill().unwrap();
-    child.wait().unwrap();
-}
-
-#[test]
-fn no_privileges_are_needed() {
-    if !geteuid().is_root() {
-        // Every other test here shows it.
-        return;
-    }
-    let script = "id -u; cat /config/a; echo ready; sleep 60";
-    let (container, config) = Container::new(script).file("config", "a", "text\n");
-    let mut container = container.mounted(&config, "/config", false);
-    container.unprivileged = true;
-    open_to_all(container.folder.path());
-    container.rooms().user = 26;
-    let mut child = container.start();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let lines: Vec<String> = lines.take(3).map(Result::unwrap).collect();
-    assert_eq!(lines, ["26", "text", "ready"]);
-    let mut guest = Container::new("id -u; cat /config/a");
-    guest.unprivileged = true;
-    open_to_all(guest.folder.path());
-    guest.launch.rooms = None;
-    guest.launch.joins = Some(joined(&child));
-    assert_eq!(printed(&guest.output()), ["26", "text"]);
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -390,6 +396,7 @@ fn joined(launcher: &Child) -> Joined {
     Joined {
         launcher: launcher.id(),
         began: fields.split_whitespace().nth(19).unwrap().parse().unwrap(),
+        as_root: false,
     }
 }
 

@@ -1,0 +1,28 @@
+//! What a campaign and its workers say to each other, a line each.
+
+use neap_trial::judge::{Outcome, Violation};
+use serde::{Deserialize, Serialize};
+
+/// What a worker is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Play these plans, written as text, all of one workload and seed.
+    Play {
+        workload: String,
+        seed: u64,
+        plans: Vec<String>,
+    },
+    /// Make this plan smaller, which goes wrong like this.
+    Shrink { plan: String, found: Violation },
+}
+
+/// What it says when it is done.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// What came of each plan.
+    Played(Vec<Outcome>),
+    /// The smaller plan, and how many steps of the workload it needs.
+    Shrunk { plan: String, steps: Vec<String> },
+    /// It could not be done.
+    Failed(String),
+}

@@ -1,0 +1,119 @@
+//! What came of a campaign.
+
+use std::{collections::BTreeMap, fmt};
+
+use neap_trial::judge::{Oracle, Share, Violation};
+use serde::Serialize;
+
+/// What came of a campaign.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Report {
+    /// Different plans whose faults all struck.
+    pub(crate) plans: usize,
+    /// Plans of which a fault never struck: they say nothing.
+    pub(crate) void: usize,
+    /// How many plans there are of one fault, and how many of those were played.
+    pub(crate) alone: (usize, usize),
+    /// Plans under which something went wrong.
+    pub(crate) violations: Vec<Finding>,
+    /// How long it took, in seconds.
+    pub(crate) seconds: f64,
+    /// What a plan costs, in milliseconds of one core: half of them less.
+    pub(crate) median_cost: f64,
+    /// Fields that were compared, and those that were not.
+    pub(crate) fields: Share,
+    /// By workload.
+    pub(crate) workloads: BTreeMap<String, Tally>,
+    /// By kind of fault: how often each was played, by workload.
+    pub(crate) matrix: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Runs without faults that went wrong.
+    pub(crate) restless: Vec<String>,
+}
+
+/// What came of the plans of a workload.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Tally {
+    pub(crate) plans: usize,
+    pub(crate) writes: usize,
+    pub(crate) violations: usize,
+    /// The longest that a step took to come to rest, in virtual seconds.
+    pub(crate) slowest: f64,
+}
+
+/// A plan under which something went wrong.
+#[derive(Debug, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) oracle: Oracle,
+    pub(crate) says: Vec<Violation>,
+    /// As it was found.
+    pub(crate) plan: String,
+    /// As small as it could be made; nothing if it was not tried.
+    pub(crate) small: Option<(String, Vec<String>)>,
+}
+
+impl Report {
+    /// Whether nothing went wrong.
+    pub(crate) fn holds(&self) -> bool {
+        self.violations.is_empty() && self.restless.is_empty() && self.plans > 0
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in self.violations.iter().take(20) {
+            write!(f, "{finding}")?;
+        }
+        let left = self.violations.len().saturating_sub(20);
+        if left > 0 {
+            writeln!(f, "and {left} more")?;
+        }
+        for (name, tally) in &self.workloads {
+            let Tally {
+                plans,
+                writes,
+                violations,
+                slowest,
+            } = tally;
+            let mark = if *violations == 0 { '✓' } else { '✗' };
+            writeln!(
+                f,
+                " {mark} {name}: {plans} plans on {writes} writes, {violations} violations, at rest after {slowest:.0} s at the latest"
+            )?;
+        }
+        for trouble in &self.restless {
+            writeln!(f, " ✗ without any fault: {trouble}")?;
+        }
+        let (all, played) = self.alone;
+        let Share { compared, masked } = self.fields;
+        let share = 100.0 * compared as f64 / (compared + masked).max(1) as f64;
+        writeln!(
+            f,
+            "{} plans in {:.0} s, {:.1} ms of a core each (median); {played} of {all} single faults; {} void; {} violations; {share:.1} % of fields compared",
+            self.plans,
+            self.seconds,
+            self.median_cost,
+            self.void,
+            self.violations.len()
+        )
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for violation in self.says.iter().take(4) {
+            writeln!(f, "✗ {violation}")?;
+        }
+        match &self.small {
+            Some((plan, steps)) => {
+                let plan = plan.replace('\n', "\n    ");
+                writeln!(
+                    f,
+                    "    {}\n    // after: {}",
+                    plan.trim_end(),
+                    steps.join(", ")
+                )
+            }
+            None => writeln!(f, "    {}", self.plan.trim_end().replace('\n', "\n    ")),
+        }
+    }
+}

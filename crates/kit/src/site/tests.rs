@@ -1,0 +1,139 @@
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::{
+    apply::Error, audit::Audit, controller::Outcome, key::Key, process::Process, server::Server,
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn site(server: &Server, watches: Watches, clock: Clock) -> Site {
+    Site {
+        client: server.client.clone(),
+        watches,
+        leadership: Leadership::alone(clock),
+        clock,
+    }
+}
+
+fn map(server: &Server, name: &str) -> ConfigMap {
+    let map = json!({"metadata": {"namespace": server.namespace(), "name": name}});
+    serde_json::from_value(map).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_at_a_site_is_counted_and_noted() {
+    let server = Server::open().await;
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Clock::system();
+    let (audit, notes) = Audit::open(&folder.path().join("audit"), clock).unwrap();
+    let process = Process::default().witnessed_by(Arc::new(audit.clone()));
+    let (watches, _) = Watches::in_process(clock, process.clone());
+    let site = site(&server, watches, clock);
+    let stop = CancellationToken::new();
+    let writing = async {
+        let map = map(&server, "m");
+        site.hand("sorter").create(&map).await.unwrap();
+        stop.cancel();
+    };
+    tokio::join!(notes.run(stop.clone()), writing);
+    assert_eq!(audit.head().index, 1);
+    let counted = r#"neaptide_writes_total{manager="sorter",verb="create",result="written"} 1"#;
+    assert!(process.metrics().contains(counted));
+}
+
+/// Keeps a copy of the map `a` by the name `b`.
+#[derive(Clone)]
+struct Copier {
+    maps: Cache<ConfigMap>,
+    hand: Hand,
+}
+
+impl Copier {
+    async fn reconcile(&self, source: Key) -> Result<Outcome, Error> {
+        let Some(found) = self.maps.get(&source) else {
+            return Ok(Outcome::Gone);
+        };
+        if self.maps.get(&Key::new(source.namespace(), "b")).is_none() {
+            let mut copy = ConfigMap::clone(&found);
+            copy.metadata = kube::api::ObjectMeta {
+                namespace: found.namespace(),
+                name: Some("b".into()),
+                ..Default::default()
+            };
+            if let Some(made) = self.hand.create(&copy).await? {
+                let version = made.resource_version().unwrap();
+                self.maps.shows(&version, PATIENCE).await.unwrap();
+            }
+        }
+        Ok(Outcome::Settled)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_makes_what_is_missing_whenever_it_is_and_only_then() {
+    let server = Server::open().await;
+    let clock = Clock::system();
+    let (watches, watching) = Watches::new(clock);
+    let site = site(&server, watches.clone(), clock);
+    let api = Api::default_namespaced(site.client.clone());
+    let maps: Cache<ConfigMap> = watches.of(api, Selection::default()).unwrap();
+    let controller = site.controller::<Key>(Options::new("copier"));
+    let (trigger, source) = (controller.trigger(), Key::of(&map(&server, "a")));
+    maps.follow(move |_| trigger.changed(source.clone()));
+    let copier = Copier {
+        maps: maps.clone(),
+        hand: site.hand("copier"),
+    };
+    let reconcile = move |key| {
+        let copier = copier.clone();
+        async move { copier.reconcile(key).await }
+    };
+    let stop = CancellationToken::new();
+    let known = async { maps.synced().await };
+    let script = async {
+        let api: Api<ConfigMap> = Api::default_namespaced(site.client.clone());
+        let source = map(&server, "a");
+        api.create(&PostParams::default(), &source).await.unwrap();
+        let first = copied(&api, clock, None).await;
+        api.delete("b", &DeleteParams::default()).await.unwrap();
+        copied(&api, clock, first).await;
+        // Its own writes lead to looks, and those to nothing.
+        clock.sleep(Duration::from_secs(1)).await;
+        stop.cancel();
+    };
+    tokio::join!(
+        watching.run(stop.clone()),
+        controller.run_once_known(known, reconcile, stop.clone()),
+        script
+    );
+    let metrics = watches.process().metrics();
+    let written: Vec<_> = metrics
+        .lines()
+        .filter(|line| line.starts_with("neaptide_writes_total{"))
+        .collect();
+    let twice = r#"neaptide_writes_total{manager="copier",verb="create",result="written"} 2"#;
+    assert_eq!(written, [twice]);
+}
+
+/// The uid of the copy, once there is one and it is another than `former`.
+async fn copied(api: &Api<ConfigMap>, clock: Clock, former: Option<String>) -> Option<String> {
+    let there = async {
+        loop {
+            let uid = api.get_opt("b").await.unwrap().and_then(|map| map.uid());
+            if uid.is_some() && uid != former {
+                return uid;
+            }
+            clock.sleep(Duration::from_millis(20)).await;
+        }
+    };
+    clock.within(PATIENCE, there).await.expect("a copy")
+}

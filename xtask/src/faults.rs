@@ -1,0 +1,45 @@
+//! `cargo xtask faults`: every controller of the house through every fault.
+
+use std::{path::PathBuf, process::Command};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::process;
+
+#[derive(Debug, Args)]
+pub(crate) struct Faults {
+    /// How long to go on, such as 120s or 90m
+    #[arg(long, default_value = "120s")]
+    budget: String,
+    /// Only workloads whose name has this in it
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Where chances come from
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Plays the plans of this file, tells what passed, and judges it
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    /// How to print what came of it: text or json
+    #[arg(short, long, default_value = "text")]
+    output: String,
+}
+
+/// Plays; false if something went wrong.
+pub(crate) fn run(faults: &Faults) -> Result<bool> {
+    let build = ["build", "--release", "--locked", "--quiet"];
+    process::run(
+        process::cargo()
+            .args(build)
+            .args(["--package", "neap-faults"]),
+    )?;
+    let mut command = Command::new(process::root().join("target/release/neap-faults"));
+    command.args(["--budget", &faults.budget, "--only", &faults.only]);
+    command.args(["--seed", &faults.seed.to_string()]);
+    command.args(["--output", &faults.output]);
+    if let Some(file) = &faults.replay {
+        command.arg("--replay").arg(file);
+    }
+    Ok(command.status()?.success())
+}
