@@ -11,8 +11,13 @@ use crate::plan::plural;
 
 /// Fields that no two runs share, wherever they are.
 const OWN: [&str; 2] = ["uid", "resourceVersion"];
-/// Who names pods after its own uid, so that names differ where uids do.
-const NAMED_BY_UID: [&str; 3] = ["ReplicaSet", "DaemonSet", "Job"];
+/// Who names what it makes after its own uid, so that names differ where uids do, and what that is.
+const NAMED_BY_UID: [(&str, &str); 4] = [
+    ("ReplicaSet", "/pods"),
+    ("DaemonSet", "/pods"),
+    ("Job", "/pods"),
+    ("Service", "discovery.k8s.io/endpointslices"),
+];
 /// The server chooses the end of it.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
@@ -49,9 +54,9 @@ pub(crate) fn place(resource: &str, path: &str, object: &Object) -> String {
     let owners = &object.metadata().owner_references;
     let owner = owners
         .iter()
-        .find(|owner| NAMED_BY_UID.contains(&&*owner.kind));
+        .find(|owner| NAMED_BY_UID.contains(&(&*owner.kind, resource)));
     match (owner, path.split_once('/')) {
-        (Some(owner), Some((namespace, _))) if resource == "/pods" => {
+        (Some(owner), Some((namespace, _))) => {
             format!("{resource}/{namespace}/{}-*", owner.name)
         }
         _ => format!("{resource}/{path}"),
@@ -71,6 +76,7 @@ pub(crate) fn canonical(object: &Object, names: &Names) -> (Value, Share) {
     }
     count_from_now(&mut value, &mut share);
     put_in_order(&mut value);
+    forget_trigger(&mut value["metadata"]);
     mask(&mut value, names, &mut share);
     (value, share)
 }
@@ -87,6 +93,35 @@ fn count_from_now(value: &mut Value, share: &mut Share) {
     }
     value["metadata"]["generation"] = Value::Null;
     share.masked += 1;
+}
+
+/// On endpoints: when happened what they were last written for.
+const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+/// A controller that was started anew does not know what it has told of, and tells it again.
+fn forget_trigger(metadata: &mut Value) {
+    forget(metadata, "annotations", TRIGGER);
+    let writers = metadata
+        .get_mut("managedFields")
+        .and_then(Value::as_array_mut);
+    for writer in writers.into_iter().flatten() {
+        if let Some(fields) = writer.pointer_mut("/fieldsV1/f:metadata") {
+            forget(fields, "f:annotations", &format!("f:{TRIGGER}"));
+        }
+    }
+}
+
+/// Takes `key` out of the map `field`, and the map with it if nothing else is there.
+fn forget(value: &mut Value, field: &str, key: &str) {
+    let Some(map) = value.get_mut(field).and_then(Value::as_object_mut) else {
+        return;
+    };
+    if map.remove(key).is_some()
+        && map.keys().all(|key| key == ".")
+        && let Some(fields) = value.as_object_mut()
+    {
+        fields.remove(field);
+    }
 }
 
 /// Lists whose order only tells what came first.
@@ -176,5 +211,42 @@ pub(crate) fn collection(object: &Value) -> String {
     match object["metadata"]["namespace"].as_str() {
         Some(namespace) => format!("/{root}/{version}/namespaces/{namespace}/{kind}"),
         None => format!("/{root}/{version}/{kind}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reviewed(metadata: &Value, generations: [u32; 2], conditions: [&str; 2]) -> Value {
+        let conditions = conditions.map(|kind| json!({"type": kind}));
+        let mut value = json!({
+            "metadata": metadata,
+            "status": {"observedGeneration": generations[1], "conditions": conditions},
+        });
+        value["metadata"]["generation"] = generations[0].into();
+        count_from_now(&mut value, &mut Share::default());
+        put_in_order(&mut value);
+        forget_trigger(&mut value["metadata"]);
+        value
+    }
+
+    #[test]
+    fn only_what_was_reviewed_may_differ() {
+        let plain = json!({"name": "a"});
+        let one = reviewed(&plain, [3, 3], ["A", "B"]);
+        assert_eq!(one, reviewed(&plain, [4, 4], ["B", "A"]));
+        assert_ne!(one, reviewed(&plain, [4, 3], ["A", "B"]), "it lags behind");
+        assert_ne!(one, reviewed(&plain, [3, 3], ["A", "C"]));
+        let told = json!({"name": "a", "annotations": {TRIGGER: "TIME"}});
+        assert_eq!(one, reviewed(&told, [3, 3], ["A", "B"]));
+        let more = json!({"name": "a", "annotations": {TRIGGER: "TIME", "more": "1"}});
+        assert_ne!(
+            one,
+            reviewed(&more, [3, 3], ["A", "B"]),
+            "others are compared"
+        );
     }
 }

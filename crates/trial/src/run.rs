@@ -248,7 +248,11 @@ async fn perform(user: &Client, deed: &Deed) -> Result<(), String> {
             send(user, "POST", &path, object).await
         }
         Deed::Patch(path, patch) => send(user, "PATCH", path, patch).await,
-        Deed::Delete(path) => send(user, "DELETE", path, &serde_json::json!({})).await,
+        Deed::Delete(path) => {
+            // As kubectl does it; left to the server, the pods of a Job would stay.
+            let options = serde_json::json!({"propagationPolicy": "Background"});
+            send(user, "DELETE", path, &options).await
+        }
     };
     done.map(drop).map_err(|error| format!("{deed:?}: {error}"))
 }

@@ -8,6 +8,7 @@ mod claiming;
 mod collision;
 mod echo;
 mod labelled;
+mod made;
 mod name;
 mod number;
 mod owner;
@@ -28,6 +29,7 @@ pub(crate) use self::{
     collision::rename,
     echo::{ECHO, echoed},
     labelled::{Labelled, has_all, label},
+    made::Made,
     name::{digest, suffix},
     number::{Round, moment, second, share, some, whole},
     owner::owned_by,

@@ -254,7 +254,8 @@ impl Hand {
         }
     }
 
-    async fn answered<T>(
+    /// What the server says to `call`, be it a write or a question before one.
+    pub(super) async fn answered<T>(
         &self,
         key: &Key,
         call: impl Future<Output = Result<T, kube::Error>>,

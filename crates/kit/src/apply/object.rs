@@ -5,10 +5,11 @@
 
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Resource,
-    api::{DeleteParams, PostParams, Preconditions},
-    core::{Request, request},
+    api::{DeleteParams, GetParams, PostParams, Preconditions},
+    core::{PartialObjectMeta, Request, request},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -71,6 +72,22 @@ impl Hand {
         let request = request.create_subresource(part, key.name(), &self.posting(), body(content));
         let write = self.writing::<K>("post", key, Some(part));
         self.send(write, request).await
+    }
+
+    /// Asks the server itself, not a cache, whether `object` is still there, the same, and to stay.
+    /// [`Error::Replaced`] if not: whatever would be made for it now would be made for nobody. Says
+    /// its metadata as they are now.
+    pub async fn confirm<K: Object>(&self, object: &K) -> Result<ObjectMeta, Error> {
+        let key = Key::of(object);
+        let request = at::<K>(&key).get_metadata(key.name(), &GetParams::default());
+        let request = request.map_err(|error| unsendable(&key, error))?;
+        let call = self.client().request::<PartialObjectMeta<K>>(request);
+        let live = self.answered(&key, call).await?.metadata;
+        if live.uid == object.meta().uid && live.deletion_timestamp.is_none() {
+            Ok(live)
+        } else {
+            Err(Error::Replaced(key))
+        }
     }
 
     /// Deletes the very `object` that was looked at, in the background; with a grace period of its

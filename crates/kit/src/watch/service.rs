@@ -6,6 +6,7 @@ use std::{
     fmt,
     pin::{Pin, pin},
     sync::Arc,
+    time::Duration,
 };
 
 use futures::{Stream, StreamExt};
@@ -13,7 +14,8 @@ use kube::{
     Api, Resource,
     runtime::{
         WatchStreamExt,
-        watcher::{self, Event, watcher},
+        utils::Backoff,
+        watcher::{self, DefaultBackoff, Event, watcher},
     },
 };
 use parking_lot::Mutex;
@@ -249,7 +251,29 @@ where
         field_selector: selection.fields,
         ..watcher::Config::default()
     };
-    watcher(api, config).default_backoff()
+    watcher(api, config).backoff(Waits::default())
+}
+
+/// How long a watch that broke off waits before it is opened again: as `client-go` does, but never
+/// for long. Whoever is blind for a minute because the server was away for some seconds does more
+/// harm than a request every few seconds.
+#[derive(Default)]
+struct Waits(DefaultBackoff);
+
+const LONGEST: Duration = Duration::from_secs(5);
+
+impl Iterator for Waits {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0.next().map(|wait| wait.min(LONGEST))
+    }
+}
+
+impl Backoff for Waits {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
 }
 
 impl fmt::Debug for Watches {
@@ -263,5 +287,19 @@ impl fmt::Debug for Watches {
 impl fmt::Debug for WatchService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WatchService").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_broke_off_is_soon_opened_again_however_often_that_failed() {
+        let waits: Vec<_> = Waits::default().take(20).collect();
+        assert_eq!(waits.len(), 20, "it never gives up");
+        assert!(waits[0] < Duration::from_secs(2), "{waits:?}");
+        assert!(waits.iter().all(|wait| *wait <= LONGEST), "{waits:?}");
+        assert_eq!(waits[19], LONGEST, "{waits:?}");
     }
 }

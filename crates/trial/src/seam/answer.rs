@@ -66,3 +66,21 @@ fn body(code: u16, reason: &str) -> Value {
         "message": format!("the plan says {code}"), "reason": reason, "code": code,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_watch_is_told_within_its_stream_that_its_place_is_gone() {
+        let (parts, stream) = gone().into_parts();
+        assert_eq!(parts.status, 200);
+        let line = stream.collect().await.unwrap().to_bytes();
+        assert!(line.ends_with(b"\n"));
+        let event: Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!(
+            (&event["type"], &event["object"]["code"]),
+            (&json!("ERROR"), &json!(410))
+        );
+    }
+}

@@ -17,7 +17,7 @@ use neap_kit::{
 use super::decide::{Decision, Facts, decide, reference};
 use crate::{
     wiring::Wiring,
-    workload::{Claimable, Tools, echoed, owner_of, reason, second},
+    workload::{Claimable, Made, Tools, owner_of, reason, second},
 };
 
 /// The controller of CronJobs.
@@ -67,6 +67,8 @@ impl Work {
     }
 
     async fn carry_out(&self, cron: &CronJob, decision: Decision<'_>) -> Result<(), Error> {
+        let makes = decision.create.is_some();
+        self.tools.confirm(cron, makes).await?;
         for note in &decision.notes {
             self.tools.tell(cron, note).await;
         }
@@ -78,19 +80,18 @@ impl Work {
                 .await;
         }
         let mut status = decision.status;
-        let mut newest = None;
-        if let Some(job) = &decision.create
-            && let Some(made) = self.create(cron, job).await?
-        {
-            newest = made.resource_version();
-            status.active.get_or_insert_default().push(reference(&made));
+        let mut sum = Made::default();
+        if let Some(job) = &decision.create {
+            let made = self.create(cron, job).await?;
+            sum.add(job, made.as_ref());
+            if let Some(made) = &made {
+                status.active.get_or_insert_default().push(reference(made));
+            }
         }
         let mut said = cron.clone();
         said.status = Some(status);
         self.tools.report(cron, &said).await?;
-        // The next look must not miss this Job.
-        echoed(&self.jobs, newest).await;
-        Ok(())
+        sum.shown(&self.jobs).await
     }
 
     async fn create(&self, cron: &CronJob, job: &Job) -> Result<Option<Job>, Error> {

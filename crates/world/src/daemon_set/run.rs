@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     wiring::Wiring,
-    workload::{Claimable, Claiming, Tools, adopt_and_release, echoed, phase, rename},
+    workload::{Claimable, Claiming, Tools, adopt_and_release, phase, rename},
 };
 
 /// The controller of DaemonSets.
@@ -102,6 +102,8 @@ impl Work {
 
     async fn carry_out(&self, set: &DaemonSet, decision: Decision<'_>) -> Result<(), Error> {
         let (revisions, hand) = (&decision.revisions, &self.tools.hand);
+        let makes = !decision.create.is_empty() || !decision.adopt.is_empty();
+        self.tools.confirm(set, makes || revisions.makes()).await?;
         if !revisions.carry_out(hand, set, &self.revisions).await? {
             return rename(&self.tools, set).await;
         }
@@ -109,16 +111,14 @@ impl Work {
         let mut said = set.clone();
         said.status = Some(decision.status);
         self.tools.report(set, &said).await?;
-        let newest = self.tools.create_pods(set, &decision.create).await?;
+        let made = self.tools.create_pods(set, &decision.create).await?;
         for pod in &decision.delete {
             if let Some(note) = end(pod) {
                 self.tools.tell(set, &note).await;
             }
             self.tools.delete_pod(set, pod).await?;
         }
-        // The next look must not miss these pods.
-        echoed(&self.pods, newest).await;
-        Ok(())
+        made.shown(&self.pods).await
     }
 }
 

@@ -112,6 +112,8 @@ impl Work {
         decision: Decision<'_>,
     ) -> Result<(), Error> {
         let (adopt, release) = (&decision.adopt, &decision.release);
+        let makes = decision.create.is_some() || !adopt.is_empty();
+        self.tools.confirm(deployment, makes).await?;
         adopt_and_release(&self.tools.hand, deployment, adopt, release).await?;
         let mut newest = None;
         if let Some(set) = &decision.create {

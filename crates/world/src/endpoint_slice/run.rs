@@ -20,7 +20,7 @@ use super::decide::{Decision, Facts, US, WRITER, decide};
 use crate::{
     service_pods::{SERVICE, Selection, Triggers, selector},
     wiring::Wiring,
-    workload::{Tools, echoed},
+    workload::{Made, Tools},
 };
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -119,7 +119,10 @@ impl Work {
                 .filter(|slice| !leaves(slice))
                 .collect(),
         };
-        self.carry_out(decide(&facts)).await?;
+        let decision = decide(&facts);
+        let makes = !decision.create.is_empty();
+        self.tools.confirm(&*service, makes).await?;
+        self.carry_out(decision).await?;
         Ok(Outcome::Settled)
     }
 
@@ -136,19 +139,16 @@ impl Work {
 
     /// What is new comes first, so that no pod is missing between two writes.
     async fn carry_out(&self, decision: Decision) -> Result<(), Error> {
-        let mut newest = None;
+        let mut made = Made::default();
         for slice in &decision.create {
-            let made = self.tools.hand.create(slice).await?;
-            newest = made.and_then(|slice| slice.resource_version()).or(newest);
+            made.add(slice, self.tools.hand.create(slice).await?.as_ref());
         }
         for slice in &decision.replace {
-            newest = self.tools.hand.replace(slice).await?.resource_version();
+            made.add(slice, Some(&self.tools.hand.replace(slice).await?));
         }
         for slice in &decision.delete {
             self.tools.hand.remove(slice, None).await?;
         }
-        // The next look must not miss these.
-        echoed(&self.slices, newest).await;
-        Ok(())
+        made.shown(&self.slices).await
     }
 }

@@ -17,7 +17,7 @@ use super::decide::{WRITER, decide};
 use crate::{
     service_pods::{Selection, Triggers, note_trigger, selector},
     wiring::Wiring,
-    workload::Tools,
+    workload::{ECHO, Made, Tools},
 };
 
 /// The controller of Endpoints.
@@ -72,9 +72,18 @@ impl Work {
         if former.as_deref() == Some(&wanted) {
             return Ok(Outcome::Settled);
         }
+        let leaving = service.metadata.deletion_timestamp.is_some();
+        if leaving && former.is_none() {
+            return Ok(Outcome::Settled);
+        }
+        self.tools.confirm(&*service, former.is_none()).await?;
         note_trigger(&mut wanted.metadata, trigger);
         match former {
-            None => drop(self.tools.hand.create(&wanted).await?),
+            None => {
+                let mut made = Made::default();
+                made.add(&wanted, self.tools.hand.create(&wanted).await?.as_ref());
+                made.shown(&self.endpoints).await?;
+            }
             Some(_) => drop(self.tools.hand.replace(&wanted).await?),
         }
         Ok(Outcome::Settled)
@@ -82,9 +91,11 @@ impl Work {
 
     /// Endpoints go with their Service, though it does not own them.
     async fn clear(&self, endpoints: Option<&Endpoints>) -> Result<Outcome, Error> {
-        if let Some(endpoints) = endpoints {
-            self.tools.hand.remove(endpoints, None).await?;
-        }
-        Ok(Outcome::Gone)
+        let Some(endpoints) = endpoints else {
+            return Ok(Outcome::Gone);
+        };
+        self.tools.hand.remove(endpoints, None).await?;
+        // They are gone once the watch says so, not before.
+        Ok(Outcome::Again(ECHO))
     }
 }

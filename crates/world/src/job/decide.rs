@@ -18,7 +18,7 @@ use super::{
     pods::moves,
     verdict::{Verdict, deadline, finished_at, say, totals, verdict},
 };
-use crate::workload::claim;
+use crate::workload::{ECHO, claim};
 
 /// What is known.
 #[derive(Debug)]
@@ -96,11 +96,13 @@ fn finished<'a>(
     let ttl = spec.ttl_seconds_after_finished.map(i64::from);
     let end = ttl.and_then(|ttl| Timestamp::from_second(over.as_second().saturating_add(ttl)).ok());
     let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
+    let remove = left.is_some_and(|left| left.is_zero());
     Decision {
         status,
         free: tracked.collect(),
-        remove: left.is_some_and(|left| left.is_zero()),
-        again: left,
+        remove,
+        // It is seen until the watch says that it is gone, and asked to go once is enough.
+        again: if remove { Some(ECHO) } else { left },
         ..Decision::default()
     }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     wiring::Wiring,
-    workload::{Claimable, Claiming, Tools, echoed, owned_by, owner_of, second},
+    workload::{Claimable, Claiming, Tools, owned_by, owner_of, second},
 };
 
 /// The name of the Job for which a pod was made.
@@ -112,6 +112,8 @@ impl Work {
     }
 
     async fn carry_out(&self, job: &Job, decision: Decision<'_>) -> Result<(), Error> {
+        let makes = !decision.create.is_empty() || !decision.adopt.is_empty();
+        self.tools.confirm_unchanged(job, makes).await?;
         self.claim(job, &decision).await?;
         // If the Job has changed meanwhile, nothing that follows from its status may be done.
         let mut said = job.clone();
@@ -126,9 +128,8 @@ impl Work {
         for pod in &decision.delete {
             self.tools.delete_pod(job, pod).await?;
         }
-        let newest = self.tools.create_pods(job, &decision.create).await?;
-        // The next look must not miss these pods.
-        echoed(&self.pods, newest).await;
+        let made = self.tools.create_pods(job, &decision.create).await?;
+        made.shown(&self.pods).await?;
         if decision.remove {
             self.tools.hand.remove(job, None).await?;
         }

@@ -9,7 +9,11 @@ use k8s_openapi::api::{
 use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::{Value, json};
 
-use crate::stage::{Fate, Kubelet, Stage, fields};
+use super::decide::{Facts, decide};
+use crate::{
+    stage::{Fate, Kubelet, Stage, fields},
+    workload::ECHO,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -252,6 +256,33 @@ async fn a_job_that_is_over_goes_when_its_time_is_up() {
     assert_eq!(stage.list::<Job>().await.len(), 1);
     stage.pass(2 * MINUTE).await;
     assert_eq!(stage.list::<Job>().await.len(), 0);
+}
+
+#[test]
+fn a_job_whose_time_is_up_is_not_asked_to_go_over_and_over() {
+    let mut over = job(
+        "sum",
+        "good",
+        json!({"selector": {}, "ttlSecondsAfterFinished": 60}),
+    );
+    let moment = "2026-01-01T00:00:00Z";
+    let condition = json!({"type": "Complete", "status": "True", "lastTransitionTime": moment});
+    over["status"] = json!({"conditions": [condition]});
+    let over: Job = serde_json::from_value(over).unwrap();
+    for (now, remove, again) in [
+        ("2026-01-01T00:00:58Z", false, 2 * SECOND),
+        // The watch has not said yet that it is gone.
+        ("2026-01-01T00:01:00Z", true, ECHO),
+        ("2026-01-01T00:01:05Z", true, ECHO),
+    ] {
+        let facts = Facts {
+            job: &over,
+            pods: Vec::new(),
+            now: now.parse().unwrap(),
+        };
+        let decision = decide(&facts);
+        assert_eq!((decision.remove, decision.again), (remove, Some(again)));
+    }
 }
 
 #[tokio::test(start_paused = true)]

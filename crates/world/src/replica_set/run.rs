@@ -15,7 +15,7 @@ use neap_kit::{
 use super::decide::{Decision, Facts, decide};
 use crate::{
     wiring::Wiring,
-    workload::{Claimable, Claiming, Tools, adopt_and_release, echoed},
+    workload::{Claimable, Claiming, Tools, adopt_and_release},
 };
 
 /// The controller of ReplicaSets.
@@ -63,16 +63,16 @@ impl Work {
 
     async fn carry_out(&self, set: &ReplicaSet, decision: Decision<'_>) -> Result<(), Error> {
         let (adopt, release) = (&decision.adopt, &decision.release);
+        let makes = !decision.create.is_empty() || !adopt.is_empty();
+        self.tools.confirm(set, makes).await?;
         adopt_and_release(&self.tools.hand, set, adopt, release).await?;
         let mut said = set.clone();
         said.status = Some(decision.status);
         self.tools.report(set, &said).await?;
-        let newest = self.tools.create_pods(set, &decision.create).await?;
+        let made = self.tools.create_pods(set, &decision.create).await?;
         for pod in &decision.delete {
             self.tools.delete_pod(set, pod).await?;
         }
-        // The next look must not miss these pods.
-        echoed(&self.pods, newest).await;
-        Ok(())
+        made.shown(&self.pods).await
     }
 }

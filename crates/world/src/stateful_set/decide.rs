@@ -101,6 +101,12 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Option<Decision<'a>> {
 }
 
 impl<'a> Decision<'a> {
+    /// Whether there will be more that is the set's.
+    pub(super) fn makes(&self) -> bool {
+        let none = self.create.is_empty() && self.claims.is_empty() && self.adopt.is_empty();
+        !none || self.revisions.makes()
+    }
+
     fn fill(&mut self, facts: &Facts<'a>, spec: &StatefulSetSpec, places: &Places<'a>) {
         let latest = self.revisions.latest.name_any();
         let mut walk = Walk {

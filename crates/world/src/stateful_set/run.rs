@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     wiring::Wiring,
-    workload::{Claimable, Claiming, Tools, adopt_and_release, echoed, reason, rename},
+    workload::{Claimable, Claiming, Made, Tools, adopt_and_release, echoed, reason, rename},
 };
 
 /// The controller of StatefulSets.
@@ -107,6 +107,7 @@ impl Work {
 
     async fn carry_out(&self, set: &StatefulSet, decision: Decision<'_>) -> Result<(), Error> {
         let (revisions, hand) = (&decision.revisions, &self.tools.hand);
+        self.tools.confirm(set, decision.makes()).await?;
         if !revisions.carry_out(hand, set, &self.revisions).await? {
             return rename(&self.tools, set).await;
         }
@@ -126,16 +127,14 @@ impl Work {
         for (claim, pod) in &decision.claims {
             self.create_claim(set, claim, pod).await?;
         }
-        let mut newest = None;
+        let mut made = Made::default();
         for pod in &decision.create {
-            newest = self.create(set, pod).await?.or(newest);
+            made.add(pod, self.create(set, pod).await?.as_ref());
         }
         for step in &decision.delete {
             self.delete(set, *step).await?;
         }
-        // The next look must not miss these pods.
-        echoed(&self.pods, newest).await;
-        Ok(())
+        made.shown(&self.pods).await
     }
 
     async fn create_claim(
@@ -166,11 +165,11 @@ impl Work {
         }
     }
 
-    /// Makes a pod, and says which version of it is the first.
-    async fn create(&self, set: &StatefulSet, pod: &Pod) -> Result<Option<String>, Error> {
+    /// Makes a pod, unless it is there.
+    async fn create(&self, set: &StatefulSet, pod: &Pod) -> Result<Option<Pod>, Error> {
         let made = self.tools.hand.create(pod).await;
         self.tell(set, "Create", &pod.name_any(), &made).await;
-        Ok(made?.and_then(|pod| pod.resource_version()))
+        made
     }
 
     async fn delete(&self, set: &StatefulSet, step: Step<'_>) -> Result<(), Error> {

@@ -65,6 +65,8 @@ impl<'a> Revisions<'a> {
                     Step::Raise
                 }
             }
+            // Whoever leaves has no use for it, and loses it to the garbage collection.
+            None if leaving => Step::None,
             None => Step::Make,
         };
         if step != Step::None {
@@ -96,6 +98,11 @@ impl<'a> Revisions<'a> {
         let limit = usize::try_from(limit.unwrap_or(10)).unwrap_or(0);
         past.truncate(past.len().saturating_sub(limit));
         self.surplus = past;
+    }
+
+    /// Whether one is made or taken in.
+    pub(crate) fn makes(&self) -> bool {
+        self.step == Step::Make || !self.adopt.is_empty()
     }
 
     /// Makes it so. False if the name of the latest one is another's.

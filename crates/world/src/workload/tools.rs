@@ -7,10 +7,11 @@ use neap_kit::{
     apply::{Error, Hand, Object},
     clock::Clock,
     event::{Note, Recorder},
+    key::Key,
     site::Site,
 };
 
-use super::reason;
+use super::{Made, reason};
 
 /// The hand, the voice and the clock of one controller.
 #[derive(Debug, Clone)]
@@ -39,6 +40,28 @@ impl Tools {
         self.recorder.tell(about, note).await;
     }
 
+    /// Asks the server whether `owner` is still there and to stay, if something is about to be made
+    /// or taken in for it: a cache that is behind shows owners that are gone, and what is made for
+    /// those is collected and made again without end.
+    pub(crate) async fn confirm<K: Object>(&self, owner: &K, makes: bool) -> Result<(), Error> {
+        if makes {
+            self.hand.confirm(owner).await?;
+        }
+        Ok(())
+    }
+
+    /// The same for an owner whose status says what is to be made: if it has changed since it was
+    /// read, be it by our own write that the watch has not shown yet, there is another look first.
+    pub(crate) async fn confirm_unchanged<K>(&self, owner: &K, makes: bool) -> Result<(), Error>
+    where
+        K: Object,
+    {
+        if makes && self.hand.confirm(owner).await?.resource_version != owner.resource_version() {
+            return Err(Error::Replaced(Key::of(owner)));
+        }
+        Ok(())
+    }
+
     /// Writes the status of what was `before`: once, and only if it says something new.
     pub(crate) async fn report<K: Object + PartialEq>(
         &self,
@@ -52,13 +75,8 @@ impl Tools {
     }
 
     /// Makes pods for `owner`: one, then two more, then four. Where one cannot be made the others
-    /// cannot either, and that is found out before all of them have asked. Says the version of the
-    /// newest, unless all were there.
-    pub(crate) async fn create_pods<K>(
-        &self,
-        owner: &K,
-        pods: &[Pod],
-    ) -> Result<Option<String>, Error>
+    /// cannot either, and that is found out before all of them have asked.
+    pub(crate) async fn create_pods<K>(&self, owner: &K, pods: &[Pod]) -> Result<Made, Error>
     where
         K: Resource<DynamicType = ()>,
     {
@@ -69,14 +87,14 @@ impl Tools {
             (left, together) = (later, together * 2);
         }
         // Told last: whoever waits for the pods does not wait for the words.
-        let (mut newest, mut failed) = (None, None);
-        for made in all {
+        let (mut sum, mut failed) = (Made::default(), None);
+        for (made, pod) in all.into_iter().zip(pods) {
             match self.created(owner, made).await {
-                Ok(version) => newest = version.or(newest),
+                Ok(made) => sum.add(pod, made.as_ref()),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        failed.map_or(Ok(newest), Err)
+        failed.map_or(Ok(sum), Err)
     }
 
     /// Tells what came of a pod.
@@ -84,7 +102,7 @@ impl Tools {
         &self,
         owner: &K,
         made: Result<Option<Pod>, Error>,
-    ) -> Result<Option<String>, Error>
+    ) -> Result<Option<Pod>, Error>
     where
         K: Resource<DynamicType = ()>,
     {
@@ -99,7 +117,7 @@ impl Tools {
             }
         };
         self.tell(owner, &note).await;
-        Ok(made?.and_then(|pod| pod.resource_version()))
+        made
     }
 
     pub(crate) async fn delete_pod<K>(&self, owner: &K, pod: &Pod) -> Result<(), Error>

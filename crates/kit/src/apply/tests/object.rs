@@ -109,6 +109,31 @@ async fn only_the_object_that_was_looked_at_is_removed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_is_confirmed_while_it_is_the_same_and_stays() {
+    let bench = Bench::new().await;
+    let mut first = map(&bench, &json!({}));
+    first.metadata.finalizers = Some(vec!["test.example/held".to_owned()]);
+    let first = bench.hand.create(&first).await.unwrap().unwrap();
+    bench.hand.confirm(&first).await.unwrap();
+    let no = |asked: Result<_, Error>| matches!(asked, Err(Error::Replaced(_)));
+    bench.hand.remove(&first, None).await.unwrap();
+    assert!(no(bench.hand.confirm(&first).await), "it is on its way out");
+    let maps: Api<ConfigMap> = Api::default_namespaced(bench.api.clone().into_client());
+    let mut last = maps.get("a").await.unwrap();
+    last.metadata.finalizers = None;
+    bench.hand.replace(&last).await.unwrap();
+    assert!(no(bench.hand.confirm(&first).await), "it is gone");
+    let second = bench
+        .hand
+        .create(&map(&bench, &json!({})))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(no(bench.hand.confirm(&first).await), "it is another");
+    bench.hand.confirm(&second).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_part_of_an_object_is_posted_to() {
     let bench = Bench::new().await;
     let client = bench.api.clone().into_client();

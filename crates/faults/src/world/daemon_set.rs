@@ -1,0 +1,65 @@
+//! An agent on every node with a disk: nodes come and go, it is changed and deleted.
+
+use neap_trial::{Deed, Node, Workload};
+use neap_world::daemon_set;
+use serde_json::{Value, json};
+
+const AGENT: &str = "/apis/apps/v1/namespaces/default/daemonsets/agent";
+const ONE: &str = "/api/v1/nodes/one";
+const TWO: &str = "/api/v1/nodes/two";
+const THREE: &str = "/api/v1/nodes/three";
+
+pub(super) fn workload() -> Workload {
+    let mut workload = Workload::new("daemon-set")
+        .actor("controllers", |site| Ok(vec![daemon_set::service(site)?]))
+        .node(Node::default());
+    for deed in [node("one", ONE), node("two", TWO)].concat() {
+        workload = workload.given(deed);
+    }
+    workload
+        .step("create", [Deed::Create(agent())])
+        .step("a node comes", node("three", THREE))
+        .step("change the template", [Deed::Patch(AGENT, image("app:2"))])
+        .step("a node loses its disk", [Deed::Patch(TWO, disk(None))])
+        .step(
+            "a node gets its disk",
+            [Deed::Patch(TWO, disk(Some("ssd")))],
+        )
+        .step("change it back", [Deed::Patch(AGENT, image("app:1"))])
+        .step("delete", [Deed::Delete(AGENT)])
+}
+
+/// A node, and word that it may be used: a new one is kept free at first.
+fn node(name: &str, path: &'static str) -> Vec<Deed> {
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {"disk": "ssd"}},
+    });
+    vec![
+        Deed::Create(node),
+        Deed::Patch(path, json!({"spec": {"taints": null}})),
+    ]
+}
+
+fn agent() -> Value {
+    let container = json!({"name": "main", "image": "app:1"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}},
+            "template": {
+                "metadata": {"labels": {"app": "agent"}},
+                "spec": {"nodeSelector": {"disk": "ssd"}, "containers": [container]},
+            },
+        },
+    })
+}
+
+fn disk(disk: Option<&str>) -> Value {
+    json!({"metadata": {"labels": {"disk": disk}}})
+}
+
+fn image(image: &str) -> Value {
+    json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}})
+}

@@ -1,0 +1,45 @@
+//! A store whose members have numbers and volumes: rolled out in order, scaled, changed, deleted.
+
+use neap_trial::{Deed, Node, Workload};
+use neap_world::stateful_set;
+use serde_json::{Value, json};
+
+const STORE: &str = "/apis/apps/v1/namespaces/default/statefulsets/store";
+
+pub(super) fn workload() -> Workload {
+    Workload::new("stateful-set")
+        .actor("controllers", |site| Ok(vec![stateful_set::service(site)?]))
+        .node(Node::default())
+        .step("create", [Deed::Create(store())])
+        .step("scale up", [scale(3)])
+        .step("change the template", [Deed::Patch(STORE, image("app:2"))])
+        .step("scale down", [scale(1)])
+        .step("delete", [Deed::Delete(STORE)])
+}
+
+fn store() -> Value {
+    let mounts = json!([{"name": "data", "mountPath": "/data"}]);
+    let container = json!({"name": "main", "image": "app:1", "volumeMounts": mounts});
+    let claim = json!({
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "store", "namespace": "default"},
+        "spec": {
+            "replicas": 2, "serviceName": "store",
+            "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Delete"},
+            "selector": {"matchLabels": {"app": "store"}},
+            "template": {"metadata": {"labels": {"app": "store"}}, "spec": {"containers": [container]}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+        },
+    })
+}
+
+fn scale(replicas: u32) -> Deed {
+    Deed::Patch(STORE, json!({"spec": {"replicas": replicas}}))
+}
+
+fn image(image: &str) -> Value {
+    json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}})
+}
