@@ -19,17 +19,17 @@ pub(super) fn workload() -> Workload {
     }
     let labelled = json!({"metadata": {"labels": {"disk": "ssd"}}});
     workload
-        .step("a pod comes", [pod("first", "600m", json!({}))])
-        .step("one waits for room", [pod("second", "600m", json!({}))])
+        .step("a pod comes", [pod("first", "600m", &json!({}))])
+        .step("one waits for room", [pod("second", "600m", &json!({}))])
         .step("there is room", [Deed::Delete(FIRST)])
         .step(
             "one waits for a disk",
-            [pod("third", "100m", json!({"disk": "ssd"}))],
+            [pod("third", "100m", &json!({"disk": "ssd"}))],
         )
         .step("there is a disk", [Deed::Patch(ONE, labelled)])
-        .step("one waits for a node", [pod("fourth", "900m", json!({}))])
+        .step("one waits for a node", [pod("fourth", "900m", &json!({}))])
         .step("a node comes", node("two", TWO, TWO_STATUS))
-        .step("one that fits nowhere", [pod("fifth", "9", json!({}))])
+        .step("one that fits nowhere", [pod("fifth", "9", &json!({}))])
 }
 
 /// A node with one core, and word that it may be used: a new one is kept free at first.
@@ -43,7 +43,7 @@ fn node(name: &str, path: &'static str, status: &'static str) -> Vec<Deed> {
     ]
 }
 
-fn pod(name: &str, cpu: &str, selector: Value) -> Deed {
+fn pod(name: &str, cpu: &str, selector: &Value) -> Deed {
     let resources = json!({"requests": {"cpu": cpu}});
     Deed::Create(json!({
         "apiVersion": "v1", "kind": "Pod",
