@@ -71,6 +71,7 @@ fn body(code: u16, reason: &str) -> Value {
 mod tests {
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "what this module says is short")]
     #[tokio::test]
     async fn a_watch_is_told_within_its_stream_that_its_place_is_gone() {
         let (parts, stream) = gone().into_parts();
