@@ -211,6 +211,16 @@ mod tests {
         anywhere.local_addr().unwrap()
     }
 
+    /// A process that another test starts has our sockets, too, until it is another program.
+    async fn at_last<T>(mut take: impl FnMut() -> io::Result<T>) -> T {
+        loop {
+            match take() {
+                Ok(taken) => return taken,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    }
+
     /// Resolves once the address refuses. Whoever waits while it closes is turned away otherwise.
     async fn refused(address: SocketAddr) {
         let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
@@ -234,7 +244,7 @@ mod tests {
         let there = vec![pod.local_addr().unwrap()];
         let address = free().await;
         let lead = Arc::new(Lead::new(leading_to(Vec::new())));
-        let door = Door::at(address).unwrap();
+        let door = at_last(|| Door::at(address)).await;
         let mut tasks = JoinSet::new();
         tasks.spawn(attend(
             door,
@@ -258,11 +268,11 @@ mod tests {
     }
 
     /// Listens on all addresses, as many programs do.
-    fn everywhere(port: u16) -> TcpListener {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_reuseaddr(true).unwrap();
-        socket.bind((Ipv4Addr::UNSPECIFIED, port).into()).unwrap();
-        socket.listen(1).unwrap()
+    fn everywhere(port: u16) -> io::Result<TcpListener> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((Ipv4Addr::UNSPECIFIED, port).into())?;
+        socket.listen(1)
     }
 
     #[tokio::test]
@@ -272,8 +282,11 @@ mod tests {
         let address = free().await;
         let lead = Arc::new(Lead::new(there.clone()));
         let attended = |passed| {
-            let door = Door::at(address).unwrap();
-            attend(door, address, lead.clone(), passed, Clock::system())
+            let lead = lead.clone();
+            async move {
+                let door = at_last(|| Door::at(address)).await;
+                attend(door, address, lead, passed, Clock::system()).await
+            }
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(attended(JoinSet::new()));
@@ -281,7 +294,7 @@ mod tests {
         let (mut served, _) = pod.accept().await.unwrap();
         lead.to(leading_to(Vec::new()));
         refused(address).await;
-        let other = everywhere(address.port());
+        let other = at_last(|| everywhere(address.port())).await;
         tokio::time::pause();
         lead.to(there);
         let lost = tasks.join_next().await.unwrap().unwrap();
