@@ -10,6 +10,7 @@ mod service;
 mod stateful_set;
 
 use neap_trial::Workload;
+use serde_json::{Value, json};
 
 /// One workload for each of them.
 pub(crate) fn workloads() -> Vec<Workload> {
@@ -23,4 +24,18 @@ pub(crate) fn workloads() -> Vec<Workload> {
         service::workload(),
         stateful_set::workload(),
     ]
+}
+
+/// A Deployment or ReplicaSet called `web`, of so many pods.
+fn web(kind: &str, replicas: u32) -> Value {
+    let container = json!({"name": "main", "image": "app:1"});
+    json!({
+        "apiVersion": "apps/v1", "kind": kind,
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
+        },
+    })
 }

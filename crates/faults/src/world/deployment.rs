@@ -4,6 +4,8 @@ use neap_trial::{Deed, Node, Workload};
 use neap_world::{deployment, replica_set};
 use serde_json::{Value, json};
 
+use super::web;
+
 const WEB: &str = "/apis/apps/v1/namespaces/default/deployments/web";
 
 pub(super) fn workload() -> Workload {
@@ -15,24 +17,11 @@ pub(super) fn workload() -> Workload {
             ])
         })
         .node(Node::default())
-        .step("create", [Deed::Create(web())])
+        .step("create", [Deed::Create(web("Deployment", 2))])
         .step("scale up", [scale(4)])
         .step("change the template", [Deed::Patch(WEB, image("app:2"))])
         .step("scale down", [scale(1)])
         .step("delete", [Deed::Delete(WEB)])
-}
-
-fn web() -> Value {
-    let container = json!({"name": "main", "image": "app:1"});
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
-        },
-    })
 }
 
 fn scale(replicas: u32) -> Deed {

@@ -4,6 +4,8 @@ use neap_trial::{Deed, Node, Workload};
 use neap_world::{disruption_budget, replica_set};
 use serde_json::{Value, json};
 
+use super::web;
+
 const BUDGET: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web";
 const WEB: &str = "/apis/apps/v1/namespaces/default/replicasets/web";
 
@@ -16,7 +18,7 @@ pub(super) fn workload() -> Workload {
         })
         .node(Node::default())
         .step("create a budget", [Deed::Create(budget())])
-        .step("create its pods", [Deed::Create(web())])
+        .step("create its pods", [Deed::Create(web("ReplicaSet", 2))])
         .step("scale up", [scale(4)])
         .step("change the budget", [Deed::Patch(BUDGET, most)])
         .step("scale down", [scale(1)])
@@ -29,19 +31,6 @@ fn budget() -> Value {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}},
-    })
-}
-
-fn web() -> Value {
-    let container = json!({"name": "main", "image": "app"});
-    json!({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
-        },
     })
 }
 

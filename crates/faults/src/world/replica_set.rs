@@ -4,6 +4,8 @@ use neap_trial::{Deed, Node, Workload};
 use neap_world::replica_set;
 use serde_json::{Value, json};
 
+use super::web;
+
 const WEB: &str = "/apis/apps/v1/namespaces/default/replicasets/web";
 const STRAY: &str = "/api/v1/namespaces/default/pods/stray";
 
@@ -12,7 +14,7 @@ pub(super) fn workload() -> Workload {
         .actor("controllers", |site| Ok(vec![replica_set::service(site)?]))
         .node(Node::default())
         .given(Deed::Create(stray()))
-        .step("create", [Deed::Create(web())])
+        .step("create", [Deed::Create(web("ReplicaSet", 3))])
         .step("let one go", [Deed::Patch(STRAY, label("other"))])
         .step("scale up", [scale(5)])
         .step("change the template", [Deed::Patch(WEB, image("app:2"))])
@@ -27,19 +29,6 @@ fn stray() -> Value {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "stray", "namespace": "default", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "app:1"}]},
-    })
-}
-
-fn web() -> Value {
-    let container = json!({"name": "main", "image": "app:1"});
-    json!({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
-        },
     })
 }
 
