@@ -21,6 +21,9 @@ pub(crate) struct Faults {
     /// Plays the plans of this file, tells what passed, and judges it
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
+    /// Tries the trial itself: plants mistakes into the code, and asks whether they are found
+    #[arg(long)]
+    self_test: bool,
     /// How to print what came of it: text or json
     #[arg(short, long, default_value = "text")]
     output: String,
@@ -28,18 +31,29 @@ pub(crate) struct Faults {
 
 /// Plays; false if something went wrong.
 pub(crate) fn run(faults: &Faults) -> Result<bool> {
-    let build = ["build", "--release", "--locked", "--quiet"];
-    process::run(
-        process::cargo()
-            .args(build)
-            .args(["--package", "neap-faults"]),
-    )?;
-    let mut command = Command::new(process::root().join("target/release/neap-faults"));
+    let mut command = Command::new(build(faults.self_test)?);
     command.args(["--budget", &faults.budget, "--only", &faults.only]);
     command.args(["--seed", &faults.seed.to_string()]);
     command.args(["--output", &faults.output]);
     if let Some(file) = &faults.replay {
         command.arg("--replay").arg(file);
     }
+    if faults.self_test {
+        command.arg("--self-test");
+    }
     Ok(command.status()?.success())
+}
+
+/// Builds what plays; with mistakes to plant in a folder of their own, so that neither is built
+/// anew because of the other.
+fn build(seeded: bool) -> Result<PathBuf> {
+    let (profile, features) = match seeded {
+        true => ("faults", &["--features", "seeded"][..]),
+        false => ("release", &[][..]),
+    };
+    let mut cargo = process::cargo();
+    cargo.args(["build", "--locked", "--quiet", "--package", "neap-faults"]);
+    process::run(cargo.args(["--profile", profile]).args(features))?;
+    let folder = process::root().join("target").join(profile);
+    Ok(folder.join("neap-faults"))
 }

@@ -18,6 +18,7 @@ use neap_trial::{
 use parking_lot::Mutex;
 
 use crate::{
+    canary,
     message::{Answer, Order},
     report::{Finding, Report, Tally},
     stopwatch::Stopwatch,
@@ -32,7 +33,10 @@ const SHRUNK: usize = 12;
 pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result<Report> {
     let watch = Stopwatch::start();
     let ground = worker::ground()?;
-    let mut report = Report::default();
+    let mut report = Report {
+        canary: canary::dies(&ground, seed)?,
+        ..Report::default()
+    };
     let mut known = Vec::new();
     for workload in workloads {
         let shown = calm(workload, seed, &ground).map_err(anyhow::Error::msg)?;
@@ -192,14 +196,14 @@ fn bar(budget: Duration) -> Result<ProgressBar> {
 }
 
 /// A process that plays.
-struct Worker {
+pub(crate) struct Worker {
     process: Child,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
 impl Worker {
-    fn start(seed: u64) -> Result<Self> {
+    pub(crate) fn start(seed: u64) -> Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
             .args(["--work", "--seed", &seed.to_string()])
             .stdin(Stdio::piped())
@@ -214,7 +218,7 @@ impl Worker {
         })
     }
 
-    fn ask(&mut self, order: &Order) -> Result<Answer> {
+    pub(crate) fn ask(&mut self, order: &Order) -> Result<Answer> {
         serde_json::to_writer(&mut self.orders, order)?;
         self.orders.write_all(b"\n")?;
         let mut line = String::new();

@@ -10,9 +10,11 @@
 )]
 
 mod campaign;
+mod canary;
 mod message;
 mod replay;
 mod report;
+mod self_test;
 mod stopwatch;
 mod supply;
 mod worker;
@@ -40,6 +42,9 @@ struct Cli {
     /// Plays the plans of this file, tells what passed, and judges it
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
+    /// Tries the trial itself: plants mistakes, and asks whether they are found
+    #[arg(long)]
+    self_test: bool,
     /// How to print what came of it
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -77,6 +82,9 @@ fn run(cli: &Cli) -> Result<bool> {
     }
     if let Some(file) = &cli.replay {
         return replay::run(file);
+    }
+    if cli.self_test {
+        return self_test::run(&cli.only, cli.seed, cli.output);
     }
     let mut chosen = workloads();
     let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();

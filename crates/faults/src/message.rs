@@ -1,6 +1,9 @@
 //! What a campaign and its workers say to each other, a line each.
 
-use neap_trial::judge::{Outcome, Violation};
+use neap_trial::{
+    Entry,
+    judge::{Outcome, Violation},
+};
 use serde::{Deserialize, Serialize};
 
 /// What a worker is to do.
@@ -12,6 +15,10 @@ pub(crate) enum Order {
         seed: u64,
         plans: Vec<String>,
     },
+    /// Have this mistake from now on, or none.
+    Plant { bug: Option<String> },
+    /// Play this workload without faults.
+    Calm { workload: String, seed: u64 },
     /// Make this plan smaller, which goes wrong like this.
     Shrink { plan: String, found: Violation },
 }
@@ -21,6 +28,13 @@ pub(crate) enum Order {
 pub(crate) enum Answer {
     /// What came of each plan.
     Played(Vec<Outcome>),
+    /// What is asked for is so from now on.
+    Planted,
+    /// What passed, and what is wrong even so.
+    Calm {
+        entries: Vec<Entry>,
+        says: Vec<Violation>,
+    },
     /// The smaller plan, and how many steps of the workload it needs.
     Shrunk { plan: String, steps: Vec<String> },
     /// It could not be done.

@@ -26,6 +26,8 @@ pub(crate) struct Report {
     pub(crate) workloads: BTreeMap<String, Tally>,
     /// By kind of fault: how often each was played, by workload.
     pub(crate) matrix: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Whether a plan that must fail did; if not, nothing else here means anything.
+    pub(crate) canary: bool,
     /// Runs without faults that went wrong.
     pub(crate) restless: Vec<String>,
 }
@@ -54,7 +56,7 @@ pub(crate) struct Finding {
 impl Report {
     /// Whether nothing went wrong.
     pub(crate) fn holds(&self) -> bool {
-        self.violations.is_empty() && self.restless.is_empty() && self.plans > 0
+        self.canary && self.violations.is_empty() && self.restless.is_empty() && self.plans > 0
     }
 }
 
@@ -78,6 +80,12 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 " {mark} {name}: {plans} plans on {writes} writes, {violations} violations, at rest after {slowest:.0} s at the latest"
+            )?;
+        }
+        if !self.canary {
+            writeln!(
+                f,
+                " ✗ a plan that must fail did not: the trial sees nothing"
             )?;
         }
         for trouble in &self.restless {

@@ -11,7 +11,7 @@ use neap_trial::{
     apart::{calm, play},
     judge::{Reference, Violation},
     plan::{Plan, parse},
-    shrink::{Case, shrink},
+    shrink::{Case, Draft, shrink},
 };
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// No failure needs more tries than that to become small.
-const TRIES: usize = 80;
+const TRIES: usize = 600;
 
 /// Does what each line of standard input says, until it ends.
 pub(crate) fn run() -> Result<()> {
@@ -71,6 +71,17 @@ impl Worker {
                 Ok(Answer::Played(played.map_err(anyhow::Error::msg)?))
             }
             Order::Shrink { plan, found } => self.shrink(&parse(&plan)?[0], &found),
+            Order::Plant { bug } => {
+                plant(bug.as_deref())?;
+                // What is right has to be found out anew: nobody else knows of the mistake.
+                self.references.clear();
+                Ok(Answer::Planted)
+            }
+            Order::Calm { workload, seed } => {
+                let shown = calm(self.workload(&workload)?, seed, &self.ground);
+                let (_, entries, says) = shown.map_err(anyhow::Error::msg)?;
+                Ok(Answer::Calm { entries, says })
+            }
         }
     }
 
@@ -90,24 +101,33 @@ impl Worker {
         Ok(())
     }
 
+    /// Plays what `draft` makes of a run without faults; the plans that say something, and what.
+    fn try_all(
+        &self,
+        workload: &Workload,
+        seed: u64,
+        draft: Draft<'_>,
+    ) -> Result<Vec<(Plan, Vec<Violation>)>, String> {
+        let (reference, entries, says) = calm(workload, seed, &self.ground)?;
+        let (faulty, calm): (Vec<_>, Vec<_>) = draft(&entries)
+            .into_iter()
+            .partition(|plan| !plan.rules.is_empty());
+        let played = play(workload, seed, &faulty, &reference, &self.ground)?;
+        let played = faulty.into_iter().zip(played);
+        // A fault that no longer strikes proves nothing.
+        let struck = played.filter(|(_, outcome)| outcome.idle.is_empty());
+        let struck = struck.map(|(plan, outcome)| (plan, outcome.violations));
+        let calm = calm.into_iter().map(|plan| (plan, says.clone()));
+        Ok(struck.chain(calm).collect())
+    }
+
     fn shrink(&self, plan: &Plan, found: &Violation) -> Result<Answer> {
         let case = Case {
             workload: self.workload(&plan.workload)?.clone(),
             plan: plan.clone(),
         };
-        let small = shrink(case, found, TRIES, |case| {
-            let Case { workload, plan } = case;
-            let tried = calm(workload, plan.seed, &self.ground).and_then(|(reference, _, _)| {
-                let plans = std::slice::from_ref(plan);
-                play(workload, plan.seed, plans, &reference, &self.ground)
-            });
-            let mut outcomes = tried.unwrap_or_default().into_iter();
-            let outcome = outcomes.next();
-            // A fault that no longer strikes proves nothing.
-            let outcome = outcome.filter(|outcome| outcome.idle.is_empty());
-            outcome
-                .map(|outcome| outcome.violations)
-                .unwrap_or_default()
+        let small = shrink(case, found, TRIES, |workload, draft| {
+            self.try_all(workload, plan.seed, draft).unwrap_or_default()
         });
         let steps = small.workload.steps.iter();
         Ok(Answer::Shrunk {
@@ -115,6 +135,18 @@ impl Worker {
             steps: steps.map(|step| step.name.to_owned()).collect(),
         })
     }
+}
+
+/// Has the code under trial make this mistake, or none.
+#[cfg(feature = "seeded")]
+fn plant(bug: Option<&str>) -> Result<()> {
+    Ok(neap_kit::seeded::plant(bug)?)
+}
+
+#[cfg(not(feature = "seeded"))]
+fn plant(bug: Option<&str>) -> Result<()> {
+    anyhow::ensure!(bug.is_none(), "this was built without mistakes to plant");
+    Ok(())
 }
 
 /// A server that runs begin with.

@@ -1,5 +1,6 @@
 //! The controllers of `world`.
 
+mod again;
 mod daemon_set;
 mod deployment;
 mod disruption_budget;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 /// One workload for each of them.
 pub(crate) fn workloads() -> Vec<Workload> {
     vec![
+        again::workload(),
         daemon_set::workload(),
         deployment::workload(),
         disruption_budget::workload(),

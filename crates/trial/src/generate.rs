@@ -6,11 +6,13 @@
 
 mod chance;
 mod points;
+mod sites;
 
 use std::time::Duration;
 
 pub use chance::Chance;
 pub use points::{Place, places};
+pub use sites::{Site, kinds};
 
 use crate::plan::{Action, Fault, Plan, Point, Rule};
 

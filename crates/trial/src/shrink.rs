@@ -1,12 +1,18 @@
 //! Makes a plan as small as it can be while the same thing goes wrong.
+//!
+//! First with fewer faults, then with fewer steps, then with smaller numbers. A fault that is called
+//! "the seventh of its like" is another one when steps before it are left out: so with other steps
+//! it is tried at every place of its like that a run of these steps has.
 
-use std::time::Duration;
+mod smaller;
 
 use crate::{
-    Workload,
+    Entry, Workload,
+    generate::places,
     judge::Violation,
-    plan::{Action, Nth, Plan, Rule},
+    plan::{Plan, Rule},
 };
+use smaller::{few_steps, fewer_rules, simpler, weight};
 
 /// A plan and the workload it breaks.
 #[derive(Debug, Clone)]
@@ -17,138 +23,144 @@ pub struct Case {
     pub plan: Plan,
 }
 
-/// The smallest case found that `fails` in the same way, trying at most so many.
+/// Makes plans of what a run without faults shows.
+pub type Draft<'a> = &'a dyn Fn(&[Entry]) -> Vec<Plan>;
+
+/// At most so many places are tried in a run of other steps.
+const PLACES: usize = 48;
+
+/// The smallest case found that fails like `found`, trying about so many plans at most.
+///
+/// `play` drafts plans for a workload, plays them, and says what is wrong with each of which every
+/// fault struck; nothing if the workload cannot be played.
 pub fn shrink(
     case: Case,
     found: &Violation,
     most: usize,
-    mut fails: impl FnMut(&Case) -> Vec<Violation>,
+    play: impl FnMut(&Workload, Draft<'_>) -> Vec<(Plan, Vec<Violation>)>,
 ) -> Case {
-    let mut left = most;
-    let mut same = |case: &Case| {
-        if left == 0 {
-            return false;
-        }
-        left -= 1;
-        let violations = fails(case);
-        violations.iter().any(|violation| is_like(violation, found))
+    let mut search = Search {
+        found,
+        left: most,
+        play,
     };
-    let mut case = case;
-    loop {
-        let before = size(&case);
-        for smaller in rules(&case)
-            .into_iter()
-            .chain(steps(&case))
-            .chain(numbers(&case))
-        {
-            if size(&smaller) < size(&case) && same(&smaller) {
-                case = smaller;
-                break;
+    let mut case = search.with_fewer_rules(case);
+    case = search.with_fewer_steps(case);
+    search.with_smaller_numbers(case)
+}
+
+struct Search<'a, F> {
+    found: &'a Violation,
+    left: usize,
+    play: F,
+}
+
+impl<F> Search<'_, F>
+where
+    F: FnMut(&Workload, Draft<'_>) -> Vec<(Plan, Vec<Violation>)>,
+{
+    /// The first of the plans that fails in the same way.
+    fn first(&mut self, workload: &Workload, draft: Draft<'_>) -> Option<Plan> {
+        if self.left == 0 {
+            return None;
+        }
+        let played = (self.play)(workload, draft);
+        // A workload that cannot be played costs something, too.
+        self.left = self.left.saturating_sub(played.len().max(1));
+        let found = self.found;
+        let same = |(_, violations): &(Plan, Vec<Violation>)| {
+            violations.iter().any(|violation| is_like(violation, found))
+        };
+        played.into_iter().find(same).map(|(plan, _)| plan)
+    }
+
+    /// One rule alone if that does, or two, or what is left when none can be spared.
+    fn with_fewer_rules(&mut self, mut case: Case) -> Case {
+        while case.plan.rules.len() > 1 {
+            let plans: Vec<_> = fewer_rules(&case.plan.rules);
+            let plans: Vec<_> = plans.into_iter().map(|it| case.plan.with(it)).collect();
+            match self.first(&case.workload, &|_| plans.clone()) {
+                Some(plan) => case.plan = plan,
+                None => return case,
             }
         }
-        if size(&case) == before {
-            return case;
+        case
+    }
+
+    fn with_fewer_steps(&mut self, mut case: Case) -> Case {
+        while case.workload.steps.len() > 1 {
+            let mut smaller = None;
+            for steps in few_steps(case.workload.steps.len()) {
+                let mut workload = case.workload.clone();
+                workload.steps = steps
+                    .iter()
+                    .map(|&step| case.workload.steps[step].clone())
+                    .collect();
+                let draft = |entries: &[Entry]| elsewhere(&case.plan, entries);
+                if let Some(plan) = self.first(&workload, &draft) {
+                    smaller = Some(Case { workload, plan });
+                    break;
+                }
+            }
+            match smaller {
+                Some(smaller) => case = smaller,
+                None => return case,
+            }
+        }
+        case
+    }
+
+    fn with_smaller_numbers(&mut self, mut case: Case) -> Case {
+        loop {
+            let mut plans = Vec::new();
+            for (place, rule) in case.plan.rules.iter().enumerate() {
+                let lighter = simpler(rule).into_iter();
+                for other in lighter.filter(|other| weight(other) < weight(rule)) {
+                    let mut rules = case.plan.rules.clone();
+                    rules[place] = other;
+                    plans.push(case.plan.with(rules));
+                }
+            }
+            match self.first(&case.workload, &|_| plans.clone()) {
+                Some(plan) => case.plan = plan,
+                None => return case,
+            }
         }
     }
+}
+
+/// The same faults wherever something of their like passes: the most alike first.
+fn elsewhere(plan: &Plan, entries: &[Entry]) -> Vec<Plan> {
+    let all = places(entries);
+    let mut found: Vec<Vec<Rule>> = vec![Vec::new()];
+    for rule in &plan.rules {
+        let mut there: Vec<Rule> = all
+            .iter()
+            .map(|place| place.rule(rule.action.clone()))
+            .filter(|other| is_of_the_same_like(rule, other))
+            .collect();
+        there.sort_by_key(|other| (other.filter != rule.filter, other.nth != rule.nth));
+        found = found
+            .iter()
+            .flat_map(|rules| {
+                there
+                    .iter()
+                    .map(|rule| [&rules[..], &[rule.clone()]].concat())
+            })
+            .take(PLACES)
+            .collect();
+    }
+    found.into_iter().map(|rules| plan.with(rules)).collect()
+}
+
+fn is_of_the_same_like(one: &Rule, other: &Rule) -> bool {
+    one.point == other.point
+        && one.filter.kind == other.filter.kind
+        && one.filter.verb == other.filter.verb
+        && one.actor == other.actor
 }
 
 /// The same oracle about the same kind: anything else is another mistake.
 fn is_like(one: &Violation, other: &Violation) -> bool {
     one.oracle == other.oracle && one.kind == other.kind
-}
-
-fn size(case: &Case) -> (usize, usize, u64) {
-    let numbers = case.plan.rules.iter().map(weight).sum();
-    (case.plan.rules.len(), case.workload.steps.len(), numbers)
-}
-
-/// With one rule less.
-fn rules(case: &Case) -> Vec<Case> {
-    let without = |index: usize| {
-        let mut rules = case.plan.rules.clone();
-        rules.remove(index);
-        Case {
-            plan: case.plan.with(rules),
-            workload: case.workload.clone(),
-        }
-    };
-    (0..case.plan.rules.len()).map(without).collect()
-}
-
-/// With one step less, the last ones first: what comes after the mistake is not needed.
-fn steps(case: &Case) -> Vec<Case> {
-    let without = |index: usize| {
-        let mut workload = case.workload.clone();
-        workload.steps.remove(index);
-        Case {
-            plan: case.plan.clone(),
-            workload,
-        }
-    };
-    (0..case.workload.steps.len()).rev().map(without).collect()
-}
-
-/// With smaller numbers in one rule.
-fn numbers(case: &Case) -> Vec<Case> {
-    let mut all = Vec::new();
-    for (index, rule) in case.plan.rules.iter().enumerate() {
-        for smaller in simpler(rule) {
-            let mut rules = case.plan.rules.clone();
-            rules[index] = smaller;
-            all.push(Case {
-                plan: case.plan.with(rules),
-                workload: case.workload.clone(),
-            });
-        }
-    }
-    all
-}
-
-fn simpler(rule: &Rule) -> Vec<Rule> {
-    let action = |action: Action| Rule {
-        action,
-        ..rule.clone()
-    };
-    let mut all = Vec::new();
-    match &rule.action {
-        Action::CrashStale(events, kinds) if *events > 1 => {
-            all.push(action(Action::Crash));
-            all.push(action(Action::CrashStale(events / 2, kinds.clone())));
-            all.push(action(Action::CrashStale(events - 1, kinds.clone())));
-        }
-        Action::CrashStale(..) => all.push(action(Action::Crash)),
-        Action::Conflict(times) if *times > 1 => all.push(action(Action::Conflict(times / 2))),
-        Action::Delay(time) if *time > SECOND => all.push(action(Action::Delay(*time / 2))),
-        Action::Pause(time) if *time > SECOND => all.push(action(Action::Pause(*time / 2))),
-        Action::Merge(time) if *time > SECOND => all.push(action(Action::Merge(*time / 2))),
-        _ => {}
-    }
-    if let Nth::At(nth) = rule.nth
-        && nth > 1
-    {
-        for nth in [1, nth - 1] {
-            all.push(Rule {
-                nth: Nth::At(nth),
-                ..rule.clone()
-            });
-        }
-    }
-    all
-}
-
-const SECOND: Duration = Duration::from_secs(1);
-
-fn weight(rule: &Rule) -> u64 {
-    let action = match &rule.action {
-        Action::CrashStale(events, _) => 2 + *events as u64,
-        Action::Conflict(times) => u64::from(*times),
-        Action::Delay(time) | Action::Pause(time) | Action::Merge(time) => time.as_secs(),
-        Action::Lag(events, _, time) => *events as u64 + time.as_secs(),
-        _ => 1,
-    };
-    let nth = match rule.nth {
-        Nth::At(nth) => u64::from(nth),
-        _ => 1,
-    };
-    action + nth
 }

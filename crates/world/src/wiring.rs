@@ -4,7 +4,7 @@
 //! them, and its reconcile. That it waits for what it reads, begins nothing while another process
 //! leads, and is called back when a write came too late, is the same for all and is here.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, join_all};
 use kube::Resource;
@@ -13,6 +13,7 @@ use neap_kit::{
     controller::{Controller, Options, Outcome, Trigger},
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Change, Ended},
 };
@@ -66,6 +67,7 @@ impl Wiring {
     {
         let cache = self.site.all::<K>()?;
         let known = cache.clone();
+        planted!(KnownTooEarly => return Ok(cache));
         self.known
             .push(Box::pin(async move { known.synced().await }));
         Ok(cache)
@@ -117,6 +119,8 @@ impl Wiring {
 /// look, and where nobody follows it, time does.
 fn unless_replaced(looked: Result<Outcome, Error>) -> Result<Outcome, Error> {
     match looked {
+        Err(Error::Replaced(_)) if planted!(ReplacedIsSettled) => Ok(Outcome::Settled),
+        Err(Error::Replaced(_)) if planted!(ReplacedAtOnce) => Ok(Outcome::Again(Duration::ZERO)),
         Err(Error::Replaced(_)) => Ok(Outcome::Again(ECHO)),
         looked => looked,
     }

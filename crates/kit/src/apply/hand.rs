@@ -17,6 +17,7 @@ use crate::{
     clock::Clock,
     key::Key,
     lease::{Leadership, NotLeading},
+    planted,
     telemetry::{Telemetry, Wrote},
     why::{Code, Coded},
 };
@@ -190,6 +191,7 @@ impl Hand {
         let call = async {
             let done = call.await;
             gone = matches!(&done, Err(kube::Error::Api(status)) if status.is_not_found());
+            gone |= planted!(ConflictIsGone) && done.is_err();
             done
         };
         match self.perform(write, call).await {

@@ -14,7 +14,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Error, Hand, Write};
-use crate::key::Key;
+use crate::{key::Key, planted};
 
 /// What can be written whole.
 pub trait Object:
@@ -38,6 +38,7 @@ impl Hand {
             .await
         {
             Ok(made) => Ok(Some(made)),
+            Err(Error::Late { .. }) if planted!(LateIsDone) => Ok(Some(object.clone())),
             Err(Error::Refused { source, .. }) if already_exists(&source) => Ok(None),
             Err(error) => Err(error),
         }
@@ -79,11 +80,13 @@ impl Hand {
     /// its metadata as they are now.
     pub async fn confirm<K: Object>(&self, object: &K) -> Result<ObjectMeta, Error> {
         let key = Key::of(object);
+        planted!(ConfirmUnasked => return Ok(object.meta().clone()));
         let request = at::<K>(&key).get_metadata(key.name(), &GetParams::default());
         let request = request.map_err(|error| unsendable(&key, error))?;
         let call = self.client().request::<PartialObjectMeta<K>>(request);
         let live = self.answered(&key, call).await?.metadata;
-        if live.uid == object.meta().uid && live.deletion_timestamp.is_none() {
+        let same = live.uid == object.meta().uid || planted!(ConfirmByName);
+        if same && live.deletion_timestamp.is_none() {
             Ok(live)
         } else {
             Err(Error::Replaced(key))

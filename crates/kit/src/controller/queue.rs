@@ -5,7 +5,7 @@ use std::{
     hash::Hash,
 };
 
-use crate::clock::Uptime;
+use crate::{clock::Uptime, planted};
 
 /// How much of a hurry there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -173,6 +173,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.keys.remove(key);
         self.running -= 1;
         // What was said meanwhile is not put off by a failure: it may be what mends it.
+        let since = since.filter(|_| !planted!(NewsForgotten));
         let asked = [since, again].into_iter().flatten();
         if let Some((at, priority)) = asked.min_by_key(|&(at, _)| at) {
             self.put(key.clone(), failures, priority, at, now);

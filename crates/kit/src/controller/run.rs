@@ -13,6 +13,7 @@ use super::{Backoff, Next, Priority, Queue, QueueState, backoff::spread};
 use crate::{
     clock::{Clock, Uptime},
     lease::Leadership,
+    planted,
     telemetry::{self, Reconciled, Telemetry},
 };
 
@@ -256,6 +257,7 @@ where
             Ok(End::Well(outcome)) => self.well(&key, outcome),
             // It is the first to go on.
             _ if result == telemetry::Result::LostLead => self.put_back(&key),
+            _ if planted!(FailureForgotten) => self.well(&key, Outcome::Settled),
             _ => {
                 let wait = |failures| now + self.options.backoff.wait(&key, failures);
                 self.shared.queue.lock().failed(&key, wait, now);
@@ -289,6 +291,7 @@ where
         let some_day = || spread(self.options.look_again, key);
         let again = match outcome {
             Outcome::Settled => Some(some_day()),
+            Outcome::Again(_) if planted!(AgainForgotten) => Some(some_day()),
             Outcome::Again(after) => Some(after.min(some_day())),
             Outcome::Gone => None,
         };

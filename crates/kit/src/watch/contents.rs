@@ -11,7 +11,7 @@ use super::{
     entry::{Entries, Named},
     lenient::{Invalid, Lenient},
 };
-use crate::key::Key;
+use crate::{key::Key, planted};
 
 /// What happened to an object.
 #[derive(Debug, Clone)]
@@ -144,6 +144,7 @@ impl<K: Resource> Contents<K> {
 
     /// Notes that a listing has it.
     fn list(&mut self, object: &Arc<K>) {
+        planted!(ListCut => if self.listing.as_ref().is_some_and(|it| it.objects.len() > 1) { return });
         if let Some(listing) = &mut self.listing {
             listing.objects.put(object.clone());
         }
@@ -193,7 +194,10 @@ impl<K: Resource> Contents<K> {
             .map(|object| Key::of(&**object))
             .filter(|key| !listing.unreadable.contains(key))
             .collect();
-        gone.iter().filter_map(|key| self.remove(key)).collect()
+        planted!(RelistKeeps => return Vec::new());
+        let told = gone.iter().filter_map(|key| self.remove(key)).collect();
+        planted!(RelistSilent => return Vec::new());
+        told
     }
 
     fn reach(&mut self, version: u64) {

@@ -27,6 +27,7 @@ use super::{Cache, Lenient, Unreadable};
 use crate::{
     clock::Clock,
     key::Key,
+    planted,
     process::Process,
     telemetry::{Telemetry, WatchBroke, WatchTold},
 };
@@ -251,6 +252,7 @@ where
         field_selector: selection.fields,
         ..watcher::Config::default()
     };
+    planted!(AnyAge => return watcher(api, config.any_semantic()).backoff(Waits::default()));
     watcher(api, config).backoff(Waits::default())
 }
 
@@ -266,6 +268,7 @@ impl Iterator for Waits {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
+        planted!(WatchGivenUp => return Some(Duration::from_hours(1)));
         self.0.next().map(|wait| wait.min(LONGEST))
     }
 }

@@ -27,7 +27,7 @@ impl Place {
         self.filter.verb == Some(Verb::Create)
     }
 
-    pub(super) fn rule(&self, action: Action) -> Rule {
+    pub(crate) fn rule(&self, action: Action) -> Rule {
         Rule {
             point: self.point,
             filter: self.filter.clone(),

@@ -13,6 +13,7 @@ use neap_kit::{
     event::Note,
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Change, Ended},
 };
@@ -58,7 +59,7 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
 fn tell_of_node(change: &Change<Node>, sets: &Cache<DaemonSet>, trigger: &Trigger<Key>) {
     if let Change::Modified { old, new } = change
         && old.spec == new.spec
-        && old.labels() == new.labels()
+        && (old.labels() == new.labels() || planted!(NodeUntold))
     {
         return;
     }

@@ -13,6 +13,7 @@ use neap_kit::{
     event::Note,
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Change, Ended},
 };
@@ -124,8 +125,9 @@ impl Work {
         }
         for (from, to) in &decision.update {
             // Whoever was adopted a moment ago has another version now, and is looked at again.
-            let written = self.tools.hand.replace(to).await?;
-            newest = written.resource_version();
+            let written = self.tools.hand.replace(to).await;
+            planted!(SizeOrNot => if written.is_err() { continue });
+            newest = written?.resource_version();
             self.tell_size(deployment, &to.name_any(), size(from), size(to))
                 .await;
         }
@@ -168,6 +170,7 @@ impl Work {
     async fn taken(&self, deployment: &Deployment, set: &ReplicaSet) -> Result<(), Error> {
         let key = Key::of(set);
         let Some(other) = self.sets.get(&key) else {
+            planted!(SetDisowned => return rename(&self.tools, deployment).await);
             return Err(Error::Late { key, waited: ECHO });
         };
         let uid = deployment.uid();

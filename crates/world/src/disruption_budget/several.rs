@@ -14,6 +14,7 @@ use neap_kit::{
     controller::Trigger,
     event::Note,
     key::Key,
+    planted,
     watch::{Cache, Change},
 };
 use parking_lot::Mutex;
@@ -34,6 +35,7 @@ impl Several {
         change: &Change<Pod>,
         trigger: &Trigger<Key>,
     ) {
+        planted!(BudgetUntold => if let Change::Deleted(_) = change { return });
         let pod = change.object();
         let keys = selecting(budgets, pod);
         for key in &keys {

@@ -9,6 +9,7 @@ use neap_kit::{
     controller::Outcome,
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Ended},
 };
@@ -84,6 +85,7 @@ impl Work {
                 made.add(&wanted, self.tools.hand.create(&wanted).await?.as_ref());
                 made.shown(&self.endpoints).await?;
             }
+            Some(_) if planted!(EndpointsOrNot) => drop(self.tools.hand.replace(&wanted).await),
             Some(_) => drop(self.tools.hand.replace(&wanted).await?),
         }
         Ok(Outcome::Settled)
@@ -95,6 +97,7 @@ impl Work {
             return Ok(Outcome::Gone);
         };
         self.tools.hand.remove(endpoints, None).await?;
+        planted!(EndpointsLeft => return Ok(Outcome::Gone));
         // They are gone once the watch says so, not before.
         Ok(Outcome::Again(ECHO))
     }

@@ -7,6 +7,7 @@ use k8s_openapi::api::{
     core::v1::Pod,
 };
 use kube::ResourceExt;
+use neap_kit::planted;
 
 use super::{
     indexes::{self, Indexes},
@@ -70,7 +71,8 @@ fn settle(pods: &[&Pod], status: &mut JobStatus) -> UncountedTerminatedPods {
     let named = status.uncounted_terminated_pods.take().unwrap_or_default();
     let sort = |uids: Option<Vec<String>>, number: &mut Option<i32>| {
         let uids = uids.unwrap_or_default().into_iter();
-        let (stay, go): (Vec<_>, Vec<_>) = uids.partition(|uid| tracked.contains(uid));
+        let stays = |uid: &String| tracked.contains(uid) && !planted!(NumberedTwice);
+        let (stay, go): (Vec<_>, Vec<_>) = uids.partition(stays);
         let more = number.unwrap_or(0) + whole(go.len());
         *number = some(more);
         Some(stay).filter(|stay| !stay.is_empty())
@@ -101,7 +103,7 @@ fn sort<'a>(spec: &JobSpec, pod: &'a Pod, count: &mut Count<'a>) {
 fn name(spec: &JobSpec, pod: &Pod, count: &mut Count<'_>, uncounted: &mut UncountedTerminatedPods) {
     let add = |uids: &mut Option<Vec<String>>| {
         let (uids, uid) = (uids.get_or_insert_default(), pod.uid().unwrap_or_default());
-        if !uids.contains(&uid) {
+        if !uids.contains(&uid) || planted!(NamedTwice) {
             uids.push(uid);
         }
     };

@@ -11,7 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::ResourceExt;
-use neap_kit::event::Note;
+use neap_kit::{event::Note, planted};
 
 use super::{
     count::{Count, count, is_tracked},
@@ -97,12 +97,13 @@ fn finished<'a>(
     let end = ttl.and_then(|ttl| Timestamp::from_second(over.as_second().saturating_add(ttl)).ok());
     let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
     let remove = left.is_some_and(|left| left.is_zero());
+    // It is seen until the watch says that it is gone, and asked to go once is enough.
+    let once_more = Some(ECHO).filter(|_| !planted!(ExpiredAtOnce)).or(left);
     Decision {
         status,
         free: tracked.collect(),
         remove,
-        // It is seen until the watch says that it is gone, and asked to go once is enough.
-        again: if remove { Some(ECHO) } else { left },
+        again: if remove { once_more } else { left },
         ..Decision::default()
     }
 }

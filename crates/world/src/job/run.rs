@@ -9,6 +9,7 @@ use neap_kit::{
     controller::Outcome,
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Ended, Index},
 };
@@ -73,6 +74,7 @@ struct Work {
 impl Work {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
         let job = self.jobs.get(&key);
+        planted!(StrangersKept => if job.is_none() { return Ok(Outcome::Gone) });
         self.free_strangers(&key, job.as_deref()).await?;
         let Some(job) = job else {
             return Ok(Outcome::Gone);
@@ -115,6 +117,7 @@ impl Work {
         let makes = !decision.create.is_empty() || !decision.adopt.is_empty();
         self.tools.confirm_unchanged(job, makes).await?;
         self.claim(job, &decision).await?;
+        planted!(FreedBeforeCounted => for pod in &decision.free { self.free(pod).await? });
         // If the Job has changed meanwhile, nothing that follows from its status may be done.
         let mut said = job.clone();
         said.status = Some(decision.status);
@@ -122,6 +125,7 @@ impl Work {
         for note in &decision.notes {
             self.tools.tell(job, note).await;
         }
+        planted!(EndedBeforeFreed => for pod in &decision.delete { self.tools.delete_pod(job, pod).await? });
         for pod in &decision.free {
             self.free(pod).await?;
         }

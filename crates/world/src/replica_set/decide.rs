@@ -8,6 +8,7 @@ use k8s_openapi::api::{
     core::v1::Pod,
 };
 use kube::ResourceExt;
+use neap_kit::planted;
 
 use crate::workload::{
     claim, from_template, has_ended, is_active, is_available, is_ready, owned_by, phase,
@@ -61,6 +62,7 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
         again,
         ..Decision::default()
     };
+    planted!(DoneByGeneration => if is_observed(set) { return decision });
     if leaving {
         return decision;
     }
@@ -74,6 +76,12 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
         decision.delete.truncate(surplus);
     }
     decision
+}
+
+#[cfg(feature = "seeded")]
+fn is_observed(set: &ReplicaSet) -> bool {
+    let status = set.status.as_ref();
+    status.is_some_and(|status| status.observed_generation == set.metadata.generation)
 }
 
 /// New pods under the first names that are free.
@@ -91,6 +99,7 @@ fn replicas(set: &ReplicaSet, spec: &ReplicaSetSpec, pods: &[&Pod], count: usize
     let pods = free.take(count).map(|name| {
         let mut pod = from_template(template, &namespace, name, owner.clone());
         pod.metadata.generate_name = Some(base.clone());
+        planted!(ServerNames => pod.metadata.name = None);
         pod
     });
     pods.collect()

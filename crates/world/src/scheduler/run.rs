@@ -13,6 +13,7 @@ use neap_kit::{
     event::Note,
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Change, Ended, Index},
 };
@@ -91,7 +92,8 @@ fn is_news(change: &Change<Node>) -> bool {
             .as_ref()
             .map(|status| status.allocatable.clone())
     };
-    old.spec != new.spec || old.labels() != new.labels() || room(old) != room(new)
+    let relabelled = old.labels() != new.labels() && !planted!(LabelsUntold);
+    old.spec != new.spec || relabelled || room(old) != room(new)
 }
 
 fn wake(waiting: &Index<Pod>, trigger: &Trigger<Key>) {
@@ -173,12 +175,14 @@ impl Work {
                 ..ObjectReference::default()
             },
         };
+        planted!(PlacedBeforeBound => self.note(pod, &node));
         let bound = self
             .tools
             .hand
             .post::<Pod, _, Value>(&key, "binding", &binding)
             .await;
         if let Err(error) = bound {
+            planted!(BoundByAnother => if let Error::Refused { .. } = error { return Ok(Outcome::Gone) });
             if let Error::Replaced(_) = error {
                 // It is gone, or somebody was faster.
                 return Err(error);
@@ -191,13 +195,18 @@ impl Work {
             return Err(error);
         }
         let message = format!("Successfully assigned {key} to {node}");
-        if let Some(uid) = pod.uid() {
-            let mut placed = self.placed.lock();
-            placed.insert(uid, (pod.clone(), node));
-        }
+        self.note(pod, &node);
         let note = Note::normal("Scheduled", message);
         self.tools.tell(&**pod, &note).await;
         Ok(Outcome::Gone)
+    }
+
+    /// Notes where a pod was placed, until that is seen.
+    fn note(&self, pod: &Arc<Pod>, node: &str) {
+        if let Some(uid) = pod.uid() {
+            let mut placed = self.placed.lock();
+            placed.insert(uid, (pod.clone(), node.to_owned()));
+        }
     }
 
     /// Says once why the pod waits.

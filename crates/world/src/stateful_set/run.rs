@@ -13,6 +13,7 @@ use neap_kit::{
     event::Note,
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Ended},
 };
@@ -115,8 +116,11 @@ impl Work {
         let mut said = set.clone();
         said.status = Some(decision.status);
         self.tools.report(set, &said).await?;
+        planted!(ClaimsAfterPods => for step in &decision.delete { self.delete(set, *step).await? });
         for claim in &decision.reown {
-            hand.replace(claim).await?;
+            let tied = hand.replace(claim).await;
+            planted!(ClaimOrNot => continue);
+            tied?;
         }
         for pod in &decision.mend {
             hand.replace(pod).await?;

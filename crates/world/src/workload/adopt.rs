@@ -1,7 +1,10 @@
 //! Takes objects in and lets them go.
 
 use kube::{Resource, ResourceExt};
-use neap_kit::apply::{Error, Hand, Object};
+use neap_kit::{
+    apply::{Error, Hand, Object},
+    planted,
+};
 
 use super::owned_by;
 
@@ -20,7 +23,9 @@ where
         let mut object = object.clone();
         let owner = owned_by(owner);
         object.owner_references_mut().extend(owner);
-        hand.replace(&object).await?;
+        let adopted = hand.replace(&object).await;
+        planted!(AdoptedOrNot => continue);
+        adopted?;
     }
     for &object in release {
         let mut object = object.clone();

@@ -8,6 +8,7 @@ use kube::{
 use neap_kit::{
     controller::Trigger,
     key::Key,
+    planted,
     watch::{Cache, Change},
 };
 
@@ -32,6 +33,7 @@ where
     }
 
     pub(crate) fn tell<O: Resource>(&self, change: &Change<O>, trigger: &Trigger<Key>) {
+        planted!(DeletesUntold => if let Change::Deleted(_) = change { return });
         self.tell_of(&**change.object(), trigger);
         if let Change::Modified { old, new } = change
             && owner_of(&**old) != owner_of(&**new)

@@ -1,7 +1,7 @@
 //! What came of creates.
 
 use kube::{Resource, ResourceExt};
-use neap_kit::{apply::Error, key::Key, watch::Cache};
+use neap_kit::{apply::Error, key::Key, planted, watch::Cache};
 
 use super::echoed;
 
@@ -17,6 +17,7 @@ impl Made {
     pub(crate) fn add<K: Resource<DynamicType = ()>>(&mut self, object: &K, made: Option<&K>) {
         match made {
             Some(made) => self.newest = made.resource_version(),
+            None if planted!(TakenIsMade) => {}
             None => self.taken = Some(Key::of(object)),
         }
     }

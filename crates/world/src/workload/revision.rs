@@ -11,6 +11,7 @@ use kube::{Resource, ResourceExt};
 use neap_kit::{
     apply::{Error, Hand},
     key::Key,
+    planted,
     watch::Cache,
 };
 use serde_json::json;
@@ -115,6 +116,7 @@ impl<'a> Revisions<'a> {
         adopt_and_release(hand, owner, &self.adopt, &[]).await?;
         match self.step {
             Step::None => {}
+            Step::Raise if planted!(RaisedOrNot) => drop(hand.replace(&self.latest).await),
             Step::Raise => drop(hand.replace(&self.latest).await?),
             Step::Make => match hand.create(&self.latest).await? {
                 Some(made) => {
@@ -134,6 +136,7 @@ impl<'a> Revisions<'a> {
         let key = Key::of(&self.latest);
         match cache.get(&key) {
             Some(other) => Ok(other.data == self.latest.data),
+            None if planted!(RevisionDisowned) => Ok(false),
             // Made a moment ago; the watch will show it.
             None => Err(Error::Late { key, waited: ECHO }),
         }

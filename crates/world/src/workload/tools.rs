@@ -8,6 +8,7 @@ use neap_kit::{
     clock::Clock,
     event::{Note, Recorder},
     key::Key,
+    planted,
     site::Site,
 };
 
@@ -56,6 +57,7 @@ impl Tools {
     where
         K: Object,
     {
+        planted!(JobAnyVersion => return self.confirm(owner, makes).await);
         if makes && self.hand.confirm(owner).await?.resource_version != owner.resource_version() {
             return Err(Error::Replaced(Key::of(owner)));
         }
@@ -71,7 +73,9 @@ impl Tools {
         if before == after {
             return Ok(());
         }
-        self.hand.replace_status(after).await.map(drop)
+        let said = self.hand.replace_status(after).await.map(drop);
+        planted!(SaidOrNot => return Ok(()));
+        said
     }
 
     /// Makes pods for `owner`: one, then two more, then four. Where one cannot be made the others
@@ -91,6 +95,7 @@ impl Tools {
         for (made, pod) in all.into_iter().zip(pods) {
             match self.created(owner, made).await {
                 Ok(made) => sum.add(pod, made.as_ref()),
+                Err(_) if planted!(MadeOrNot) => {}
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
@@ -113,6 +118,7 @@ impl Tools {
                 format!("Created pod: {}", pod.name_any()),
             ),
             Err(error) => {
+                assert!(!planted!(RefusalPanics));
                 Note::warning("FailedCreate", format!("Error creating: {}", reason(error)))
             }
         };
@@ -124,7 +130,9 @@ impl Tools {
     where
         K: Resource<DynamicType = ()>,
     {
-        self.hand.remove(pod, None).await?;
+        let ended = self.hand.remove(pod, None).await;
+        planted!(EndedOrNot => return Ok(()));
+        ended?;
         let message = format!("Deleted pod: {}", pod.name_any());
         self.tell(owner, &Note::normal("SuccessfulDelete", message))
             .await;

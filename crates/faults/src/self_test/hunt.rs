@@ -1,0 +1,220 @@
+//! Looks for mistakes that are there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, bail};
+use neap_trial::{
+    generate::{Chance, places, plan, single},
+    judge::Violation,
+    plan::{Plan, Rule, parse},
+};
+use serde::Serialize;
+
+use super::{
+    lanes::{calm, each, plant, play},
+    table::Bug,
+};
+use crate::{
+    campaign::Worker,
+    message::{Answer, Order},
+    stopwatch::Stopwatch,
+};
+
+/// So many plans are played together.
+const BATCH: usize = 50;
+
+/// What came of the search for one mistake.
+#[derive(Debug, Serialize)]
+pub(super) struct Hunt {
+    pub(super) name: String,
+    pub(super) class: String,
+    pub(super) guard: bool,
+    pub(super) expect: Vec<String>,
+    /// All oracles that spoke.
+    pub(super) spoke: BTreeSet<&'static str>,
+    /// Whether one of those was expected to.
+    pub(super) caught: bool,
+    /// How many plans were played until then.
+    pub(super) plans: usize,
+    pub(super) seconds: f64,
+    pub(super) small: Option<Small>,
+}
+
+/// A failure as small as it could be made.
+#[derive(Debug, Serialize)]
+pub(super) struct Small {
+    pub(super) plan: String,
+    pub(super) rules: usize,
+    pub(super) steps: Vec<String>,
+    pub(super) seconds: f64,
+}
+
+/// What came of the same plans while nothing was planted.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Calm {
+    pub(super) plans: usize,
+    /// Those whose fault did not strike: some moments are only there with a mistake.
+    pub(super) void: usize,
+    pub(super) violations: Vec<(String, Vec<Violation>)>,
+}
+
+/// Looks for each, then plays all plans of the search again without any of them.
+pub(super) fn run(bugs: &[Bug], seed: u64) -> Result<(Vec<Hunt>, Calm)> {
+    let found = each(bugs.iter().collect(), seed, |worker, bug| {
+        let found = hunt(worker, bug, seed)?;
+        let mark = if found.0.caught { '✓' } else { '✗' };
+        eprintln!(" {mark} {} after {} plans", bug.name, found.0.plans);
+        Ok(found)
+    })?;
+    let (hunts, played): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let mut plans: BTreeMap<String, Plan> = BTreeMap::new();
+    for plan in played.into_iter().flatten() {
+        plans.insert(plan.to_string(), plan);
+    }
+    let mut by_workload: BTreeMap<String, Vec<Plan>> = BTreeMap::new();
+    for plan in plans.into_values() {
+        by_workload
+            .entry(plan.workload.clone())
+            .or_default()
+            .push(plan);
+    }
+    let batches = by_workload.values();
+    let batches = batches.flat_map(|plans| plans.chunks(BATCH));
+    let outcomes = each(batches.collect(), seed, |worker, plans| {
+        let outcomes = play(worker, plans)?;
+        Ok(plans.iter().zip(outcomes).collect::<Vec<_>>())
+    })?;
+    let mut calm = Calm::default();
+    for (plan, outcome) in outcomes.into_iter().flatten() {
+        calm.plans += 1;
+        calm.void += usize::from(!outcome.idle.is_empty());
+        if !outcome.violations.is_empty() {
+            calm.violations.push((plan.to_string(), outcome.violations));
+        }
+    }
+    Ok((hunts, calm))
+}
+
+/// What came of it, and the plans that were played.
+fn hunt(worker: &mut Worker, bug: &Bug, seed: u64) -> Result<(Hunt, Vec<Plan>)> {
+    let watch = Stopwatch::start();
+    plant(worker, Some(&bug.name))?;
+    let mut trail = Trail {
+        bug,
+        spoke: BTreeSet::new(),
+        played: Vec::new(),
+    };
+    let mut found = None;
+    for workload in &bug.workloads {
+        found = trail.follow(worker, workload, seed)?;
+        if found.is_some() {
+            break;
+        }
+    }
+    let seconds = watch.elapsed().as_secs_f64();
+    let small = match &found {
+        Some((plan, violation)) => Some(shrink(worker, plan, violation)?),
+        None => None,
+    };
+    plant(worker, None)?;
+    let hunt = Hunt {
+        name: bug.name.clone(),
+        class: bug.class.clone(),
+        guard: bug.guard,
+        expect: bug.expect.clone(),
+        spoke: trail.spoke,
+        caught: found.is_some(),
+        plans: trail.played.len(),
+        seconds,
+        small,
+    };
+    Ok((hunt, trail.played))
+}
+
+struct Trail<'a> {
+    bug: &'a Bug,
+    spoke: BTreeSet<&'static str>,
+    played: Vec<Plan>,
+}
+
+impl Trail<'_> {
+    /// Plays a workload without faults, then with each, until an oracle speaks that should.
+    fn follow(
+        &mut self,
+        worker: &mut Worker,
+        workload: &str,
+        seed: u64,
+    ) -> Result<Option<(Plan, Violation)>> {
+        let (entries, says) = calm(worker, workload, seed)?;
+        if let Some(violation) = self.heard(&says) {
+            return Ok(Some((Plan::calm(workload, seed), violation)));
+        }
+        let rules = in_turn(single(&places(&entries)), seed);
+        let rules = rules
+            .into_iter()
+            .map(|rule| plan(workload, seed, vec![rule]));
+        let plans: Vec<_> = rules.collect();
+        for batch in plans.chunks(BATCH) {
+            let outcomes = play(worker, batch)?;
+            for (plan, outcome) in batch.iter().zip(outcomes) {
+                self.played.push(plan.clone());
+                if let Some(violation) = self.heard(&outcome.violations) {
+                    return Ok(Some((plan.clone(), violation)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes who spoke; the first that was expected to.
+    fn heard(&mut self, violations: &[Violation]) -> Option<Violation> {
+        let ids = violations.iter().map(|violation| violation.oracle.id());
+        self.spoke.extend(ids);
+        let expected = |violation: &&Violation| {
+            let id = violation.oracle.id();
+            self.bug.expect.iter().any(|expected| expected == id)
+        };
+        violations.iter().find(expected).cloned()
+    }
+}
+
+/// One fault of every kind at every kind of thing, by chance, before any comes a second time.
+fn in_turn(rules: Vec<Rule>, seed: u64) -> Vec<Rule> {
+    let mut chance = Chance::new(seed);
+    let mut drawn: Vec<_> = rules
+        .into_iter()
+        .map(|rule| (chance.number(), rule))
+        .collect();
+    drawn.sort_by_key(|(number, _)| *number);
+    let mut turns: BTreeMap<String, usize> = BTreeMap::new();
+    let mut placed: Vec<(usize, Rule)> = Vec::new();
+    for (_, rule) in drawn {
+        let verb = rule.filter.verb.map(|verb| verb.word());
+        let (word, kind) = (rule.action.word(rule.point), &rule.filter.kind);
+        let turn = turns
+            .entry(format!("{word} {verb:?} {kind:?}"))
+            .or_default();
+        *turn += 1;
+        placed.push((*turn, rule));
+    }
+    placed.sort_by_key(|(turn, _)| *turn);
+    placed.into_iter().map(|(_, rule)| rule).collect()
+}
+
+fn shrink(worker: &mut Worker, plan: &Plan, found: &Violation) -> Result<Small> {
+    let watch = Stopwatch::start();
+    let order = Order::Shrink {
+        plan: plan.to_string(),
+        found: found.clone(),
+    };
+    let Answer::Shrunk { plan, steps } = worker.ask(&order)? else {
+        bail!("{plan} could not be made smaller");
+    };
+    let rules = parse(&plan)?.iter().map(|plan| plan.rules.len()).sum();
+    Ok(Small {
+        plan,
+        rules,
+        steps,
+        seconds: watch.elapsed().as_secs_f64(),
+    })
+}

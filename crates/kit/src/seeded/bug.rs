@@ -1,0 +1,123 @@
+//! The mistakes there are, and the one that is planted.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// There is no such mistake.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no mistake {0:?} to plant")]
+pub struct Unknown(String);
+
+static PLANTED: AtomicUsize = AtomicUsize::new(NONE);
+const NONE: usize = usize::MAX;
+
+macro_rules! bugs {
+    ($($bug:ident $name:literal,)*) => {
+        /// A mistake that can be planted.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the table says what each of them is")]
+        pub enum Bug {
+            $($bug,)*
+        }
+
+        impl Bug {
+            /// The names of all of them, as the table has them.
+            pub const NAMES: &[&str] = &[$($name,)*];
+        }
+    };
+}
+
+bugs! {
+    // kit: writing
+    ConfirmUnasked "confirm-unasked",
+    ConfirmByName "confirm-by-name",
+    ConflictIsGone "conflict-is-gone",
+    LateIsDone "late-is-done",
+    RefusalPanics "refusal-panics",
+    // kit: looking again
+    FailureForgotten "failure-forgotten",
+    NewsForgotten "news-forgotten",
+    AgainForgotten "again-forgotten",
+    // kit: watching
+    AnyAge "any-age",
+    RelistKeeps "relist-keeps",
+    RelistSilent "relist-silent",
+    WatchGivenUp "watch-given-up",
+    ListCut "list-cut",
+    // world: what all share
+    KnownTooEarly "known-too-early",
+    ReplacedIsSettled "replaced-is-settled",
+    ReplacedAtOnce "replaced-at-once",
+    TakenIsMade "taken-is-made",
+    MadeOrNot "made-or-not",
+    EndedOrNot "ended-or-not",
+    SaidOrNot "said-or-not",
+    AdoptedOrNot "adopted-or-not",
+    DeletesUntold "deletes-untold",
+    RaisedOrNot "raised-or-not",
+    RevisionDisowned "revision-disowned",
+    // world: sets
+    ServerNames "server-names",
+    DoneByGeneration "done-by-generation",
+    TimeInName "time-in-name",
+    NodeUntold "node-untold",
+    SetDisowned "set-disowned",
+    SizeOrNot "size-or-not",
+    ClaimsAfterPods "claims-after-pods",
+    ClaimOrNot "claim-or-not",
+    // world: jobs
+    JobAnyVersion "job-any-version",
+    ExpiredAtOnce "expired-at-once",
+    FreedBeforeCounted "freed-before-counted",
+    EndedBeforeFreed "ended-before-freed",
+    NamedTwice "named-twice",
+    NumberedTwice "numbered-twice",
+    StrangersKept "strangers-kept",
+    // world: services, budgets, scheduler
+    EndpointsLeft "endpoints-left",
+    EndpointsOrNot "endpoints-or-not",
+    BudgetUntold "budget-untold",
+    BoundByAnother "bound-by-another",
+    PlacedBeforeBound "placed-before-bound",
+    LabelsUntold "labels-untold",
+}
+
+/// Plants the mistake of this name, or none, in place of what was planted before.
+pub fn plant(name: Option<&str>) -> Result<(), Unknown> {
+    let place = match name {
+        None => NONE,
+        Some(name) => {
+            let place = Bug::NAMES.iter().position(|known| *known == name);
+            place.ok_or_else(|| Unknown(name.to_owned()))?
+        }
+    };
+    PLANTED.store(place, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Whether `bug` is the one that is planted.
+pub fn is_planted(bug: Bug) -> bool {
+    PLANTED.load(Ordering::Relaxed) == bug as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_have_the_same_name() {
+        let names: BTreeSet<_> = Bug::NAMES.iter().collect();
+        assert_eq!(names.len(), Bug::NAMES.len());
+    }
+
+    #[test]
+    fn one_is_planted_at_a_time() {
+        assert!(!is_planted(Bug::AnyAge));
+        plant(Some("any-age")).unwrap();
+        assert!(is_planted(Bug::AnyAge) && !is_planted(Bug::ConfirmUnasked));
+        plant(None).unwrap();
+        assert!(!is_planted(Bug::AnyAge));
+        assert!(plant(Some("no-such-thing")).is_err());
+    }
+}
