@@ -45,9 +45,11 @@ fn after() -> Vec<Action> {
     ]
 }
 
-/// What happens to an event.
+/// What happens to an event. Whoever dies of it starts anew where in a calm run nothing may have been
+/// done: that shows who does not look at what he was not told of.
 fn event() -> Vec<Action> {
     vec![
+        Action::Crash,
         Action::Reset,
         Action::Gone,
         Action::Merge(Duration::from_secs(20)),

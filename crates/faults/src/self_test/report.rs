@@ -13,10 +13,15 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) canary: bool,
-    /// Whether all mistakes of the table were looked for.
-    pub(super) whole: bool,
     pub(super) hunts: Vec<Hunt>,
     pub(super) calm: Calm,
+    /// Nothing if only some mistakes were looked for.
+    pub(super) rest: Option<Rest>,
+}
+
+/// What has nothing to do with mistakes.
+#[derive(Debug, Serialize)]
+pub(super) struct Rest {
     pub(super) replays: Replays,
     pub(super) coverage: Matrix,
 }
@@ -36,8 +41,7 @@ pub(super) struct Told<'a> {
     rows: Vec<Row>,
     bugs: &'a [Hunt],
     calm: &'a Calm,
-    replays: &'a Replays,
-    coverage: &'a Matrix,
+    rest: Option<&'a Rest>,
 }
 
 /// How small failures are to become.
@@ -56,26 +60,20 @@ impl Report {
             rows: self.rows(),
             bugs: &self.hunts,
             calm: &self.calm,
-            replays: &self.replays,
-            coverage: &self.coverage,
+            rest: self.rest.as_ref(),
         }
     }
 
     fn rows(&self) -> Vec<Row> {
-        let row = |figure, ours: String, asked, holds| Row {
-            figure,
-            ours,
-            asked,
-            holds,
-        };
+        let canary = if self.canary { "fails" } else { "passes" };
         let mut rows = vec![row(
             "a plan that must fail",
-            if self.canary { "fails" } else { "passes" }.to_owned(),
+            canary.to_owned(),
             "fails",
             self.canary,
         )];
         let (all, guards) = (self.hunts.len(), self.count(|hunt| hunt.guard));
-        let enough = (all >= 40 && guards * 2 >= all) || !self.whole;
+        let enough = (all >= 40 && guards * 2 >= all) || self.rest.is_none();
         let ours = format!("{all}, {guards} of them guards removed");
         rows.push(row(
             "seeded bugs",
@@ -84,44 +82,41 @@ impl Report {
             enough,
         ));
         let caught = self.count(|hunt| hunt.caught);
-        rows.push(share(
-            "caught by the oracle that was named",
-            caught,
-            all,
-            95,
-        ));
-        let Calm {
-            plans,
-            void,
-            violations,
-        } = &self.calm;
-        let ours = format!("{} in {plans} plans, {void} void", violations.len());
-        rows.push(row(
-            "violations without a bug",
-            ours,
-            "0",
-            violations.is_empty(),
-        ));
-        let small: Vec<&Small> = self
-            .hunts
-            .iter()
-            .filter_map(|hunt| hunt.small.as_ref())
-            .collect();
+        rows.push(share("caught by an oracle that was named", caught, all, 95));
+        let (plans, void) = (self.calm.plans, self.calm.void);
+        let wrong = self.calm.violations.len();
+        let ours = format!("{wrong} in {plans} plans, {void} void");
+        rows.push(row("violations without a bug", ours, "0", wrong == 0));
+        rows.extend(self.shrinking());
+        rows.extend(self.rest.iter().flat_map(Rest::rows));
+        rows
+    }
+
+    fn shrinking(&self) -> [Row; 2] {
+        let small: Vec<&Small> = self.hunts.iter().flat_map(|hunt| &hunt.small).collect();
         let is_small = |small: &&&Small| small.rules <= RULES && small.steps.len() <= STEPS;
         let become_so = small.iter().filter(is_small).count();
-        rows.push(share(
-            "shrunk to ≤ 2 rules and ≤ 2 steps",
-            become_so,
-            small.len(),
-            90,
-        ));
-        let slowest = small.iter().map(|small| small.seconds).fold(0.0, f64::max);
-        rows.push(row(
-            "slowest to shrink",
-            format!("{slowest:.1} s"),
-            "≤ 5 s",
-            slowest <= SECONDS,
-        ));
+        let slowest = small.iter().map(|small| small.seconds);
+        let slowest = slowest.fold(0.0, f64::max);
+        let ours = format!("{slowest:.1} s");
+        [
+            share(
+                "shrunk to ≤ 2 rules and ≤ 2 steps",
+                become_so,
+                small.len(),
+                90,
+            ),
+            row("slowest to shrink", ours, "≤ 5 s", slowest <= SECONDS),
+        ]
+    }
+
+    fn count(&self, test: impl Fn(&Hunt) -> bool) -> usize {
+        self.hunts.iter().filter(|hunt| test(hunt)).count()
+    }
+}
+
+impl Rest {
+    fn rows(&self) -> [Row; 2] {
         let Replays {
             plans,
             played,
@@ -130,33 +125,34 @@ impl Report {
         } = &self.replays;
         let ours = format!("{equal} of {played} runs of {plans} plans");
         let exact = equal == played && *played > 0;
-        rows.push(row(
-            "replays identical",
-            ours,
-            "all, 200 plans × 3 × 2 processes",
-            exact,
-        ));
-        let cells = self.coverage.values().flat_map(|row| row.values());
+        let asked = "all, of 200 plans × 3 × 2 processes";
         let (mut blank, mut struck, mut impossible) = (0, 0, 0);
-        for cell in cells {
+        for cell in self.coverage.values().flat_map(|row| row.values()) {
             match cell {
                 Cell::Blank => blank += 1,
                 Cell::Struck(_) => struck += 1,
                 Cell::Impossible(_) => impossible += 1,
             }
         }
-        let ours = format!("{blank} ({struck} struck, {impossible} cannot be)");
-        rows.push(row(
-            "blank cells, fault × workload",
-            ours,
-            "0",
-            blank == 0 && struck > 0,
-        ));
-        rows
+        let cells = format!("{blank} ({struck} struck, {impossible} cannot be)");
+        [
+            row("replays identical", ours, asked, exact),
+            row(
+                "blank cells, fault × workload",
+                cells,
+                "0",
+                blank == 0 && struck > 0,
+            ),
+        ]
     }
+}
 
-    fn count(&self, test: impl Fn(&Hunt) -> bool) -> usize {
-        self.hunts.iter().filter(|hunt| test(hunt)).count()
+fn row(figure: &'static str, ours: String, asked: &'static str, holds: bool) -> Row {
+    Row {
+        figure,
+        ours,
+        asked,
+        holds,
     }
 }
 
@@ -187,18 +183,8 @@ impl fmt::Display for Report {
                 writeln!(f, "  {violation}")?;
             }
         }
-        for plan in self.replays.differing.iter().take(10) {
-            writeln!(f, "✗ gives another trace each time:\n{plan}")?;
-        }
-        writeln!(f)?;
-        for (kind, row) in &self.coverage {
-            let cells = row.iter().map(|(workload, cell)| match cell {
-                Cell::Struck(times) => format!("{workload} {times}"),
-                Cell::Impossible(why) => format!("{workload} – ({why})"),
-                Cell::Blank => format!("{workload} ✗"),
-            });
-            let cells: Vec<_> = cells.collect();
-            writeln!(f, "{kind:16} {}", cells.join(", "))?;
+        if let Some(rest) = &self.rest {
+            write!(f, "{rest}")?;
         }
         writeln!(f)?;
         for row in self.rows() {
@@ -237,6 +223,25 @@ impl fmt::Display for Hunt {
             let rules = small.plan.lines().skip(2).collect::<Vec<_>>().join("; ");
             let steps = small.steps.join(", ");
             writeln!(f, "     {rules} after: {steps} ({:.1} s)", small.seconds)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Rest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for plan in self.replays.differing.iter().take(10) {
+            writeln!(f, "✗ gives another trace each time:\n{plan}")?;
+        }
+        writeln!(f)?;
+        for (kind, row) in &self.coverage {
+            let cells = row.iter().map(|(workload, cell)| match cell {
+                Cell::Struck(times) => format!("{workload} {times}"),
+                Cell::Impossible(why) => format!("{workload} – ({why})"),
+                Cell::Blank => format!("{workload} ✗"),
+            });
+            let cells: Vec<_> = cells.collect();
+            writeln!(f, "{kind:16} {}", cells.join(", "))?;
         }
         Ok(())
     }
