@@ -43,6 +43,7 @@ bugs! {
     RelistSilent "relist-silent",
     WatchGivenUp "watch-given-up",
     ListCut "list-cut",
+    IndexKeeps "index-keeps",
     // world: what all share
     KnownTooEarly "known-too-early",
     ReplacedIsSettled "replaced-is-settled",
@@ -61,9 +62,11 @@ bugs! {
     TimeInName "time-in-name",
     NodeUntold "node-untold",
     SetDisowned "set-disowned",
+    SetOrNot "set-or-not",
     SizeOrNot "size-or-not",
     ClaimsAfterPods "claims-after-pods",
     ClaimOrNot "claim-or-not",
+    StepOrNot "step-or-not",
     // world: jobs
     JobAnyVersion "job-any-version",
     ExpiredAtOnce "expired-at-once",
@@ -75,10 +78,12 @@ bugs! {
     // world: services, budgets, scheduler
     EndpointsLeft "endpoints-left",
     EndpointsOrNot "endpoints-or-not",
+    SliceOrNot "slice-or-not",
     BudgetUntold "budget-untold",
     BoundByAnother "bound-by-another",
     PlacedBeforeBound "placed-before-bound",
     LabelsUntold "labels-untold",
+    ReasonOrNot "reason-or-not",
 }
 
 /// Plants the mistake of this name, or none, in place of what was planted before.

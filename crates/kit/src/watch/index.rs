@@ -6,6 +6,7 @@ use kube::Resource;
 use parking_lot::RwLock;
 
 use super::{Cache, Change, entry::Entries};
+use crate::planted;
 
 /// Finds objects by a property, such as their owner, without looking at all of them. Cheap to
 /// copy.
@@ -28,6 +29,7 @@ impl<K: Resource + Send + Sync + 'static> Index<K> {
         let values = Shared::default();
         let kept = values.clone();
         cache.follow_before_others(move |change| {
+            planted!(IndexKeeps => if let Change::Deleted(_) = change { return });
             let mut values = kept.write();
             match change {
                 Change::Added(_) => {}

@@ -146,6 +146,7 @@ impl Work {
         set: &ReplicaSet,
     ) -> Result<Option<ReplicaSet>, Error> {
         let made = self.tools.hand.create(set).await;
+        planted!(SetOrNot => if made.is_err() { return Ok(Some(set.clone())) });
         match &made {
             Ok(Some(_)) => {
                 self.tell_size(deployment, &set.name_any(), 0, size(set))

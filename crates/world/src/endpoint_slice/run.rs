@@ -12,6 +12,7 @@ use neap_kit::{
     controller::Outcome,
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Change, Ended, Index},
 };
@@ -144,7 +145,9 @@ impl Work {
             made.add(slice, self.tools.hand.create(slice).await?.as_ref());
         }
         for slice in &decision.replace {
-            made.add(slice, Some(&self.tools.hand.replace(slice).await?));
+            let written = self.tools.hand.replace(slice).await;
+            planted!(SliceOrNot => if written.is_err() { continue });
+            made.add(slice, Some(&written?));
         }
         for slice in &decision.delete {
             self.tools.hand.remove(slice, None).await?;

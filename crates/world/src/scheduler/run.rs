@@ -240,7 +240,9 @@ impl Work {
             let note = Note::warning("FailedScheduling", message);
             self.tools.tell(&pod, &note).await;
         }
-        self.tools.hand.replace_status(&pod).await?;
+        let said = self.tools.hand.replace_status(&pod).await;
+        planted!(ReasonOrNot => return Ok(Outcome::Settled));
+        said?;
         Ok(Outcome::Settled)
     }
 }
