@@ -17,8 +17,8 @@ pub(crate) enum Order {
     },
     /// Have this mistake from now on, or none.
     Plant { bug: Option<String> },
-    /// Play this workload without faults.
-    Calm { workload: String, seed: u64 },
+    /// Show what passes in a run without faults.
+    Show { workload: String, seed: u64 },
     /// Make this plan smaller, which goes wrong like this.
     Shrink { plan: String, found: Violation },
 }
@@ -31,7 +31,7 @@ pub(crate) enum Answer {
     /// What is asked for is so from now on.
     Planted,
     /// What passed, and what is wrong even so.
-    Calm {
+    Shown {
         entries: Vec<Entry>,
         says: Vec<Violation>,
     },

@@ -21,6 +21,10 @@ use crate::{
 
 /// No failure needs more tries than that to become small.
 const TRIES: usize = 600;
+/// Nor is it worth more than that, in microseconds of a core: some failures are storms.
+const EFFORT: u64 = 3_000_000;
+/// So many plans are tried before looking whether one of them has failed.
+const FEW: usize = 8;
 
 /// Does what each line of standard input says, until it ends.
 pub(crate) fn run() -> Result<()> {
@@ -70,17 +74,18 @@ impl Worker {
                 );
                 Ok(Answer::Played(played.map_err(anyhow::Error::msg)?))
             }
+            Order::Show { workload, seed } => {
+                let shown = calm(self.workload(&workload)?, seed, &self.ground);
+                let (reference, entries, says) = shown.map_err(anyhow::Error::msg)?;
+                self.references.insert((workload, seed), reference);
+                Ok(Answer::Shown { entries, says })
+            }
             Order::Shrink { plan, found } => self.shrink(&parse(&plan)?[0], &found),
             Order::Plant { bug } => {
                 plant(bug.as_deref())?;
                 // What is right has to be found out anew: nobody else knows of the mistake.
                 self.references.clear();
                 Ok(Answer::Planted)
-            }
-            Order::Calm { workload, seed } => {
-                let shown = calm(self.workload(&workload)?, seed, &self.ground);
-                let (_, entries, says) = shown.map_err(anyhow::Error::msg)?;
-                Ok(Answer::Calm { entries, says })
             }
         }
     }
@@ -101,39 +106,56 @@ impl Worker {
         Ok(())
     }
 
-    /// Plays what `draft` makes of a run without faults; the plans that say something, and what.
-    fn try_all(
-        &self,
-        workload: &Workload,
-        seed: u64,
-        draft: Draft<'_>,
-    ) -> Result<Vec<(Plan, Vec<Violation>)>, String> {
-        let (reference, entries, says) = calm(workload, seed, &self.ground)?;
-        let (faulty, calm): (Vec<_>, Vec<_>) = draft(&entries)
-            .into_iter()
-            .partition(|plan| !plan.rules.is_empty());
-        let played = play(workload, seed, &faulty, &reference, &self.ground)?;
-        let played = faulty.into_iter().zip(played);
-        // A fault that no longer strikes proves nothing.
-        let struck = played.filter(|(_, outcome)| outcome.idle.is_empty());
-        let struck = struck.map(|(plan, outcome)| (plan, outcome.violations));
-        let calm = calm.into_iter().map(|plan| (plan, says.clone()));
-        Ok(struck.chain(calm).collect())
-    }
-
     fn shrink(&self, plan: &Plan, found: &Violation) -> Result<Answer> {
         let case = Case {
             workload: self.workload(&plan.workload)?.clone(),
             plan: plan.clone(),
         };
+        let mut left = EFFORT;
         let small = shrink(case, found, TRIES, |workload, draft| {
-            self.try_all(workload, plan.seed, draft).unwrap_or_default()
+            let tried = self.try_all(workload, plan.seed, draft, found, &mut left);
+            // Some steps cannot be taken without others.
+            tried.unwrap_or_default()
         });
         let steps = small.workload.steps.iter();
         Ok(Answer::Shrunk {
             plan: small.plan.to_string(),
             steps: steps.map(|step| step.name.to_owned()).collect(),
         })
+    }
+
+    /// Plays what `draft` makes of a run without faults, up to the first that fails like `found` or
+    /// until nothing is left of the effort; the plans that say something, and what.
+    fn try_all(
+        &self,
+        workload: &Workload,
+        seed: u64,
+        draft: Draft<'_>,
+        found: &Violation,
+        left: &mut u64,
+    ) -> Result<Vec<(Plan, Vec<Violation>)>, String> {
+        let (reference, entries, says) = calm(workload, seed, &self.ground)?;
+        let plans = draft(&entries).into_iter();
+        let (faulty, calm): (Vec<_>, Vec<_>) = plans.partition(|plan| !plan.rules.is_empty());
+        let mut tried: Vec<_> = calm.into_iter().map(|plan| (plan, says.clone())).collect();
+        for plans in faulty.chunks(FEW) {
+            if *left == 0 {
+                break;
+            }
+            let played = play(workload, seed, plans, &reference, &self.ground)?;
+            for (plan, outcome) in plans.iter().zip(played) {
+                *left = left.saturating_sub(outcome.cost);
+                // A fault that no longer strikes proves nothing.
+                if outcome.idle.is_empty() {
+                    tried.push((plan.clone(), outcome.violations));
+                }
+            }
+            let mut said = tried.iter().flat_map(|(_, violations)| violations);
+            if said.any(|violation| violation.is_like(found)) {
+                break;
+            }
+        }
+        Ok(tried)
     }
 }
 

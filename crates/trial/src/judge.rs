@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use crate::canonical::Share;
+pub use crate::canonical::{MASKS, Share};
 use crate::{canonical, run::Record};
 pub(crate) use watches::streams;
 
@@ -68,6 +68,13 @@ impl Violation {
             kind: kind.to_owned(),
             text,
         }
+    }
+}
+
+impl Violation {
+    /// The same oracle about the same kind: anything else is another mistake.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.oracle == other.oracle && self.kind == other.kind
     }
 }
 
@@ -190,7 +197,7 @@ impl Outcome {
 
     /// The outcome of a run whose process did not answer.
     pub(crate) fn silent() -> Self {
-        let text = "the process that played it died or hung".to_owned();
+        let text = "the process that played it died, or went on without an end".to_owned();
         Self {
             violations: vec![Violation::new(Oracle::Panic, "process", text)],
             idle: Vec::new(),

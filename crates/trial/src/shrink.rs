@@ -69,7 +69,7 @@ where
         self.left = self.left.saturating_sub(played.len().max(1));
         let found = self.found;
         let same = |(_, violations): &(Plan, Vec<Violation>)| {
-            violations.iter().any(|violation| is_like(violation, found))
+            violations.iter().any(|violation| violation.is_like(found))
         };
         played.into_iter().find(same).map(|(plan, _)| plan)
     }
@@ -158,9 +158,4 @@ fn is_of_the_same_like(one: &Rule, other: &Rule) -> bool {
         && one.filter.kind == other.filter.kind
         && one.filter.verb == other.filter.verb
         && one.actor == other.actor
-}
-
-/// The same oracle about the same kind: anything else is another mistake.
-fn is_like(one: &Violation, other: &Violation) -> bool {
-    one.oracle == other.oracle && one.kind == other.kind
 }

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// So many plans are played together.
-const BATCH: usize = 50;
+const BATCH: usize = 25;
 
 /// What came of the search for one mistake.
 #[derive(Debug, Serialize)]

@@ -58,8 +58,8 @@ pub(super) fn calm(
     seed: u64,
 ) -> Result<(Vec<Entry>, Vec<Violation>)> {
     let workload = workload.to_owned();
-    match worker.ask(&Order::Calm { workload, seed })? {
-        Answer::Calm { entries, says } => Ok((entries, says)),
+    match worker.ask(&Order::Show { workload, seed })? {
+        Answer::Shown { entries, says } => Ok((entries, says)),
         other => bail!("a run without faults failed: {other:?}"),
     }
 }

@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use neap_trial::{
-    generate::{Chance, places, plan},
+    generate::Chance,
     judge::Outcome,
     plan::Plan,
 };
 use serde::Serialize;
 
 use super::lanes::{calm, play};
-use crate::campaign::Worker;
+use crate::{campaign::Worker, supply::Swarm};
 
 /// So many plans by chance,
 const PLANS: usize = 200;
@@ -40,7 +40,7 @@ pub(super) fn run(workloads: &[&'static str], seed: u64) -> Result<Replays> {
     let share = PLANS.div_ceil(workloads.len());
     for workload in workloads {
         let wanted = share.min(PLANS - replays.plans);
-        let plans = swarm(&mut workers[0], workload, seed, wanted, &mut chance)?;
+        let plans = by_chance(&mut workers[0], workload, wanted, &mut chance)?;
         replays.plans += plans.len();
         let mut all = Vec::new();
         for worker in &mut workers {
@@ -59,17 +59,18 @@ pub(super) fn run(workloads: &[&'static str], seed: u64) -> Result<Replays> {
     Ok(replays)
 }
 
-fn swarm(
+/// Plans as campaigns make them by chance, of a run that has a seed of its own.
+fn by_chance(
     worker: &mut Worker,
-    workload: &str,
-    seed: u64,
+    workload: &'static str,
     wanted: usize,
     chance: &mut Chance,
 ) -> Result<Vec<Plan>> {
+    let seed = chance.number();
     let (entries, _) = calm(worker, workload, seed)?;
-    let places = places(&entries);
-    let plans = (0..wanted).map(|_| plan(workload, seed, chance.swarm(&places)));
-    Ok(plans.collect())
+    let plans = Swarm { workload, seed }.plans(&entries).plans;
+    let apart = (plans.len() / wanted.max(1)).max(1);
+    Ok(plans.into_iter().step_by(apart).take(wanted).collect())
 }
 
 fn thrice(worker: &mut Worker, plans: &[Plan]) -> Result<[Vec<Outcome>; TIMES]> {
