@@ -159,3 +159,6 @@ fn is_of_the_same_like(one: &Rule, other: &Rule) -> bool {
         && one.filter.verb == other.filter.verb
         && one.actor == other.actor
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,7 @@
 //! The same plan gives the same trace.
 
 use anyhow::Result;
-use neap_trial::{
-    generate::Chance,
-    judge::Outcome,
-    plan::Plan,
-};
+use neap_trial::{generate::Chance, judge::Outcome, plan::Plan};
 use serde::Serialize;
 
 use super::lanes::{calm, play};
