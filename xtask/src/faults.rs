@@ -47,9 +47,10 @@ pub(crate) fn run(faults: &Faults) -> Result<bool> {
 /// Builds what plays; with mistakes to plant in a folder of their own, so that neither is built
 /// anew because of the other.
 fn build(seeded: bool) -> Result<PathBuf> {
-    let (profile, features) = match seeded {
-        true => ("faults", &["--features", "seeded"][..]),
-        false => ("release", &[][..]),
+    let (profile, features) = if seeded {
+        ("faults", &["--features", "seeded"][..])
+    } else {
+        ("release", &[][..])
     };
     let mut cargo = process::cargo();
     cargo.args(["build", "--locked", "--quiet", "--package", "neap-faults"]);

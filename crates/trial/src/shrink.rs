@@ -6,6 +6,8 @@
 
 mod smaller;
 
+use std::slice::from_ref;
+
 use crate::{
     Entry, Workload,
     generate::places,
@@ -145,7 +147,7 @@ fn elsewhere(plan: &Plan, entries: &[Entry]) -> Vec<Plan> {
             .flat_map(|rules| {
                 there
                     .iter()
-                    .map(|rule| [&rules[..], &[rule.clone()]].concat())
+                    .map(|rule| [&rules[..], from_ref(rule)].concat())
             })
             .take(PLACES)
             .collect();

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use neap_trial::{
     generate::{Chance, places, plan, single},
     judge::Violation,
-    plan::{Plan, Rule, parse},
+    plan::{Plan, Rule, Verb, parse},
 };
 use serde::Serialize;
 
@@ -178,24 +178,29 @@ impl Trail<'_> {
     }
 }
 
-/// One fault of every kind at every kind of thing, by chance, before any comes a second time.
+/// One fault of every kind at every kind of thing before any comes a second time: at the last of its
+/// like, which is often an end, then at the first, then by chance.
 fn in_turn(rules: Vec<Rule>, seed: u64) -> Vec<Rule> {
-    let mut chance = Chance::new(seed);
-    let mut drawn: Vec<_> = rules
-        .into_iter()
-        .map(|rule| (chance.number(), rule))
-        .collect();
-    drawn.sort_by_key(|(number, _)| *number);
-    let mut turns: BTreeMap<String, usize> = BTreeMap::new();
-    let mut placed: Vec<(usize, Rule)> = Vec::new();
-    for (_, rule) in drawn {
-        let verb = rule.filter.verb.map(|verb| verb.word());
+    let mut likes: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
+    for rule in rules {
+        let verb = rule.filter.verb.map(Verb::word);
         let (word, kind) = (rule.action.word(rule.point), &rule.filter.kind);
-        let turn = turns
-            .entry(format!("{word} {verb:?} {kind:?}"))
-            .or_default();
-        *turn += 1;
-        placed.push((*turn, rule));
+        let like = format!("{word} {verb:?} {kind:?}");
+        likes.entry(like).or_default().push(rule);
+    }
+    let mut chance = Chance::new(seed);
+    let mut placed: Vec<(usize, Rule)> = Vec::new();
+    for rules in likes.into_values() {
+        let last = rules.len() - 1;
+        let drawn = rules.into_iter().enumerate().map(|(place, rule)| {
+            let turn = match place {
+                _ if place == last => 0,
+                0 => 1,
+                _ => 2 + chance.below(last),
+            };
+            (turn, rule)
+        });
+        placed.extend(drawn);
     }
     placed.sort_by_key(|(turn, _)| *turn);
     placed.into_iter().map(|(_, rule)| rule).collect()

@@ -118,7 +118,7 @@ impl Tools {
                 format!("Created pod: {}", pod.name_any()),
             ),
             Err(error) => {
-                assert!(!planted!(RefusalPanics));
+                planted!(RefusalPanics => unreachable!("no create is ever refused"));
                 Note::warning("FailedCreate", format!("Error creating: {}", reason(error)))
             }
         };
