@@ -26,7 +26,7 @@ use crate::{
 const START: &str = "2026-01-01T00:00:00Z";
 /// So long nobody writes before a step has come to rest: longer than a watch that broke off takes
 /// to be opened again.
-const QUIET: Duration = Duration::from_secs(150);
+const QUIET: Duration = Duration::from_secs(75);
 /// So long a step may take to get there after its last fault.
 const LIMIT: Duration = Duration::from_mins(30);
 /// So long nothing may be written in the end.
