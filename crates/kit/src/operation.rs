@@ -18,6 +18,7 @@ mod objects;
 mod runner;
 mod script;
 mod story;
+mod task;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -25,9 +26,10 @@ mod timeline;
 pub use self::{
     api::{Operation, OperationSpec, OperationStatus, Phase, StepStatus, Target},
     decide::{Next, decide},
-    journal::{InMemory, Journal, JournalError, Version},
+    journal::{InMemory, Journal, JournalError, Kept, Version},
     objects::Objects,
     runner::{Failure, Progress, Runner, Work},
+    task::Task,
     script::{How, Retry, Script, Step},
     timeline::{Attempt, Cause, Entry, Outcome, State, Timeline},
 };
