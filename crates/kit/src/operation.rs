@@ -17,6 +17,7 @@ mod journal;
 mod objects;
 mod runner;
 mod script;
+mod service;
 mod story;
 mod task;
 #[cfg(test)]
@@ -29,7 +30,8 @@ pub use self::{
     journal::{InMemory, Journal, JournalError, Kept, Version},
     objects::Objects,
     runner::{Failure, Progress, Runner, Work},
-    task::Task,
     script::{How, Retry, Script, Step},
+    service::service,
+    task::Task,
     timeline::{Attempt, Cause, Entry, Outcome, State, Timeline},
 };

@@ -82,6 +82,18 @@ fn actions(place: &Place) -> Vec<Action> {
             all
         }
         Point::WatchEvent => event(),
+        Point::ExtBefore => vec![
+            Action::Crash,
+            fail(500, None),
+            fail(429, Some(Duration::from_secs(2))),
+            Action::Delay(LONG),
+            Action::Pause(Duration::from_secs(40)),
+        ],
+        Point::ExtAfter => {
+            let mut all = after();
+            all.push(Action::Pause(Duration::from_secs(40)));
+            all
+        }
         Point::Read | Point::ListPage | Point::WatchOpen => {
             let later = Some(Duration::from_secs(1));
             vec![fail(500, None), fail(429, later), Action::Delay(LONG)]

@@ -49,16 +49,21 @@ pub fn places(entries: &[Entry]) -> Vec<Place> {
             (What::Asked, Verb::Get) => Point::Read,
             (What::Asked, Verb::List) => Point::ListPage,
             (What::Asked, Verb::Watch) => Point::WatchOpen,
+            (What::Asked, Verb::Call) => Point::ExtBefore,
+            (What::Answered(200), Verb::Call) => Point::ExtAfter,
             (What::Asked, _) => Point::WriteBefore,
             (What::Answered(200..300), verb) if verb.writes() => Point::WriteAfter,
             _ => continue,
         };
         // Names of objects that somebody made are as good as any other word for them.
+        let outside = call.verb == Verb::Call;
+        let kind = Some(call.kind.clone());
         let filter = Filter {
-            verb: Some(call.verb),
-            kind: Some(call.kind.clone()),
+            verb: Some(call.verb).filter(|_| !outside),
+            kind: kind.clone().filter(|_| !outside),
             namespace: None,
             name: Some(call.name.clone()).filter(|name| !name.is_empty()),
+            call: kind.filter(|_| outside),
         };
         let nth = seen
             .entry((point, filter.clone(), &entry.actor))

@@ -141,7 +141,7 @@ fn nth(range: &str, words: &mut Words<'_>) -> Result<Nth, String> {
 }
 
 fn narrow(filter: &mut Filter, word: &str) -> Result<(), String> {
-    let known = "verb=, kind=, ns= and name=";
+    let known = "verb=, kind=, ns=, name= and call=";
     let (field, value) = word
         .split_once('=')
         .ok_or_else(|| format!("`{word}` is no filter; there are {known}"))?;
@@ -153,6 +153,7 @@ fn narrow(filter: &mut Filter, word: &str) -> Result<(), String> {
         "kind" => filter.kind = Some(kind(value)),
         "ns" => filter.namespace = Some(value.to_owned()),
         "name" => filter.name = Some(value.to_owned()),
+        "call" => filter.call = Some(value.to_owned()),
         other => return Err(format!("there is no filter {other}; there are {known}")),
     }
     Ok(())

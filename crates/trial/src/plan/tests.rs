@@ -11,6 +11,8 @@ on watch.event kind=endpointslices #every 3 for node do merge 20s
 on write.before for any do conflict x 5
 on watch.event #1 for any do dup
 on write.after #3 for any do lag 3 kinds=pods,jobs until 1500ms
+on ext.before call=make #1 for any do pause 90s
+on ext.after name=network call=make for one do fail 504
 ";
 
 #[test]
