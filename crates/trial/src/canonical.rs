@@ -7,7 +7,7 @@ use neap_pocket::store::{Change, Event, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::plan::plural;
+use crate::{judge::FENCE, plan::plural};
 
 /// Fields that no two runs share, wherever they are.
 const OWN: [&str; 2] = ["uid", "resourceVersion"];
@@ -77,6 +77,8 @@ pub(crate) fn canonical(object: &Object, names: &Names) -> (Value, Share) {
     count_from_now(&mut value, &mut share);
     put_in_order(&mut value);
     forget_trigger(&mut value["metadata"]);
+    forget(&mut value["metadata"], "annotations", FENCE);
+    forget_attempts(&mut value, &mut share);
     mask(&mut value, names, &mut share);
     (value, share)
 }
@@ -93,6 +95,18 @@ fn count_from_now(value: &mut Value, share: &mut Share) {
     }
     value["metadata"]["generation"] = Value::Null;
     share.masked += 1;
+}
+
+/// How often an Operation tried a step is what faults change; what came of it is not.
+fn forget_attempts(value: &mut Value, share: &mut Share) {
+    if value["kind"] != "Operation" {
+        return;
+    }
+    let steps = value.pointer_mut("/status/steps");
+    for step in steps.and_then(Value::as_array_mut).into_iter().flatten() {
+        step["attempts"] = Value::Null;
+        share.masked += 1;
+    }
 }
 
 /// On endpoints: when happened what they were last written for.

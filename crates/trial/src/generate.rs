@@ -66,6 +66,11 @@ pub fn single(places: &[Place]) -> Vec<Rule> {
     let mut rules = Vec::new();
     for place in places {
         rules.extend(actions(place).into_iter().map(|action| place.rule(action)));
+        if place.renews() {
+            // Long enough for another to take over.
+            rules.push(place.rule_for_more(7, fail(500, None)));
+            rules.push(place.rule_for_more(3, Action::Delay(LONG)));
+        }
     }
     rules
 }

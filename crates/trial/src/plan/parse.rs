@@ -103,6 +103,15 @@ fn rule(words: &mut Words<'_>) -> Result<Rule, String> {
     if let Some(problem) = action.misplaced(point) {
         return Err(format!("{action} cannot happen at {point}: {problem}"));
     }
+    let outside = matches!(point, Point::ExtBefore | Point::ExtAfter);
+    if outside && (filter.verb.is_some() || filter.kind.is_some()) {
+        return Err(format!("{point} has only the filters call= and name="));
+    }
+    if !outside && filter.call.is_some() {
+        return Err(format!(
+            "call= is of ext.before and ext.after, not of {point}"
+        ));
+    }
     Ok(Rule {
         point,
         filter,

@@ -89,6 +89,18 @@ fn what_is_wrong_is_told_with_its_line() {
             "nothing should follow",
         ),
         (
+            "plan a\nworkload w seed 1\non read call=make for any do crash",
+            "call= is of ext.before and ext.after",
+        ),
+        (
+            "plan a\nworkload w seed 1\non ext.after kind=pods for any do crash",
+            "only the filters call= and name=",
+        ),
+        (
+            "plan a\nworkload w seed 1\non ext.after for any do dup",
+            "only a watch.event can do that",
+        ),
+        (
             "plan a\nworkload w seed 1\non read for any",
             "the line ends where `do` should follow",
         ),
