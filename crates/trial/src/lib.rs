@@ -19,6 +19,7 @@ pub mod generate;
 mod ground;
 pub mod judge;
 mod node;
+pub mod operation;
 pub mod outside;
 mod panics;
 pub mod plan;

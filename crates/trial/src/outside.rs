@@ -6,7 +6,9 @@
 
 mod system;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
+
+use tokio::sync::oneshot;
 
 pub use system::{Keeper, System};
 
@@ -113,21 +115,53 @@ impl Outside {
         self.line.go_on().await;
         let call = call(&errand);
         self.scene.sent(&self.line, &call, &errand);
-        self.strike(Point::ExtBefore, &call).await?;
-        let reply = self.scene.ledger.lock().take(&errand);
+        let actions = self
+            .scene
+            .strike(Point::ExtBefore, self.line.actor(), &call);
+        let slow = actions.iter().find_map(|action| match action {
+            Action::Delay(time) => Some(*time),
+            _ => None,
+        });
+        let sent = slow.map(|time| self.send(errand.clone(), call.clone(), time));
+        self.meet(actions.into_iter().filter(|action| !is_delay(action)))
+            .await?;
+        let reply = match sent {
+            Some(sent) => sent.await.unwrap_or(Reply::TooLate),
+            None => self.arrive(&errand, &call),
+        };
+        self.line.go_on().await;
+        if reply == Reply::TooLate {
+            return Err(Refusal::TooLate);
+        }
+        let actions = self.scene.strike(Point::ExtAfter, self.line.actor(), &call);
+        self.meet(actions.into_iter()).await
+    }
+
+    /// Puts it on a way that takes so long. Nobody can call it back: it arrives even if whoever sent
+    /// it is dead by then.
+    fn send(&self, errand: Errand, call: Call, time: Duration) -> oneshot::Receiver<Reply> {
+        let (tell, told) = oneshot::channel();
+        let outside = self.clone();
+        self.scene.travelling.lock().spawn(async move {
+            outside.scene.hold(time).await;
+            // Perhaps nobody waits for it any longer.
+            let _ = tell.send(outside.arrive(&errand, &call));
+        });
+        told
+    }
+
+    fn arrive(&self, errand: &Errand, call: &Call) -> Reply {
+        let reply = self.scene.ledger.lock().take(errand);
         let code = match reply {
             Reply::Done | Reply::Already => http::StatusCode::OK,
             Reply::TooLate => http::StatusCode::PRECONDITION_FAILED,
         };
-        self.scene.answered(&self.line, &call, code);
-        if reply == Reply::TooLate {
-            return Err(Refusal::TooLate);
-        }
-        self.strike(Point::ExtAfter, &call).await
+        self.scene.answered(&self.line, call, code);
+        reply
     }
 
-    async fn strike(&self, point: Point, call: &Call) -> Result<(), Refusal> {
-        for action in self.scene.strike(point, self.line.actor(), call) {
+    async fn meet(&self, actions: impl Iterator<Item = Action>) -> Result<(), Refusal> {
+        for action in actions {
             match action {
                 Action::Crash => self.line.crash(Restart::default()),
                 Action::Fail(fault) => return Err(Refusal::Failed(fault)),
@@ -137,6 +171,7 @@ impl Outside {
                 _ => {}
             }
         }
+        // Whoever died meanwhile hears nothing.
         self.line.go_on().await;
         Ok(())
     }
@@ -146,6 +181,10 @@ impl fmt::Debug for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Outside").field(&self.line).finish()
     }
+}
+
+fn is_delay(action: &Action) -> bool {
+    matches!(action, Action::Delay(_))
 }
 
 /// An errand as plans and traces speak of requests.

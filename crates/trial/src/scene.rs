@@ -11,6 +11,7 @@ use std::{
 use http::{StatusCode, request::Parts};
 use neap_kit::clock::{Clock, Uptime};
 use parking_lot::Mutex;
+use tokio::task::JoinSet;
 
 use crate::{
     outside::{Errand, Ledger},
@@ -30,6 +31,8 @@ pub(crate) struct Scene {
     pub(crate) streams: Mutex<Vec<Stream>>,
     pub(crate) trace: Mutex<Trace>,
     pub(crate) ledger: Mutex<Ledger>,
+    /// Requests to systems outside that are on their way.
+    pub(crate) travelling: Mutex<JoinSet<()>>,
 }
 
 /// Until when faults that have begun go on.
@@ -56,6 +59,7 @@ impl Scene {
             streams: Mutex::default(),
             trace: Mutex::default(),
             ledger: Mutex::new(ledger),
+            travelling: Mutex::default(),
         }
     }
 

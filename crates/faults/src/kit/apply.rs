@@ -181,7 +181,9 @@ impl Keeper {
         let mut goals: Vec<_> = maps.collect();
         let held = all - goals.len();
         let ports = json!([{"name": "web", "port": 80}]);
-        let address = json!({"spec": {"selector": {"app": "app"}, "ports": ports}});
+        // Without an address of its own: the server would choose it by chance.
+        let address =
+            json!({"spec": {"clusterIP": "None", "selector": {"app": "app"}, "ports": ports}});
         goals.push(goal::<Address>(app, "app", address));
         (goals, held)
     }
