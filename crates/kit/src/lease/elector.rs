@@ -148,7 +148,7 @@ impl Elector {
             Some(Ok(lease)) => {
                 self.saw(&lease);
                 self.held = Some((term, begun));
-                self.lead(term, begun + self.options.timings.deadline);
+                self.lead(term, begun);
             }
             Some(Err(error)) => {
                 // A conflict says that another was faster, which is how an election goes.
@@ -231,8 +231,12 @@ impl Elector {
         self.sight = Some(sight);
     }
 
-    fn lead(&self, term: Term, until: Uptime) {
-        if self.post.lead(term, until) {
+    fn lead(&self, term: Term, renewed: Uptime) {
+        let Timings {
+            duration, deadline, ..
+        } = self.options.timings;
+        let (until, expires) = (renewed + deadline, renewed + duration);
+        if self.post.lead(term, until, expires) {
             self.tell(true, Some(&self.options.identity));
         }
     }
