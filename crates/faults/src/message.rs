@@ -1,6 +1,9 @@
 //! What a campaign and its workers say to each other, a line each.
 
-use neap_trial::judge::{Outcome, Violation};
+use neap_trial::{
+    Entry,
+    judge::{Outcome, Violation},
+};
 use serde::{Deserialize, Serialize};
 
 /// What a worker is to do.
@@ -12,6 +15,8 @@ pub(crate) enum Order {
         seed: u64,
         plans: Vec<String>,
     },
+    /// Show what passes in a run without faults.
+    Show { workload: String, seed: u64 },
     /// Make this plan smaller, which goes wrong like this.
     Shrink { plan: String, found: Violation },
 }
@@ -21,6 +26,8 @@ pub(crate) enum Order {
 pub(crate) enum Answer {
     /// What came of each plan.
     Played(Vec<Outcome>),
+    /// What passed.
+    Shown(Vec<Entry>),
     /// The smaller plan, and how many steps of the workload it needs.
     Shrunk { plan: String, steps: Vec<String> },
     /// It could not be done.
