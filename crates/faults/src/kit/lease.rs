@@ -17,6 +17,7 @@ use neap_trial::{Deed, Workload, judge::FENCE};
 use serde_json::{Value, json};
 
 const LEASE: &str = "fan";
+const HELD: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/fan";
 const FAN: &str = "/api/v1/namespaces/default/configmaps/fan";
 
 pub(super) fn workload() -> Workload {
@@ -26,7 +27,10 @@ pub(super) fn workload() -> Workload {
         .elected("three", LEASE, services)
         .step("create", [Deed::Create(fan())])
         .step("scale up", [change(json!({"count": "6"}))])
-        .step("change the template", [change(json!({"text": "new"}))])
+        .step(
+            "delete the lease and change the template",
+            [Deed::Delete(HELD), change(json!({"text": "new"}))],
+        )
         .step("scale down", [change(json!({"count": "1"}))])
         .step("delete", [Deed::Delete(FAN)])
 }

@@ -100,13 +100,17 @@ fn services(site: &Site, outside: &Outside) -> Result<Vec<Service>, Ended> {
         .into_iter()
         .map(|script| {
             let outside = outside.clone();
-            service(site, script, move |operation| Cloud {
-                outside: outside.clone(),
-                site: operation.spec.target.name.clone(),
-                name: operation.name_any(),
-            })
+            service(site, script, move |operation| cloud(operation, &outside))
         })
         .collect()
+}
+
+fn cloud(operation: &Operation, outside: &Outside) -> Cloud {
+    Cloud {
+        outside: outside.clone(),
+        site: operation.spec.target.name.clone(),
+        name: operation.name_any(),
+    }
 }
 
 /// Does the steps by asking the cloud.
@@ -144,5 +148,38 @@ impl Work for Cloud {
                 may_pass: refusal != Refusal::TooLate,
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use neap_trial::{
+        Ground,
+        operation::{Family, Rehearsal},
+    };
+
+    use super::*;
+
+    /// How many plans a script stood.
+    fn stands(script: Script) -> usize {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build();
+        let ground = runtime.unwrap().block_on(Ground::prepare()).unwrap();
+        let report = Rehearsal::new(script, cloud).try_all(&Family::ALL, &ground);
+        let report = report.unwrap();
+        assert!(report.findings.is_empty(), "{:#?}", report.findings);
+        report.plans
+    }
+
+    #[test]
+    fn building_stands_whatever_happens_at_any_step() {
+        assert_eq!(stands(build()), 3 + 11 + 24 + 17);
+    }
+
+    #[test]
+    fn tearing_down_stands_whatever_happens_at_any_step() {
+        assert_eq!(stands(tear()), 3 + 9 + 20 + 15);
     }
 }
