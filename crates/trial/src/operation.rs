@@ -109,10 +109,10 @@ impl Rehearsal {
         let mut report = Report::default();
         for &family in families {
             for (plan, forgets) in plans::of(family, &course, SEED) {
-                let workload = match forgets {
-                    true => workload.clone().system(|| Keeper::default().without_keys()),
-                    false => workload.clone(),
-                };
+                let mut workload = workload.clone();
+                if forgets {
+                    workload = workload.system(|| Keeper::default().without_keys());
+                }
                 let record = run(&workload, &plan, ground)?;
                 let problems = judge(family, &plan, &record, &reference, &course);
                 report.plans += 1;
@@ -167,7 +167,7 @@ fn judge(
     let violations = reference.judge(record).into_iter();
     problems.extend(violations.map(|violation| violation.to_string()));
     if family == Family::Takeover {
-        problems.extend(course.after_takeover(record));
+        problems.extend(expect::Course::after_takeover(record));
     }
     problems
 }

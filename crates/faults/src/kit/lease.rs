@@ -26,12 +26,12 @@ pub(super) fn workload() -> Workload {
         .elected("two", LEASE, services)
         .elected("three", LEASE, services)
         .step("create", [Deed::Create(fan())])
-        .step("scale up", [change(json!({"count": "6"}))])
+        .step("scale up", [change(&json!({"count": "6"}))])
         .step(
             "delete the lease and change the template",
-            [Deed::Delete(HELD), change(json!({"text": "new"}))],
+            [Deed::Delete(HELD), change(&json!({"text": "new"}))],
         )
-        .step("scale down", [change(json!({"count": "1"}))])
+        .step("scale down", [change(&json!({"count": "1"}))])
         .step("delete", [Deed::Delete(FAN)])
 }
 
@@ -43,7 +43,7 @@ fn fan() -> Value {
     })
 }
 
-fn change(data: Value) -> Deed {
+fn change(data: &Value) -> Deed {
     Deed::Patch(FAN, json!({ "data": data }))
 }
 
@@ -158,7 +158,7 @@ fn child(fan: &ConfigMap, name: &str) -> ConfigMap {
         ..ConfigMap::default()
     };
     child.metadata.name = Some(name.to_owned());
-    child.metadata.namespace = fan.metadata.namespace.clone();
+    child.metadata.namespace = fan.namespace();
     child.metadata.owner_references = fan.controller_owner_ref(&()).map(|owner| vec![owner]);
     child
 }

@@ -186,8 +186,8 @@ fn list_of(basket: &Basket, data: BTreeMap<String, String>) -> ConfigMap {
         data: Some(data),
         ..ConfigMap::default()
     };
-    list.metadata.name = basket.metadata.name.clone();
-    list.metadata.namespace = basket.metadata.namespace.clone();
+    list.metadata.name = Some(basket.name_any());
+    list.metadata.namespace = basket.namespace();
     list.metadata.owner_references = basket.controller_owner_ref(&()).map(|owner| vec![owner]);
     list
 }

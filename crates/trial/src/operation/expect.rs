@@ -112,7 +112,7 @@ impl Course {
     }
 
     /// Another must have gone on, and whoever comes back must not be heard.
-    pub(super) fn after_takeover(&self, record: &Record) -> Vec<String> {
+    pub(super) fn after_takeover(record: &Record) -> Vec<String> {
         let work = |entry: &&Entry| {
             let kind = &entry.call.kind;
             entry.what == What::Asked && (kind == "operations/status" || is_call(entry))

@@ -89,18 +89,6 @@ fn what_is_wrong_is_told_with_its_line() {
             "nothing should follow",
         ),
         (
-            "plan a\nworkload w seed 1\non read call=make for any do crash",
-            "call= is of ext.before and ext.after",
-        ),
-        (
-            "plan a\nworkload w seed 1\non ext.after kind=pods for any do crash",
-            "only the filters call= and name=",
-        ),
-        (
-            "plan a\nworkload w seed 1\non ext.after for any do dup",
-            "only a watch.event can do that",
-        ),
-        (
             "plan a\nworkload w seed 1\non read for any",
             "the line ends where `do` should follow",
         ),
@@ -109,5 +97,27 @@ fn what_is_wrong_is_told_with_its_line() {
         let error = parse(text).unwrap_err();
         assert!(error.problem.contains(problem), "{text}: {error}");
         assert_eq!(error.line, text.lines().count(), "{text}");
+    }
+}
+
+#[test]
+fn systems_outside_are_named_by_what_is_asked_of_them() {
+    for (rule, problem) in [
+        (
+            "read call=make for any do crash",
+            "call= is of ext.before and ext.after",
+        ),
+        (
+            "ext.after kind=pods for any do crash",
+            "only the filters call= and name=",
+        ),
+        ("ext.after for any do dup", "only a watch.event can do that"),
+        (
+            "ext.before for any do lag 3 until 5s",
+            "a system outside has no watches",
+        ),
+    ] {
+        let error = parse(&format!("plan a\nworkload w seed 1\non {rule}\n")).unwrap_err();
+        assert!(error.problem.contains(problem), "{rule}: {error}");
     }
 }
