@@ -35,7 +35,7 @@ pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result
     let watch = Stopwatch::start();
     let ground = worker::ground()?;
     let mut report = Report {
-        masks: MASKS,
+        masks: &MASKS,
         ..Report::default()
     };
     let mut known = Vec::new();
@@ -43,7 +43,8 @@ pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result
         let shown = calm(workload, seed, &ground).map_err(anyhow::Error::msg)?;
         let (reference, entries, restless) = shown;
         let says = restless.iter();
-        let says = says.map(|violation| format!("without any fault: {}: {violation}", workload.name));
+        let says =
+            says.map(|violation| format!("without any fault: {}: {violation}", workload.name));
         report.restless.extend(says);
         report.fields.compared += reference.share.compared;
         report.fields.masked += reference.share.masked;

@@ -10,6 +10,7 @@
 )]
 
 mod campaign;
+mod kit;
 mod message;
 mod replay;
 mod report;
@@ -102,7 +103,9 @@ fn run(cli: &Cli) -> Result<bool> {
 
 /// Everything that is under trial.
 fn workloads() -> Vec<Workload> {
-    world::workloads()
+    let mut all = kit::workloads();
+    all.extend(world::workloads());
+    all
 }
 
 fn span(text: &str) -> Result<Duration, String> {

@@ -155,7 +155,11 @@ impl Supply {
         let field = &mut self.fields[self.turns % count];
         self.turns += 1;
         // Of a small workload all pairs are to be played, so they come more often.
-        let chance = if field.small { round % 4 == 3 } else { round % 2 == 1 };
+        let chance = if field.small {
+            round % 4 == 3
+        } else {
+            round % 2 == 1
+        };
         if !chance {
             let plans = field.pairs.next(BATCH, &field.rules);
             let plans: Vec<_> = plans

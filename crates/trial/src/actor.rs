@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{ServiceBuilder, retry::RetryLayer};
 
 use crate::{
+    outside::Outside,
     scene::Scene,
     seam::{Line, Restart, Seam},
 };
@@ -25,7 +26,7 @@ const RESTART: Duration = Duration::from_secs(1);
 /// How long a server stays behind that a restarted process reads from.
 const STALE: Duration = Duration::from_secs(10);
 
-type Services = Arc<dyn Fn(&Site) -> Result<Vec<Service>, Ended> + Send + Sync>;
+type Services = Arc<dyn Fn(&Site, &Outside) -> Result<Vec<Service>, Ended> + Send + Sync>;
 
 /// What a process runs.
 #[derive(Clone)]
@@ -60,7 +61,8 @@ impl Actor {
                 line.lag(restart.events, restart.kinds, STALE);
             }
             let seam = Seam::new(pocket.service(), late, line.clone(), scene.clone());
-            let mut life = self.live(seam, number, &scene);
+            let outside = Outside::new(line.clone(), scene.clone());
+            let mut life = self.live(seam, &outside, number, &scene);
             if let Err(problem) = &mut life {
                 odd.lock().push(std::mem::take(problem));
                 return;
@@ -82,7 +84,13 @@ impl Actor {
     }
 
     /// Starts a life; its tasks end with what is returned.
-    fn live(&self, seam: Seam, number: u32, scene: &Scene) -> Result<JoinSet<()>, String> {
+    fn live(
+        &self,
+        seam: Seam,
+        outside: &Outside,
+        number: u32,
+        scene: &Scene,
+    ) -> Result<JoinSet<()>, String> {
         let clock = scene.clock;
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
@@ -113,7 +121,7 @@ impl Actor {
             leadership,
             clock,
         };
-        let services = (self.services)(&site).map_err(|error| error.to_string())?;
+        let services = (self.services)(&site, outside).map_err(|error| error.to_string())?;
         for service in services {
             tasks.spawn(service.run(stop.clone()));
         }

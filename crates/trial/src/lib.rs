@@ -19,6 +19,8 @@ pub mod generate;
 mod ground;
 pub mod judge;
 mod node;
+pub mod operation;
+pub mod outside;
 mod panics;
 pub mod plan;
 pub mod run;

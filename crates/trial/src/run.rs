@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::{
     Deed, Entry, Ground, Workload,
     judge::{Oracle, Outcome, Reference, Violation},
+    outside::{Ledger, Row},
     panics,
     plan::Plan,
     scene::Scene,
@@ -45,6 +46,8 @@ pub struct Record {
     pub entries: Vec<Entry>,
     /// A number that any difference in what passed changes.
     pub fingerprint: u64,
+    /// What systems outside were asked and did.
+    pub ledger: Vec<Row>,
     /// The rules that never struck.
     pub idle: Vec<usize>,
     /// How long each step took to come to rest.
@@ -105,7 +108,7 @@ async fn play(
 ) -> Result<(Record, Arc<Scene>), String> {
     let pocket = ground.copy(seed).await.map_err(|error| error.to_string())?;
     let clock = Clock::starting_at(START.parse().map_err(|_| "no such moment")?);
-    let scene = Arc::new(Scene::new(clock, director));
+    let scene = Arc::new(Scene::new(clock, director, Ledger::of((workload.system)())));
     let odd = Arc::new(Mutex::new(Vec::new()));
     let user = Client::new(pocket.service(), "default");
     for deed in &workload.setting {
@@ -147,6 +150,7 @@ async fn play(
         .violations
         .extend(crate::judge::streams(&streams, &record.history));
     drop(streams);
+    record.ledger = scene.ledger.lock().rows();
     (record.entries, record.fingerprint) = scene.trace.lock().take();
     Ok((record, scene))
 }
