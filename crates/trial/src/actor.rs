@@ -6,6 +6,7 @@ use kube::{Client, client::retry::RetryPolicy};
 use neap_kit::{
     lease::{self, Elector, Leadership, Timings},
     manager::Service,
+    process::Process,
     site::Site,
     watch::{Ended, Watches},
 };
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{ServiceBuilder, retry::RetryLayer};
 
 use crate::{
+    own::Own,
     scene::Scene,
     seam::{Line, Restart, Seam},
 };
@@ -49,18 +51,21 @@ impl Actor {
             let (death, mut died) = mpsc::channel(1);
             let view = pocket.view(None);
             let late = pocket.service_over(view.clone());
+            let own = Arc::new(Own::default());
+            scene.lives.lock().push(own.clone());
             let line = Arc::new(Line::new(
                 self.name.into(),
                 scene.clock,
                 view,
                 death,
                 scene.open.clone(),
+                own,
             ));
             if restart.events > 0 {
                 line.lag(restart.events, restart.kinds, STALE);
             }
             let seam = Seam::new(pocket.service(), late, line.clone(), scene.clone());
-            let mut life = self.live(seam, number, &scene);
+            let mut life = self.live(seam, number, &line, &scene);
             if let Err(problem) = &mut life {
                 odd.lock().push(std::mem::take(problem));
                 return;
@@ -82,7 +87,13 @@ impl Actor {
     }
 
     /// Starts a life; its tasks end with what is returned.
-    fn live(&self, seam: Seam, number: u32, scene: &Scene) -> Result<JoinSet<()>, String> {
+    fn live(
+        &self,
+        seam: Seam,
+        number: u32,
+        line: &Line,
+        scene: &Scene,
+    ) -> Result<JoinSet<()>, String> {
         let clock = scene.clock;
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
@@ -106,7 +117,9 @@ impl Actor {
         let retried = ServiceBuilder::new()
             .layer(RetryLayer::new(RetryPolicy::server_retry()))
             .service(seam);
-        let (watches, watching) = Watches::new(clock);
+        let process = Process::default().observed_by(line.own().clone());
+        let (watches, watching) = Watches::in_process(clock, process);
+        line.own().reads(&watches);
         let site = Site {
             client: Client::new(retried, "default"),
             watches,

@@ -30,6 +30,8 @@ pub enum Oracle {
     Watch,
     /// O10: nobody tried and tried.
     Storm,
+    /// O12: nothing was looked at again on a view older than what was last written for it.
+    ReadYourWrites,
     /// O14: nothing panicked or ended by itself.
     Panic,
 }
@@ -45,6 +47,7 @@ impl Oracle {
             Self::Rest => "O7",
             Self::Watch => "O9",
             Self::Storm => "O10",
+            Self::ReadYourWrites => "O12",
             Self::Panic => "O14",
         }
     }

@@ -19,6 +19,7 @@ pub mod generate;
 mod ground;
 pub mod judge;
 mod node;
+mod own;
 mod panics;
 pub mod plan;
 pub mod run;

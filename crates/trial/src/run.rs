@@ -144,6 +144,9 @@ async fn play(
         let violation = Violation::new(Oracle::Panic, "process", oddity);
         record.violations.push(violation);
     }
+    for own in scene.lives.lock().iter() {
+        record.violations.extend(own.early());
+    }
     let history = pocket.store().export_history();
     let new = history.into_iter();
     record.history = new

@@ -13,6 +13,7 @@ use neap_kit::clock::{Clock, Uptime};
 use parking_lot::Mutex;
 
 use crate::{
+    own::Own,
     plan::{Action, Point},
     seam::{Call, Director, Line, Stream},
     trace::{Trace, What},
@@ -28,6 +29,8 @@ pub(crate) struct Scene {
     pub(crate) director: Mutex<Director>,
     pub(crate) streams: Mutex<Vec<Stream>>,
     pub(crate) trace: Mutex<Trace>,
+    /// What each life of each actor wrote.
+    pub(crate) lives: Mutex<Vec<Arc<Own>>>,
 }
 
 /// Until when faults that have begun go on.
@@ -53,6 +56,7 @@ impl Scene {
             director: Mutex::new(director),
             streams: Mutex::default(),
             trace: Mutex::default(),
+            lives: Mutex::default(),
         }
     }
 
