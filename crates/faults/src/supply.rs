@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use neap_trial::{
     Entry, Workload,
-    generate::{Chance, Place, places, plan, single},
+    generate::{Chance, Place, places, plan, poison, single},
     plan::{ParseError, Plan, Rule, parse},
 };
 
@@ -34,6 +34,8 @@ struct Field {
     workload: &'static str,
     places: Vec<Place>,
     rules: Vec<Rule>,
+    /// What happens to poisoned objects; nothing else happens beside it.
+    beside: Vec<Rule>,
 }
 
 impl Supply {
@@ -48,6 +50,7 @@ impl Supply {
             Field {
                 workload: workload.name,
                 rules: single(&places),
+                beside: poison(),
                 places,
             }
         });
@@ -73,7 +76,8 @@ impl Supply {
                 seed: self.seed,
                 ..plan.clone()
             });
-            let alone = field.rules.iter().map(|rule| vec![rule.clone()]);
+            let alone = field.beside.iter().chain(&field.rules);
+            let alone = alone.map(|rule| vec![rule.clone()]);
             let alone = alone.map(|rules| plan(field.workload, self.seed, rules));
             let all: Vec<_> = old.chain(alone).collect();
             for (number, plans) in all.chunks(BATCH).enumerate() {
@@ -96,7 +100,8 @@ impl Supply {
 
     /// How many plans there are of one fault each.
     pub(crate) fn alone(&self) -> usize {
-        self.fields.iter().map(|field| field.rules.len()).sum()
+        let rules = |field: &Field| field.beside.len() + field.rules.len();
+        self.fields.iter().map(rules).sum()
     }
 
     /// Whether every fault was handed out by itself.

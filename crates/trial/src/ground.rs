@@ -2,11 +2,25 @@
 
 use std::time::Duration;
 
+use kube::Client;
 use neap_pocket::{
     Options, Pocket, Storage,
     environment::Environment,
     store::{Retention, Store},
 };
+
+use crate::{canary, canonical::collection, run::send};
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It does not open.
+    #[error("the server cannot be opened")]
+    Closed(#[from] neap_pocket::Error),
+    /// It does not take what every run begins with.
+    #[error("the server refuses a Secret")]
+    Refused(#[from] Box<kube::Error>),
+}
 
 /// A server with what every cluster has, made once and copied for each run.
 #[derive(Debug)]
@@ -22,10 +36,14 @@ const ALL: Retention = Retention {
 
 impl Ground {
     /// Prepares the server.
-    pub async fn prepare() -> Result<Self, neap_pocket::Error> {
+    pub async fn prepare() -> Result<Self, Error> {
         let mut options = Options::new(Environment::rehearsal(0));
         options.retention = ALL;
         let pocket = Pocket::open(options).await?;
+        let user = Client::new(pocket.service(), "default");
+        let secret = canary::secret();
+        let made = send(&user, "POST", &collection(&secret), &secret).await;
+        made.map_err(Box::new)?;
         let store = pocket.store().fork();
         pocket.close();
         Ok(Self { store })

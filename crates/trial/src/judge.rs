@@ -1,7 +1,9 @@
 //! Whether what a run left behind is right.
 
+mod blast;
 mod end_state;
 mod history;
+pub(crate) mod secrets;
 mod watches;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
@@ -30,8 +32,12 @@ pub enum Oracle {
     Watch,
     /// O10: nobody tried and tried.
     Storm,
+    /// O11: what cannot be done for one object keeps no other waiting.
+    BlastRadius,
     /// O12: nothing was looked at again on a view older than what was last written for it.
     ReadYourWrites,
+    /// O13: nothing secret was told.
+    Secret,
     /// O14: nothing panicked or ended by itself.
     Panic,
 }
@@ -47,7 +53,9 @@ impl Oracle {
             Self::Rest => "O7",
             Self::Watch => "O9",
             Self::Storm => "O10",
+            Self::BlastRadius => "O11",
             Self::ReadYourWrites => "O12",
+            Self::Secret => "O13",
             Self::Panic => "O14",
         }
     }
@@ -89,6 +97,7 @@ pub struct Reference {
     states: Vec<States>,
     counts: BTreeMap<String, (u32, u32)>,
     writes: usize,
+    moments: blast::Moments,
     /// How much of what there was is compared.
     pub share: Share,
 }
@@ -102,6 +111,7 @@ impl Reference {
             states,
             counts: history::counts(&record.history),
             writes: history::writes(&record.entries),
+            moments: blast::moments(record),
             share,
         };
         let violations = reference.judge(record);
@@ -123,6 +133,11 @@ impl Reference {
         violations.extend(history::orphans(record));
         violations.extend(history::backwards(&record.history));
         violations.extend(history::storm(self.writes, &record.entries));
+        violations.extend(secrets::written(&record.history));
+        if record.poisoned {
+            blast::blamed(&mut violations);
+            violations.extend(blast::late(&self.moments, record));
+        }
         violations
     }
 }

@@ -14,6 +14,7 @@
 
 mod actor;
 pub mod apart;
+mod canary;
 mod canonical;
 pub mod generate;
 mod ground;
@@ -22,6 +23,7 @@ mod node;
 mod own;
 mod panics;
 pub mod plan;
+pub mod poison;
 pub mod run;
 mod scene;
 mod seam;

@@ -68,6 +68,14 @@ impl Own {
         std::mem::take(&mut self.state.lock().early)
     }
 
+    /// What it counted, as whoever asks for it is told.
+    pub(crate) fn numbers(&self) -> Vec<String> {
+        let watches = self.watches.get().into_iter();
+        let text = watches.map(|watches| watches.process().metrics());
+        text.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+            .collect()
+    }
+
     /// The actor is told that its write was done.
     pub(crate) fn answered(&self, number: u64, call: &Call, path: &str, sent: &[u8], told: &[u8]) {
         let Some(watches) = self.watches.get() else {

@@ -15,9 +15,12 @@ use tokio::task::JoinSet;
 
 use crate::{
     Deed, Entry, Ground, Workload,
-    judge::{Oracle, Outcome, Reference, Violation},
+    canary::{self, Listener},
+    canonical::collection,
+    judge::{Oracle, Outcome, Reference, Violation, secrets},
     panics,
     plan::Plan,
+    poison,
     scene::Scene,
     seam::Director,
 };
@@ -52,14 +55,22 @@ pub struct Record {
     pub idle: Vec<usize>,
     /// How long each step took to come to rest.
     pub took: Vec<Duration>,
+    /// The revision at the end of each step.
+    pub ends: Vec<u64>,
+    /// Whether there were poisoned objects, of which nothing is in this record.
+    pub poisoned: bool,
     /// What was seen to go wrong while it went wrong.
     pub violations: Vec<Violation>,
 }
 
 /// Plays one plan, in this process.
 pub fn run(workload: &Workload, plan: &Plan, ground: &Ground) -> Result<Record, String> {
-    let director = Director::of(plan);
-    let (record, _) = on_stage(workload, plan.seed, ground, director, None)?;
+    let play = Play {
+        workload,
+        seed: plan.seed,
+        poisoned: poison::is_in(plan),
+    };
+    let (record, _) = on_stage(play, ground, Director::of(plan), None)?;
     Ok(record)
 }
 
@@ -71,13 +82,26 @@ pub(crate) fn run_all(
     reference: &Reference,
     director: Director,
 ) -> Result<Vec<usize>, String> {
-    let (_, never) = on_stage(workload, seed, ground, director, Some(reference))?;
+    let play = Play {
+        workload,
+        seed,
+        poisoned: false,
+    };
+    let (_, never) = on_stage(play, ground, director, Some(reference))?;
     Ok(never)
 }
 
-fn on_stage(
-    workload: &Workload,
+/// What is played, whatever goes wrong meanwhile.
+#[derive(Clone, Copy)]
+struct Play<'a> {
+    workload: &'a Workload,
     seed: u64,
+    /// Whether all that users do they do for poisoned objects too.
+    poisoned: bool,
+}
+
+fn on_stage(
+    show: Play<'_>,
     ground: &Ground,
     director: Director,
     reference: Option<&Reference>,
@@ -88,8 +112,17 @@ fn on_stage(
         .build()
         .map_err(|error| error.to_string())?;
     panics::listen();
-    let (mut record, scene) = runtime.block_on(play(workload, seed, ground, director))?;
-    for panic in panics::take() {
+    let listener = Listener::default();
+    let played = tracing::subscriber::with_default(listener.clone(), || {
+        runtime.block_on(play(show, ground, director))
+    });
+    let panics = panics::take();
+    let (mut record, scene) = played?;
+    record.violations.extend(secrets::told("a panic", &panics));
+    record
+        .violations
+        .extend(secrets::told("a log line", &listener.take()));
+    for panic in panics {
         record
             .violations
             .push(Violation::new(Oracle::Panic, "panic", panic));
@@ -105,18 +138,26 @@ fn on_stage(
 }
 
 async fn play(
-    workload: &Workload,
-    seed: u64,
+    show: Play<'_>,
     ground: &Ground,
     director: Director,
 ) -> Result<(Record, Arc<Scene>), String> {
-    let pocket = ground.copy(seed).await.map_err(|error| error.to_string())?;
+    let Play {
+        workload, poisoned, ..
+    } = show;
+    let pocket = ground
+        .copy(show.seed)
+        .await
+        .map_err(|error| error.to_string())?;
     let clock = Clock::starting_at(START.parse().map_err(|_| "no such moment")?);
     let scene = Arc::new(Scene::new(clock, director));
     let odd = Arc::new(Mutex::new(Vec::new()));
     let user = Client::new(pocket.service(), "default");
+    if poisoned {
+        perform(&user, &Deed::Create(poison::namespace()), false).await?;
+    }
     for deed in &workload.setting {
-        perform(&user, deed).await?;
+        perform(&user, deed, poisoned).await?;
     }
     let mut tasks = JoinSet::new();
     for actor in workload.actors.clone() {
@@ -134,7 +175,7 @@ async fn play(
     stage.rest("start").await;
     for step in &workload.steps {
         for deed in &step.deeds {
-            perform(&user, deed).await?;
+            perform(&user, deed, poisoned).await?;
         }
         stage.rest(step.name).await;
     }
@@ -146,6 +187,10 @@ async fn play(
     }
     for own in scene.lives.lock().iter() {
         record.violations.extend(own.early());
+        let numbers = own.numbers();
+        record
+            .violations
+            .extend(secrets::told("a metric", &numbers));
     }
     let history = pocket.store().export_history();
     let new = history.into_iter();
@@ -158,6 +203,9 @@ async fn play(
         .extend(crate::judge::streams(&streams, &record.history));
     drop(streams);
     (record.entries, record.fingerprint) = scene.trace.lock().take();
+    if poisoned {
+        poison::strip(&mut record);
+    }
     Ok((record, scene))
 }
 
@@ -185,6 +233,7 @@ impl Stage<'_> {
         let new = all.into_iter();
         let new = new.filter(|(_, _, object)| object.revision() > since);
         self.record.states.push(new.collect());
+        self.record.ends.push(self.pocket.store().revision());
         let took = clock.uptime().saturating_sub(begun + QUIET);
         self.record.took.push(took);
     }
@@ -244,19 +293,25 @@ impl Stage<'_> {
     }
 }
 
-async fn perform(user: &Client, deed: &Deed) -> Result<(), String> {
-    let done = match deed {
-        Deed::Create(object) => {
-            let path = crate::canonical::collection(object);
-            send(user, "POST", &path, object).await
-        }
-        Deed::Patch(path, patch) => send(user, "PATCH", path, patch).await,
+/// Does what a user does, and the same for the poisoned twin of what it is done to.
+async fn perform(user: &Client, deed: &Deed, poisoned: bool) -> Result<(), String> {
+    let (method, path, body) = match deed {
+        Deed::Create(object) => ("POST", collection(object), canary::planted(object)),
+        Deed::Patch(path, patch) => ("PATCH", (*path).to_owned(), canary::planted(patch)),
+        // As kubectl does it; left to the server, the pods of a Job would stay.
         Deed::Delete(path) => {
-            // As kubectl does it; left to the server, the pods of a Job would stay.
             let options = serde_json::json!({"propagationPolicy": "Background"});
-            send(user, "DELETE", path, &options).await
+            ("DELETE", (*path).to_owned(), options)
         }
     };
+    if poisoned
+        && method != "DELETE"
+        && let Some((path, body)) = poison::twin(&path, &body)
+    {
+        // First, so that it is the first that somebody tries to help.
+        let _ = send(user, method, &path, &body).await;
+    }
+    let done = send(user, method, &path, &body).await;
     done.map(drop).map_err(|error| format!("{deed:?}: {error}"))
 }
 

@@ -94,7 +94,10 @@ impl Seam {
         Ok(answer)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "what answers a write is one object")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what answers a write is one object"
+    )]
     /// The same answer, known to be that to a write of whoever is at work.
     async fn own(
         &self,

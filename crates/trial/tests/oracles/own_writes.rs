@@ -33,9 +33,7 @@ fn drop_copy(toy: Toy, toys: Arc<ConfigMap>) -> BoxFuture<'static, Result<(), Er
         let found = toy.maps.get(&Key::new("default", "copy"));
         match found {
             Some(found) => toy.hand.remove(&*found, None).await,
-            None if toys.data.is_none() => {
-                toy.hand.create(&typed(map("copy"))).await.map(drop)
-            }
+            None if toys.data.is_none() => toy.hand.create(&typed(map("copy"))).await.map(drop),
             None => Ok(()),
         }
     }
@@ -56,7 +54,10 @@ fn whoever_looks_again_before_its_write_is_shown_is_found_out() {
     let found = judged(&workload(copy, Duration::ZERO), LATE);
     let said = said(&found, Oracle::ReadYourWrites);
     assert!(!said.is_empty(), "{found:#?}");
-    assert!(said[0].contains("configmaps did not show version"), "{said:?}");
+    assert!(
+        said[0].contains("configmaps did not show version"),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -64,5 +65,8 @@ fn whoever_overlooks_its_own_delete_is_found_out() {
     let late = "on watch.event kind=configmaps name=copy #2 for controller do delay 8s";
     let found = judged(&workload(drop_copy, Duration::ZERO), late);
     let said = said(&found, Oracle::ReadYourWrites);
-    assert!(said.iter().any(|said| said.contains("still showed")), "{found:#?}");
+    assert!(
+        said.iter().any(|said| said.contains("still showed")),
+        "{found:#?}"
+    );
 }
