@@ -123,6 +123,13 @@ impl Reference {
         self.writes
     }
 
+    /// What is there otherwise in `record` at the end of a step, in words.
+    pub fn differs(&self, record: &Record) -> Vec<String> {
+        let states = states(record, &mut Share::default());
+        let differing = end_state::compare(&self.states, &states).into_iter();
+        differing.map(|violation| violation.text).collect()
+    }
+
     /// What is wrong with `record`.
     pub fn judge(&self, record: &Record) -> Vec<Violation> {
         let mut violations = record.violations.clone();

@@ -83,7 +83,7 @@ pub(crate) fn typed(value: Value) -> ConfigMap {
     serde_json::from_value(value).unwrap()
 }
 
-fn ground() -> Ground {
+pub(crate) fn ground() -> Ground {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
