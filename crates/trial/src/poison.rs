@@ -30,7 +30,22 @@ pub(crate) fn twin(path: &str, body: &Value) -> Option<(String, Value)> {
     if body["metadata"]["namespace"].is_string() {
         body["metadata"]["namespace"] = NAMESPACE.into();
     }
+    ask_for_nothing(&mut body);
     Some((format!("{root}/namespaces/{NAMESPACE}/{rest}"), body))
+}
+
+/// Room on a node is for one or the other: who takes it is no matter of faults.
+fn ask_for_nothing(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("resources");
+            fields
+                .iter_mut()
+                .for_each(|(_, field)| ask_for_nothing(field));
+        }
+        Value::Array(items) => items.iter_mut().for_each(ask_for_nothing),
+        _ => {}
+    }
 }
 
 /// Takes what is about them out of a record: what is left is about everybody else.

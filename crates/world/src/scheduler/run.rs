@@ -1,6 +1,6 @@
 //! Reads the facts, and carries the decision out.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition},
@@ -9,7 +9,7 @@ use k8s_openapi::{
 use kube::ResourceExt;
 use neap_kit::{
     apply::Error,
-    controller::{Options, Outcome, Trigger},
+    controller::{Outcome, Trigger},
     event::Note,
     key::Key,
     manager::Service,
@@ -27,15 +27,12 @@ use crate::{
 
 /// Where pods without a node are in the index; no node has such a name.
 const PENDING: &str = "(none)";
+/// When a pod that fits nowhere is looked at again while others may yet not get their rooms.
+const SOON: Duration = Duration::from_secs(1);
 
 /// The scheduler.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let options = Options {
-        // One after the other: two pods must not be given the same room.
-        concurrency: 1,
-        ..Options::new("default-scheduler")
-    };
-    let mut wiring = Wiring::with(site, options);
+    let mut wiring = Wiring::new(site, "default-scheduler");
     let pods = wiring.read()?;
     let nodes = wiring.read()?;
     let by_node = Index::new(&pods, |pod| whereabouts(pod).into_iter().collect());
@@ -100,12 +97,14 @@ fn wake(waiting: &Index<Pod>, trigger: &Trigger<Key>) {
     }
 }
 
+type Placed = Mutex<HashMap<String, (Arc<Pod>, String)>>;
+
 struct Work {
     pods: Cache<Pod>,
     nodes: Cache<Node>,
     by_node: Index<Pod>,
-    /// Pods that were given a node of which the cache does not know yet, by uid.
-    placed: Mutex<HashMap<String, (Arc<Pod>, String)>>,
+    /// Pods that are being given a node, or were and the cache does not know yet, by uid.
+    placed: Placed,
     tools: Tools,
 }
 
@@ -114,32 +113,47 @@ impl Work {
         let Some(pod) = self.pods.get(&key) else {
             return Ok(Outcome::Gone);
         };
-        let placed = self.placed();
-        let known = pod.uid().is_some_and(|uid| placed.contains_key(&uid));
-        if known || !is_pending(&pod) {
+        if !is_pending(&pod) {
             return Ok(Outcome::Gone);
         }
-        match self.choose(&pod, &placed) {
+        let Some((decision, crowded)) = self.choose(&pod) else {
+            return Ok(Outcome::Gone);
+        };
+        match decision {
             Decision::Bind(node) => self.bind(&pod, node).await,
             Decision::Gated => {
                 let message = "Scheduling is blocked due to non-empty scheduling gates";
                 self.tell(&pod, "SchedulingGated", message).await
             }
-            Decision::Nowhere(message) => self.tell(&pod, "Unschedulable", &message).await,
+            Decision::Nowhere(message) => {
+                let told = self.tell(&pod, "Unschedulable", &message).await?;
+                Ok(if crowded { Outcome::Again(SOON) } else { told })
+            }
         }
     }
 
-    /// What was placed and is not yet seen to be.
-    fn placed(&self) -> HashMap<String, (Arc<Pod>, String)> {
+    /// Decides, and takes the room there before anybody else can: pods are placed one after the
+    /// other, and none waits for the server's answer to another. Nothing if the pod has its room
+    /// already. Whether others are being given theirs is said too.
+    fn choose(&self, pod: &Arc<Pod>) -> Option<(Decision, bool)> {
+        let uid = pod.uid()?;
         let mut placed = self.placed.lock();
         placed.retain(|uid, (pod, _)| {
             let now = self.pods.get(&Key::of(&**pod));
             now.is_some_and(|now| now.uid().as_ref() == Some(uid) && is_pending(&now))
         });
-        placed.clone()
+        if placed.contains_key(&uid) {
+            return None;
+        }
+        let crowded = !placed.is_empty();
+        let decision = self.decide(pod, &placed);
+        if let Decision::Bind(node) = &decision {
+            placed.insert(uid, (pod.clone(), node.clone()));
+        }
+        Some((decision, crowded))
     }
 
-    fn choose(&self, pod: &Pod, placed: &HashMap<String, (Arc<Pod>, String)>) -> Decision {
+    fn decide(&self, pod: &Pod, placed: &HashMap<String, (Arc<Pod>, String)>) -> Decision {
         let nodes = self.nodes.list("");
         let on: Vec<_> = nodes
             .iter()
@@ -160,6 +174,7 @@ impl Work {
 
     async fn bind(&self, pod: &Arc<Pod>, node: String) -> Result<Outcome, Error> {
         let key = Key::of(&**pod);
+        let room = Room::of(pod, &self.placed);
         let binding = Binding {
             metadata: ObjectMeta {
                 name: pod.metadata.name.clone(),
@@ -190,11 +205,8 @@ impl Work {
             self.tools.tell(&**pod, &note).await;
             return Err(error);
         }
+        room.keep();
         let message = format!("Successfully assigned {key} to {node}");
-        if let Some(uid) = pod.uid() {
-            let mut placed = self.placed.lock();
-            placed.insert(uid, (pod.clone(), node));
-        }
         let note = Note::normal("Scheduled", message);
         self.tools.tell(&**pod, &note).await;
         Ok(Outcome::Gone)
@@ -233,5 +245,31 @@ impl Work {
         }
         self.tools.hand.replace_status(&pod).await?;
         Ok(Outcome::Settled)
+    }
+}
+
+/// Room that a pod has taken. It is given back unless the server says that the pod has it, however
+/// the asking ends.
+struct Room<'a> {
+    uid: Option<String>,
+    placed: &'a Placed,
+}
+
+impl<'a> Room<'a> {
+    fn of(pod: &Pod, placed: &'a Placed) -> Self {
+        let uid = pod.uid();
+        Self { uid, placed }
+    }
+
+    fn keep(mut self) {
+        self.uid = None;
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        if let Some(uid) = &self.uid {
+            self.placed.lock().remove(uid);
+        }
     }
 }
