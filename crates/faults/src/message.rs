@@ -1,6 +1,9 @@
 //! What a campaign and its workers say to each other, a line each.
 
-use neap_trial::judge::{Outcome, Violation};
+use neap_trial::{
+    difference::Difference,
+    judge::{Outcome, Violation},
+};
 use serde::{Deserialize, Serialize};
 
 /// What a worker is to do.
@@ -21,8 +24,13 @@ pub(crate) enum Order {
 pub(crate) enum Answer {
     /// What came of each plan.
     Played(Vec<Outcome>),
-    /// The smaller plan, and how many steps of the workload it needs.
-    Shrunk { plan: String, steps: Vec<String> },
+    /// The smaller plan, the steps of the workload it needs, and where its run parts from one
+    /// without faults.
+    Shrunk {
+        plan: String,
+        steps: Vec<String>,
+        difference: Option<Difference>,
+    },
     /// It could not be done.
     Failed(String),
 }
