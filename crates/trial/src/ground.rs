@@ -16,7 +16,7 @@ use crate::{canary, canonical::collection, run::send};
 pub enum Error {
     /// It does not open.
     #[error("the server cannot be opened")]
-    Closed(#[from] neap_pocket::Error),
+    Closed(#[from] Box<neap_pocket::Error>),
     /// It does not take what every run begins with.
     #[error("the server refuses a Secret")]
     Refused(#[from] Box<kube::Error>),
@@ -39,7 +39,7 @@ impl Ground {
     pub async fn prepare() -> Result<Self, Error> {
         let mut options = Options::new(Environment::rehearsal(0));
         options.retention = ALL;
-        let pocket = Pocket::open(options).await?;
+        let pocket = Pocket::open(options).await.map_err(Box::new)?;
         let user = Client::new(pocket.service(), "default");
         let secret = canary::secret();
         let made = send(&user, "POST", &collection(&secret), &secret).await;

@@ -84,7 +84,7 @@ impl Own {
         let addresses = addresses(path);
         let sign = if call.verb == Verb::Delete {
             let uid = Removal::uid(sent);
-            uid.map(|uid| Sign::Gone(Key::new(&*call.namespace, &*call.name), uid))
+            uid.map(|uid| Sign::Gone(Key::new(&call.namespace, &call.name), uid))
         } else {
             version(told).map(|version| {
                 let stands = addresses.iter().flat_map(|at| watches.stands(at));

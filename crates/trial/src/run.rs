@@ -185,28 +185,28 @@ async fn play(
         let violation = Violation::new(Oracle::Panic, "process", oddity);
         record.violations.push(violation);
     }
-    for own in scene.lives.lock().iter() {
-        record.violations.extend(own.early());
-        let numbers = own.numbers();
-        record
-            .violations
-            .extend(secrets::told("a metric", &numbers));
-    }
-    let history = pocket.store().export_history();
-    let new = history.into_iter();
-    record.history = new
-        .filter(|event| event.revision() > ground.revision())
-        .collect();
-    let streams = scene.streams.lock();
-    record
-        .violations
-        .extend(crate::judge::streams(&streams, &record.history));
-    drop(streams);
-    (record.entries, record.fingerprint) = scene.trace.lock().take();
+    let history = pocket.store().export_history().into_iter();
+    let new = history.filter(|event| event.revision() > ground.revision());
+    record.history = new.collect();
+    look_back(&mut record, &scene);
     if poisoned {
         poison::strip(&mut record);
     }
     Ok((record, scene))
+}
+
+/// What was noted while it was played.
+fn look_back(record: &mut Record, scene: &Scene) {
+    let mut violations = Vec::new();
+    for own in scene.lives.lock().iter() {
+        violations.extend(own.early());
+        violations.extend(secrets::told("a metric", &own.numbers()));
+    }
+    let streams = scene.streams.lock();
+    violations.extend(crate::judge::streams(&streams, &record.history));
+    drop(streams);
+    record.violations.extend(violations);
+    (record.entries, record.fingerprint) = scene.trace.lock().take();
 }
 
 struct Stage<'a> {

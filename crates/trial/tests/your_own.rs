@@ -39,7 +39,7 @@ async fn look(maps: Cache<ConfigMap>, hand: Hand, key: Key) -> Result<Outcome, E
     };
     let name = format!("{}-shadow", key.name());
     let data = map.data.clone();
-    match maps.get(&Key::new(key.namespace(), &*name)) {
+    match maps.get(&Key::new(key.namespace(), &name)) {
         Some(shadow) if shadow.data == data => {}
         Some(shadow) => {
             let shadow = ConfigMap::clone(&shadow);

@@ -17,7 +17,7 @@ use crate::toy::{MINUTE, Toy, judged, map, said, typed, workload};
 /// Keeps a copy of each map in its namespace.
 async fn copied(toy: &Toy, toys: &ConfigMap) -> Result<(), Error> {
     let namespace = toys.namespace().unwrap();
-    if toy.maps.get(&Key::new(&*namespace, "copy")).is_some() {
+    if toy.maps.get(&Key::new(&namespace, "copy")).is_some() {
         return Ok(());
     }
     let mut copy = map("copy");
