@@ -9,7 +9,7 @@ use neap_pocket::{
     store::{Retention, Store},
 };
 
-use crate::{canary, canonical::collection, run::send};
+use crate::{canary, canonical::collection, poison, run::send};
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum Error {
     #[error("the server cannot be opened")]
     Closed(#[from] Box<neap_pocket::Error>),
     /// It does not take what every run begins with.
-    #[error("the server refuses a Secret")]
+    #[error("the server refuses a Secret or a namespace")]
     Refused(#[from] Box<kube::Error>),
 }
 
@@ -41,9 +41,12 @@ impl Ground {
         options.retention = ALL;
         let pocket = Pocket::open(options).await.map_err(Box::new)?;
         let user = Client::new(pocket.service(), "default");
-        let secret = canary::secret();
-        let made = send(&user, "POST", &collection(&secret), &secret).await;
-        made.map_err(Box::new)?;
+        // The namespace is there whether a run needs it or not, so that neither kind of run has
+        // taken more chances than the other before it begins.
+        for object in [canary::secret(), poison::namespace()] {
+            let made = send(&user, "POST", &collection(&object), &object).await;
+            made.map_err(Box::new)?;
+        }
         let store = pocket.store().fork();
         pocket.close();
         Ok(Self { store })

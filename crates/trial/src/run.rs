@@ -153,9 +153,6 @@ async fn play(
     let scene = Arc::new(Scene::new(clock, director));
     let odd = Arc::new(Mutex::new(Vec::new()));
     let user = Client::new(pocket.service(), "default");
-    if poisoned {
-        perform(&user, &Deed::Create(poison::namespace()), false).await?;
-    }
     for deed in &workload.setting {
         perform(&user, deed, poisoned).await?;
     }
