@@ -24,6 +24,10 @@ use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use neap_trial::Workload;
 
+/// Runs make and drop small objects all the time, in one thread.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Plays every controller through every fault, and names what goes wrong.
 #[derive(Debug, Parser)]
 #[command(name = "neap-faults")]

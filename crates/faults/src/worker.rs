@@ -71,6 +71,12 @@ impl Worker {
                 );
                 Ok(Answer::Played(played.map_err(anyhow::Error::msg)?))
             }
+            Order::Show { workload, seed } => {
+                let shown = calm(self.workload(&workload)?, seed, &self.ground);
+                let (reference, entries, _) = shown.map_err(anyhow::Error::msg)?;
+                self.references.insert((workload, seed), reference);
+                Ok(Answer::Shown(entries))
+            }
             Order::Shrink { plan, found } => self.shrink(&parse(&plan)?[0], &found),
         }
     }

@@ -1,9 +1,6 @@
 //! Runs in processes of their own, so that every run begins alike and ends without a trace.
 
-use std::{
-    sync::{Arc, mpsc},
-    time::Duration,
-};
+use std::time::Duration;
 
 use neap_replay::{Role, split};
 use serde::{Serialize, de::DeserializeOwned};
@@ -25,11 +22,10 @@ pub fn apart<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String>
 where
     T: Serialize + DeserializeOwned,
 {
-    match split().map_err(|error| error.to_string())? {
+    match split(LONG).map_err(|error| error.to_string())? {
         Role::Child(pen) => pen.finish(&serde_json::to_vec(&work()).unwrap_or_default()),
         Role::Parent(child) => {
-            let told = child.wait(LONG).map_err(|error| error.to_string())?;
-            let told = told.ok_or("a run took too long")?;
+            let told = child.wait().map_err(|error| error.to_string())?;
             serde_json::from_slice(&told).map_err(|_| "a run died without a word".to_owned())?
         }
     }
@@ -98,25 +94,12 @@ fn play_together(
     ground: &Ground,
 ) -> Result<Vec<Outcome>, String> {
     apart(|| {
-        let (tell, told) = mpsc::sync_channel(plans.len());
-        let tell = Arc::new(tell);
-        let listener = move |index: usize, words: Option<Vec<u8>>| {
-            let outcome = words.and_then(|words| serde_json::from_slice(&words).ok());
-            // There is room for all of them.
-            let _ = tell.try_send((index, outcome.unwrap_or_else(Outcome::silent)));
-        };
-        let director = Director::of_all(plans, Box::new(listener));
-        let never = run_all(workload, seed, ground, reference, director)?;
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; plans.len()];
-        for (index, outcome) in told.try_iter() {
-            outcomes[index] = Some(outcome);
+        let director = Director::of_all(plans);
+        let told = run_all(workload, seed, ground, reference, director)?;
+        let mut outcomes = vec![Outcome::silent(); plans.len()];
+        for (index, outcome) in told {
+            outcomes[index] = outcome;
         }
-        for index in never {
-            outcomes[index] = Some(Outcome::never(plans[index].rules.len()));
-        }
-        let outcomes = outcomes.into_iter();
-        Ok(outcomes
-            .map(|outcome| outcome.unwrap_or_else(Outcome::silent))
-            .collect())
+        Ok(outcomes)
     })
 }

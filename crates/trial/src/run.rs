@@ -37,9 +37,6 @@ const REST: Duration = Duration::from_mins(10);
 /// Renewals are no sign of work.
 const LEASES: &str = "coordination.k8s.io/leases";
 
-/// A process that is silent for longer hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
 /// What a run left behind.
 #[derive(Debug, Default)]
 pub struct Record {
@@ -70,25 +67,29 @@ pub fn run(workload: &Workload, plan: &Plan, ground: &Ground) -> Result<Record, 
         seed: plan.seed,
         poisoned: poison::is_in(plan),
     };
-    let (record, _) = on_stage(play, ground, Director::of(plan), None)?;
+    let (record, _) = on_stage(play, ground, Director::of(plan))?;
     Ok(record)
 }
 
-/// Plays all plans, each from where it strikes on in a process of its own; those that never strike.
+/// Plays all plans, each from where it strikes on in a process of its own; what came of each.
 pub(crate) fn run_all(
     workload: &Workload,
     seed: u64,
     ground: &Ground,
     reference: &Reference,
     director: Director,
-) -> Result<Vec<usize>, String> {
+) -> Result<Vec<(usize, Outcome)>, String> {
     let play = Play {
         workload,
         seed,
         poisoned: false,
     };
-    let (_, never) = on_stage(play, ground, director, Some(reference))?;
-    Ok(never)
+    let (record, scene) = on_stage(play, ground, director)?;
+    let told = scene
+        .director
+        .lock()
+        .close(|| Outcome::of(&record, reference));
+    Ok(told)
 }
 
 /// What is played, whatever goes wrong meanwhile.
@@ -104,8 +105,7 @@ fn on_stage(
     show: Play<'_>,
     ground: &Ground,
     director: Director,
-    reference: Option<&Reference>,
-) -> Result<(Record, Vec<usize>), String> {
+) -> Result<(Record, Arc<Scene>), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -127,14 +127,8 @@ fn on_stage(
             .violations
             .push(Violation::new(Oracle::Panic, "panic", panic));
     }
-    let mut director = scene.director.lock();
-    record.idle = director.idle();
-    if let (Some((_, pen)), Some(reference)) = (director.split_off(), reference) {
-        let outcome = Outcome::of(&record, reference);
-        let words = serde_json::to_vec(&outcome).unwrap_or_default();
-        pen.finish(&words);
-    }
-    Ok((record, director.never()))
+    record.idle = scene.director.lock().idle();
+    Ok((record, scene))
 }
 
 async fn play(
