@@ -295,14 +295,14 @@ async fn perform(user: &Client, deed: &Deed, poisoned: bool) -> Result<(), Strin
             ("DELETE", (*path).to_owned(), options)
         }
     };
-    let done = send(user, method, &path, &body).await;
     if poisoned
         && method != "DELETE"
         && let Some((path, body)) = poison::twin(&path, &body)
     {
-        // Afterwards: the server chooses addresses by chance, and takes as many chances before.
+        // First, so that it is the first that somebody tries to help. Not all can be done twice.
         let _ = send(user, method, &path, &body).await;
     }
+    let done = send(user, method, &path, &body).await;
     done.map(drop).map_err(|error| format!("{deed:?}: {error}"))
 }
 
