@@ -12,6 +12,7 @@
 //! - nothing is begun while another process leads, and nothing that was asked for is forgotten.
 
 mod backoff;
+mod ended;
 mod observer;
 mod own;
 mod queue;

@@ -11,7 +11,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Backoff, Beginning, Next, Observer, Priority, Queue, QueueState, backoff::spread, own::Own,
+    Backoff, Beginning, Next, Observer, Priority, Queue, QueueState,
+    backoff::spread,
+    ended::{Ended, Later},
+    own::Own,
 };
 use crate::{
     clock::{Clock, Uptime},
@@ -363,27 +366,6 @@ fn may_work(leadership: Option<&Leadership>) -> bool {
 async fn gained(leadership: Option<Leadership>) {
     if let Some(mut leadership) = leadership {
         leadership.gained().await;
-    }
-}
-
-/// A key whose reconcile has ended, and what is to become of it.
-struct Ended<K> {
-    key: K,
-    next: Later,
-    own: Arc<Own>,
-}
-
-enum Later {
-    Well(Outcome),
-    PutBack,
-    Failed,
-}
-
-impl<K> Ended<K> {
-    /// The same once the watches show what was written; whether they did.
-    async fn shown(self, clock: Clock, limit: Duration) -> (Self, bool) {
-        let shown = self.own.shown(clock, limit).await;
-        (self, shown)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Reads the facts, and carries the decision out.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use k8s_openapi::{
     api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition},
@@ -27,8 +30,6 @@ use crate::{
 
 /// Where pods without a node are in the index; no node has such a name.
 const PENDING: &str = "(none)";
-/// When a pod that fits nowhere is looked at again while others may yet not get their rooms.
-const SOON: Duration = Duration::from_secs(1);
 
 /// The scheduler.
 pub fn service(site: &Site) -> Result<Service, Ended> {
@@ -53,7 +54,8 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     });
     let work = Work {
         by_node,
-        placed: Mutex::default(),
+        rooms: Mutex::default(),
+        trigger: wiring.trigger(),
         tools: wiring.tools(),
         pods,
         nodes,
@@ -97,14 +99,21 @@ fn wake(waiting: &Index<Pod>, trigger: &Trigger<Key>) {
     }
 }
 
-type Placed = Mutex<HashMap<String, (Arc<Pod>, String)>>;
+/// Rooms that are taken and of which the cache does not know yet.
+#[derive(Default)]
+struct Rooms {
+    /// Pods that are being given a node, or were, by uid.
+    placed: HashMap<String, (Arc<Pod>, String)>,
+    /// Pods for which there might be room if one of those does not get it.
+    waiting: HashSet<Key>,
+}
 
 struct Work {
     pods: Cache<Pod>,
     nodes: Cache<Node>,
     by_node: Index<Pod>,
-    /// Pods that are being given a node, or were and the cache does not know yet, by uid.
-    placed: Placed,
+    rooms: Mutex<Rooms>,
+    trigger: Trigger<Key>,
     tools: Tools,
 }
 
@@ -116,7 +125,7 @@ impl Work {
         if !is_pending(&pod) {
             return Ok(Outcome::Gone);
         }
-        let Some((decision, crowded)) = self.choose(&pod) else {
+        let Some(decision) = self.choose(&pod) else {
             return Ok(Outcome::Gone);
         };
         match decision {
@@ -125,32 +134,38 @@ impl Work {
                 let message = "Scheduling is blocked due to non-empty scheduling gates";
                 self.tell(&pod, "SchedulingGated", message).await
             }
-            Decision::Nowhere(message) => {
-                let told = self.tell(&pod, "Unschedulable", &message).await?;
-                Ok(if crowded { Outcome::Again(SOON) } else { told })
-            }
+            Decision::Nowhere(message) => self.tell(&pod, "Unschedulable", &message).await,
         }
     }
 
     /// Decides, and takes the room there before anybody else can: pods are placed one after the
     /// other, and none waits for the server's answer to another. Nothing if the pod has its room
-    /// already. Whether others are being given theirs is said too.
-    fn choose(&self, pod: &Arc<Pod>) -> Option<(Decision, bool)> {
+    /// already.
+    fn choose(&self, pod: &Arc<Pod>) -> Option<Decision> {
         let uid = pod.uid()?;
-        let mut placed = self.placed.lock();
-        placed.retain(|uid, (pod, _)| {
+        let mut rooms = self.rooms.lock();
+        rooms.placed.retain(|uid, (pod, _)| {
             let now = self.pods.get(&Key::of(&**pod));
             now.is_some_and(|now| now.uid().as_ref() == Some(uid) && is_pending(&now))
         });
-        if placed.contains_key(&uid) {
+        if rooms.placed.contains_key(&uid) {
             return None;
         }
-        let crowded = !placed.is_empty();
-        let decision = self.decide(pod, &placed);
-        if let Decision::Bind(node) = &decision {
-            placed.insert(uid, (pod.clone(), node.clone()));
+        if rooms.placed.is_empty() {
+            rooms.waiting.clear();
         }
-        Some((decision, crowded))
+        let decision = self.decide(pod, &rooms.placed);
+        match &decision {
+            Decision::Bind(node) => {
+                let node = node.clone();
+                rooms.placed.insert(uid, (pod.clone(), node));
+            }
+            Decision::Nowhere(_) if !rooms.placed.is_empty() => {
+                rooms.waiting.insert(Key::of(&**pod));
+            }
+            _ => {}
+        }
+        Some(decision)
     }
 
     fn decide(&self, pod: &Pod, placed: &HashMap<String, (Arc<Pod>, String)>) -> Decision {
@@ -174,7 +189,7 @@ impl Work {
 
     async fn bind(&self, pod: &Arc<Pod>, node: String) -> Result<Outcome, Error> {
         let key = Key::of(&**pod);
-        let room = Room::of(pod, &self.placed);
+        let room = Room::of(pod, self);
         let binding = Binding {
             metadata: ObjectMeta {
                 name: pod.metadata.name.clone(),
@@ -252,13 +267,13 @@ impl Work {
 /// the asking ends.
 struct Room<'a> {
     uid: Option<String>,
-    placed: &'a Placed,
+    work: &'a Work,
 }
 
 impl<'a> Room<'a> {
-    fn of(pod: &Pod, placed: &'a Placed) -> Self {
+    fn of(pod: &Pod, work: &'a Work) -> Self {
         let uid = pod.uid();
-        Self { uid, placed }
+        Self { uid, work }
     }
 
     fn keep(mut self) {
@@ -268,8 +283,11 @@ impl<'a> Room<'a> {
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        if let Some(uid) = &self.uid {
-            self.placed.lock().remove(uid);
+        let Some(uid) = &self.uid else { return };
+        let mut rooms = self.work.rooms.lock();
+        rooms.placed.remove(uid);
+        for key in rooms.waiting.drain() {
+            self.work.trigger.changed(key);
         }
     }
 }
