@@ -1,9 +1,12 @@
 //! The controllers of `world`.
 
+mod claim;
+mod cron_job;
 mod daemon_set;
 mod deployment;
 mod disruption_budget;
 mod job;
+mod node_taints;
 mod replica_set;
 mod scheduler;
 mod service;
@@ -15,10 +18,13 @@ use serde_json::{Value, json};
 /// One workload for each of them.
 pub(crate) fn workloads() -> Vec<Workload> {
     vec![
+        claim::workload(),
+        cron_job::workload(),
         daemon_set::workload(),
         deployment::workload(),
         disruption_budget::workload(),
         job::workload(),
+        node_taints::workload(),
         replica_set::workload(),
         scheduler::workload(),
         service::workload(),

@@ -18,6 +18,8 @@ const NAMED_BY_UID: [(&str, &str); 4] = [
     ("Job", "/pods"),
     ("Service", "discovery.k8s.io/endpointslices"),
 ];
+/// A volume is named after the uid of the claim that it is made for.
+const VOLUME: &str = "pvc-";
 /// The server chooses the end of it.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
@@ -58,6 +60,10 @@ pub(crate) fn place(resource: &str, path: &str, object: &Object) -> String {
     match (owner, path.split_once('/')) {
         (Some(owner), Some((namespace, _))) => {
             format!("{resource}/{namespace}/{}-*", owner.name)
+        }
+        _ if resource == "/persistentvolumes" && path.starts_with(VOLUME) => {
+            let claim = object.value()["spec"]["claimRef"]["name"].to_string();
+            format!("{resource}/{VOLUME}{claim}")
         }
         _ => format!("{resource}/{path}"),
     }
@@ -154,6 +160,10 @@ pub struct Share {
 fn mask(value: &mut Value, names: &Names, share: &mut Share) {
     match value {
         Value::Object(fields) => {
+            // A reference to an object may say which version was meant.
+            if fields.contains_key("uid") && fields.remove("resourceVersion").is_some() {
+                share.masked += 1;
+            }
             for (_, field) in fields.iter_mut() {
                 mask(field, names, share);
             }
@@ -166,7 +176,12 @@ fn mask(value: &mut Value, names: &Names, share: &mut Share) {
         }
         Value::String(text) => {
             let alias = names.uids.get(text.as_str());
-            if let Some(alias) = alias.or_else(|| names.names.get(text.as_str())) {
+            if let Some((folder, name)) = text.rsplit_once('/')
+                && let Some(alias) = names.names.get(name)
+            {
+                *text = format!("{folder}/{alias}");
+                share.compared += 1;
+            } else if let Some(alias) = alias.or_else(|| names.names.get(text.as_str())) {
                 alias.clone_into(text);
                 share.compared += 1;
             } else if is_moment(text) {

@@ -134,7 +134,15 @@ async fn play(
     stage.rest("start").await;
     for step in &workload.steps {
         for deed in &step.deeds {
-            perform(&user, deed).await?;
+            if let Err(refused) = perform(&user, deed).await {
+                // What the step is about is not as it should be by now.
+                let violation = Violation::new(Oracle::EndState, "", refused);
+                stage.record.violations.push(violation);
+            }
+        }
+        if let Some(moment) = step.until {
+            let left = moment.saturating_sub(clock.uptime());
+            clock.sleep(left).await;
         }
         stage.rest(step.name).await;
     }
