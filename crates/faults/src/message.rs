@@ -1,6 +1,9 @@
 //! What a campaign and its workers say to each other, a line each.
 
-use neap_trial::judge::{Outcome, Violation};
+use neap_trial::{
+    judge::{Outcome, Violation},
+    walk::Walked,
+};
 use serde::{Deserialize, Serialize};
 
 /// What a worker is to do.
@@ -14,6 +17,19 @@ pub(crate) enum Order {
     },
     /// Make this plan smaller, which goes wrong like this.
     Shrink { plan: String, found: Violation },
+    /// Walk through this chain of properties.
+    Walk {
+        subject: String,
+        chain: usize,
+        seed: u64,
+    },
+    /// Play so many start states, beginning with this number.
+    Start {
+        workload: String,
+        from: u64,
+        count: u64,
+        seed: u64,
+    },
 }
 
 /// What it says when it is done.
@@ -23,6 +39,10 @@ pub(crate) enum Answer {
     Played(Vec<Outcome>),
     /// The smaller plan, and how many steps of the workload it needs.
     Shrunk { plan: String, steps: Vec<String> },
+    /// What came of the chain.
+    Walked(Walked),
+    /// The numbers of the start states that went wrong, and how.
+    Started(Vec<(u64, Vec<Violation>)>),
     /// It could not be done.
     Failed(String),
 }

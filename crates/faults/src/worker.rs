@@ -12,11 +12,13 @@ use neap_trial::{
     judge::{Reference, Violation},
     plan::{Plan, parse},
     shrink::{Case, shrink},
+    walk::Subject,
 };
 
 use crate::{
     message::{Answer, Order},
-    workloads,
+    start_states::StartStates,
+    walk, workloads,
 };
 
 /// No failure needs more tries than that to become small.
@@ -41,13 +43,18 @@ pub(crate) struct Worker {
     pub(crate) ground: Ground,
     workloads: Vec<Workload>,
     references: HashMap<(String, u64), Reference>,
+    subjects: Vec<Subject>,
+    starts: StartStates,
 }
 
 impl Worker {
     pub(crate) fn new() -> Result<Self> {
+        let workloads = workloads();
         Ok(Self {
             ground: ground()?,
-            workloads: workloads(),
+            subjects: walk::subjects(&workloads)?,
+            starts: StartStates::of(&workloads),
+            workloads,
             references: HashMap::new(),
         })
     }
@@ -71,6 +78,25 @@ impl Worker {
                 Ok(Answer::Played(played.map_err(anyhow::Error::msg)?))
             }
             Order::Shrink { plan, found } => self.shrink(&parse(&plan)?[0], &found),
+            Order::Walk {
+                subject,
+                chain,
+                seed,
+            } => {
+                let subject = walk::find(&self.subjects, &subject)?;
+                let walked = subject.walk(chain, seed, &self.ground);
+                Ok(Answer::Walked(walked.map_err(anyhow::Error::msg)?))
+            }
+            Order::Start {
+                workload,
+                from,
+                count,
+                seed,
+            } => {
+                let numbers = from..from + count;
+                let played = self.starts.play(&workload, numbers, seed, &self.ground);
+                Ok(Answer::Started(played?))
+            }
         }
     }
 

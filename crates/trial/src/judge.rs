@@ -11,6 +11,7 @@ use serde_json::Value;
 
 pub use crate::canonical::Share;
 use crate::{canonical, run::Record};
+pub(crate) use end_state::differ;
 pub(crate) use watches::streams;
 
 /// What is asked of a run.

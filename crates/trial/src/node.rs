@@ -27,6 +27,7 @@ pub enum Fate {
 pub struct Node {
     fates: HashMap<&'static str, Fate>,
     bound: bool,
+    since: Option<u64>,
 }
 
 impl Node {
@@ -42,9 +43,15 @@ impl Node {
         self
     }
 
+    /// Also runs what was there before it began, if it was written after this revision.
+    pub(crate) fn since(mut self, revision: u64) -> Self {
+        self.since = Some(revision);
+        self
+    }
+
     pub(crate) async fn run(self, pocket: Pocket, client: Client, clock: Clock) {
         let view = pocket.view(None);
-        let mut cursor = view.watch("/pods", view.revision());
+        let mut cursor = view.watch("/pods", self.since.unwrap_or_else(|| view.revision()));
         let mut lives: HashMap<Arc<str>, String> = HashMap::new();
         let mut tasks = JoinSet::new();
         loop {
@@ -65,7 +72,8 @@ impl Node {
                 if pod["metadata"]["deletionTimestamp"].is_string() {
                     let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
                     let _ = send(&client, "DELETE", &path, &options).await;
-                } else if (!self.bound || pod["spec"]["nodeName"].is_string())
+                } else if !is_over(&pod)
+                    && (!self.bound || pod["spec"]["nodeName"].is_string())
                     && lives.insert(event.path.clone(), uid.clone()).as_deref() != Some(&*uid)
                 {
                     let label = pod["metadata"]["labels"]["fate"]
@@ -82,6 +90,12 @@ impl Node {
             }
         }
     }
+}
+
+/// Such a pod is there before the node is.
+fn is_over(pod: &Value) -> bool {
+    let phase = pod["status"]["phase"].as_str();
+    matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 async fn live(client: Client, path: String, uid: String, fate: Fate, clock: Clock) {

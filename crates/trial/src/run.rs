@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// When runs begin.
-const START: &str = "2026-01-01T00:00:00Z";
+pub(crate) const START: &str = "2026-01-01T00:00:00Z";
 /// So long nobody writes before a step has come to rest: longer than a watch that broke off takes
 /// to be opened again.
 const QUIET: Duration = Duration::from_secs(150);
@@ -249,7 +249,7 @@ impl Stage<'_> {
     }
 }
 
-async fn perform(user: &Client, deed: &Deed) -> Result<(), String> {
+pub(crate) async fn perform(user: &Client, deed: &Deed) -> Result<(), String> {
     let done = match deed {
         Deed::Create(object) => {
             let path = crate::canonical::collection(object);

@@ -69,9 +69,6 @@ impl Work {
     async fn carry_out(&self, cron: &CronJob, decision: Decision<'_>) -> Result<(), Error> {
         let makes = decision.create.is_some();
         self.tools.confirm(cron, makes).await?;
-        for note in &decision.notes {
-            self.tools.tell(cron, note).await;
-        }
         for job in &decision.delete {
             self.tools.hand.remove(*job, None).await?;
             let message = format!("Deleted job {}", job.name_any());
@@ -93,6 +90,10 @@ impl Work {
         let mut said = cron.clone();
         said.status = Some(status);
         self.tools.report(cron, &said).await?;
+        // What was seen is in the status by now, so it is told once.
+        for note in &decision.notes {
+            self.tools.tell(cron, note).await;
+        }
         echoed(&self.jobs, newest).await;
         Ok(())
     }

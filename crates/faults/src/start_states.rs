@@ -1,0 +1,65 @@
+//! Start states of every workload.
+
+use std::{collections::HashMap, ops::Range};
+
+use anyhow::{Context, Result};
+use neap_trial::{
+    Ground, Workload,
+    judge::Violation,
+    starts::{End, Starts},
+};
+use parking_lot::Mutex;
+
+/// All that have some.
+pub(crate) struct StartStates {
+    all: Vec<Starts>,
+    /// What clean starts came to, by what was declared.
+    clean: Mutex<HashMap<String, End>>,
+}
+
+impl StartStates {
+    pub(crate) fn of(_workloads: &[Workload]) -> Self {
+        Self {
+            all: Vec::new(),
+            clean: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.all.iter().map(|starts| starts.workload.name).collect()
+    }
+
+    /// Those of these numbers that go wrong.
+    pub(crate) fn play(
+        &self,
+        workload: &str,
+        numbers: Range<u64>,
+        seed: u64,
+        ground: &Ground,
+    ) -> Result<Vec<(u64, Vec<Violation>)>> {
+        let mut all = self.all.iter();
+        let starts = all
+            .find(|starts| starts.workload.name == workload)
+            .with_context(|| format!("{workload} has no start states"))?;
+        let mut bad = Vec::new();
+        for number in numbers {
+            let start = starts.number(number, seed);
+            let key = format!("{workload} {:?}", start.declared);
+            let known = self.clean.lock().get(&key).cloned();
+            let clean = match known {
+                Some(clean) => clean,
+                None => starts
+                    .clean(&start, seed, ground)
+                    .map_err(|error| anyhow::anyhow!("{workload} {number}: {error}"))?,
+            };
+            let played = starts.play(&start, &clean, seed, ground);
+            self.clean.lock().insert(key, clean);
+            let violations =
+                played.map_err(|error| anyhow::anyhow!("{workload} {number}: {error}"))?;
+            if !violations.is_empty() {
+                bad.push((number, violations));
+            }
+        }
+        Ok(bad)
+    }
+}

@@ -1,0 +1,97 @@
+//! What there is once all has come to rest, whatever way led there.
+//!
+//! Two ways to the same declaration leave different histories: old ReplicaSets without pods,
+//! revisions, their numbers, and who wrote which field. What counts is the rest.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use neap_pocket::store::{Event, Object, Placed};
+use serde_json::Value;
+
+use crate::{
+    canonical::{self, Names},
+    house::State,
+    judge::differ,
+};
+
+/// Labels and annotations that count changes.
+const COUNTS: [&str; 5] = [
+    "deployment.kubernetes.io/revision",
+    "deployment.kubernetes.io/revision-history",
+    "deprecated.daemonset.template.generation",
+    "pod-template-generation",
+    "endpoints.kubernetes.io/last-change-trigger-time",
+];
+
+pub(crate) fn state(objects: &[Placed], history: &[Arc<Event>]) -> State {
+    let names = Names::of(history);
+    let mut state: State = BTreeMap::new();
+    for (resource, path, object) in objects {
+        if is_history(resource, object) {
+            continue;
+        }
+        let (mut value, _) = canonical::canonical(object, &names);
+        for map in ["labels", "annotations"] {
+            forget(&mut value["metadata"], map);
+        }
+        if let Some(metadata) = value["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
+        let place = canonical::place(resource, path, object);
+        state.entry(place).or_default().push(value);
+    }
+    for values in state.values_mut() {
+        values.sort_by_cached_key(Value::to_string);
+    }
+    state
+}
+
+fn forget(metadata: &mut Value, map: &str) {
+    let Some(fields) = metadata.get_mut(map).and_then(Value::as_object_mut) else {
+        return;
+    };
+    fields.retain(|key, _| !COUNTS.contains(&key.as_str()));
+    if fields.is_empty()
+        && let Some(metadata) = metadata.as_object_mut()
+    {
+        metadata.remove(map);
+    }
+}
+
+fn is_history(resource: &str, object: &Object) -> bool {
+    match resource {
+        "/events" | "coordination.k8s.io/leases" | "apps/controllerrevisions" => true,
+        "apps/replicasets" => {
+            let owned = !object.metadata().owner_references.is_empty();
+            owned && object.value()["spec"]["replicas"] == 0
+        }
+        _ => false,
+    }
+}
+
+/// Where two states differ, in words; nothing if they do not.
+pub(crate) fn difference(wanted: &State, found: &State) -> Option<String> {
+    let mut places: Vec<_> = wanted.keys().chain(found.keys()).collect();
+    places.sort_unstable();
+    places.dedup();
+    let mut words = Vec::new();
+    for place in places {
+        match (wanted.get(place), found.get(place)) {
+            (Some(_), None) => words.push(format!("{place} is missing")),
+            (None, Some(_)) => words.push(format!("{place} is there and should not be")),
+            (Some(one), Some(other)) if one.len() != other.len() => {
+                let (one, other) = (one.len(), other.len());
+                words.push(format!("{place} is there {other} times instead of {one}"));
+            }
+            (Some(one), Some(other)) => {
+                for (one, other) in one.iter().zip(other).filter(|(one, other)| one != other) {
+                    let mut places = Vec::new();
+                    differ("", one, other, &mut places);
+                    words.push(format!("{place}: {}", places.join("; ")));
+                }
+            }
+            (None, None) => {}
+        }
+    }
+    (!words.is_empty()).then(|| words.join(", "))
+}
