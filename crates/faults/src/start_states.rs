@@ -1,5 +1,18 @@
 //! Start states of every workload.
 
+mod claim;
+mod cron_job;
+mod daemon_set;
+mod deployment;
+mod disruption_budget;
+mod job;
+mod node_taints;
+mod parts;
+mod replica_set;
+mod scheduler;
+mod service;
+mod stateful_set;
+
 use std::{collections::HashMap, ops::Range};
 
 use anyhow::{Context, Result};
@@ -18,9 +31,26 @@ pub(crate) struct StartStates {
 }
 
 impl StartStates {
-    pub(crate) fn of(_workloads: &[Workload]) -> Self {
+    pub(crate) fn of(workloads: &[Workload]) -> Self {
+        let all = workloads.iter().filter_map(|workload| {
+            let starts = match workload.name {
+                "claim" => claim::starts,
+                "cron-job" => cron_job::starts,
+                "daemon-set" => daemon_set::starts,
+                "deployment" => deployment::starts,
+                "disruption-budget" => disruption_budget::starts,
+                "job" => job::starts,
+                "node-taints" => node_taints::starts,
+                "replica-set" => replica_set::starts,
+                "scheduler" => scheduler::starts,
+                "service" => service::starts,
+                "stateful-set" => stateful_set::starts,
+                _ => return None,
+            };
+            Some(starts(workload.clone()))
+        });
         Self {
-            all: Vec::new(),
+            all: all.collect(),
             clean: Mutex::default(),
         }
     }

@@ -10,7 +10,8 @@ use neap_trial::{
 use serde_json::Value;
 
 /// Workloads of which a step makes the declaration, its type, and whether a fresh start must come
-/// to the same: a Job and a claim keep what they once got.
+/// to the same: a Job and a claim keep what they once got, and a Service without a selector leaves
+/// its endpoints to whoever makes them by hand.
 const BUILT_IN: [(&str, usize, &str, bool); 8] = [
     (
         "claim",
@@ -28,7 +29,7 @@ const BUILT_IN: [(&str, usize, &str, bool); 8] = [
         true,
     ),
     ("job", 2, "io.k8s.api.batch.v1.Job", false),
-    ("service", 0, "io.k8s.api.core.v1.Service", true),
+    ("service", 0, "io.k8s.api.core.v1.Service", false),
     ("stateful-set", 0, "io.k8s.api.apps.v1.StatefulSet", false),
 ];
 

@@ -1,16 +1,16 @@
 //! The controllers of `world`.
 
-mod claim;
-mod cron_job;
-mod daemon_set;
+pub(crate) mod claim;
+pub(crate) mod cron_job;
+pub(crate) mod daemon_set;
 mod deployment;
-mod disruption_budget;
-mod job;
-mod node_taints;
+pub(crate) mod disruption_budget;
+pub(crate) mod job;
+pub(crate) mod node_taints;
 mod replica_set;
 mod scheduler;
-mod service;
-mod stateful_set;
+pub(crate) mod service;
+pub(crate) mod stateful_set;
 
 use neap_trial::Workload;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub(crate) fn workloads() -> Vec<Workload> {
 }
 
 /// A Deployment or ReplicaSet called `web`, of so many pods.
-fn web(kind: &str, replicas: u32) -> Value {
+pub(crate) fn web(kind: &str, replicas: u32) -> Value {
     let container = json!({"name": "main", "image": "app:1"});
     json!({
         "apiVersion": "apps/v1", "kind": kind,

@@ -97,6 +97,13 @@ fn count_from_now(value: &mut Value, share: &mut Share) {
     {
         *seen = (observed - generation).into();
     }
+    let conditions = value.pointer_mut("/status/conditions");
+    let conditions = conditions.and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        if let Some(observed) = condition["observedGeneration"].as_i64() {
+            condition["observedGeneration"] = (observed - generation).into();
+        }
+    }
     value["metadata"]["generation"] = Value::Null;
     share.masked += 1;
 }

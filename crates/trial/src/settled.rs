@@ -37,6 +37,8 @@ pub(crate) fn state(objects: &[Placed], history: &[Arc<Event>]) -> State {
         if let Some(metadata) = value["metadata"].as_object_mut() {
             metadata.remove("managedFields");
         }
+        look_no_further(&mut value);
+        forget_pauses(&mut value);
         let place = canonical::place(resource, path, object);
         state.entry(place).or_default().push(value);
     }
@@ -55,6 +57,36 @@ fn forget(metadata: &mut Value, map: &str) {
         && let Some(metadata) = metadata.as_object_mut()
     {
         metadata.remove(map);
+    }
+}
+
+/// Whoever has ended is not looked at again, whatever becomes of its declaration.
+fn look_no_further(value: &mut Value) {
+    let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let phase = status.get("phase").and_then(Value::as_str);
+    if matches!(phase, Some("Succeeded" | "Failed" | "Cancelled")) {
+        status.remove("observedGeneration");
+        let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten() {
+            if let Some(fields) = condition.as_object_mut() {
+                fields.remove("observedGeneration");
+            }
+        }
+    }
+}
+
+/// That somebody once paused is history, as is that it resumed.
+fn forget_pauses(value: &mut Value) {
+    let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    let Some(conditions) = conditions else { return };
+    conditions.retain(|one| one["type"] != "Suspended" || one["status"] != "False");
+    if conditions.is_empty() {
+        status.remove("conditions");
     }
 }
 

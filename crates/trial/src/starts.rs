@@ -24,7 +24,7 @@ use crate::{
 pub struct Start {
     /// What is declared. A clean start begins with this alone.
     pub declared: Vec<Value>,
-    /// What is there besides, in this order. A status is written as its controller would write it;
+    /// What is there besides, in this order; who is there already is changed. A status is written as its controller would write it;
     /// `@/api/v1/…` at the end of a text stands for the uid of the object there; who has a
     /// `deletionTimestamp` is deleted.
     pub remains: Vec<Value>,
@@ -178,10 +178,16 @@ async fn furnish(house: &House, object: &Value) -> Result<(), String> {
     }
     let collection = collection(&object);
     let words = |error: kube::Error| format!("{error} at {object}");
-    let made = send(&house.user, "POST", &collection, &object).await;
-    let made = made.map_err(words)?;
-    let name = made["metadata"]["name"].as_str().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let path = format!("{collection}/{name}");
+    // Who has nothing but a status is there already.
+    if object["status"].is_null() || object["spec"].is_object() {
+        let mut made = send(&house.user, "POST", &collection, &object).await;
+        if matches!(&made, Err(kube::Error::Api(status)) if status.code == 409) {
+            made = send(&house.user, "PATCH", &path, &object).await;
+        }
+        made.map_err(words)?;
+    }
     if object["status"].is_object() {
         let status = json!({"status": object["status"]});
         let told = send(&house.user, "PATCH", &format!("{path}/status"), &status).await;

@@ -41,7 +41,7 @@ fn after(hours: u64) -> Duration {
     Duration::from_mins(60 * hours + 1)
 }
 
-fn tick() -> Value {
+pub(crate) fn tick() -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "CronJob",
         "metadata": {"name": "tick", "namespace": "default"},

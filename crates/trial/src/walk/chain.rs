@@ -223,11 +223,18 @@ fn is_well(object: &Value) -> bool {
     let number = |value: &Value| value.as_i64().unwrap_or_default();
     let seen = status["observedGeneration"].as_i64();
     let seen = seen.is_none_or(|seen| seen == number(&object["metadata"]["generation"]));
-    let ready = match (&spec["replicas"], &status["desiredNumberScheduled"]) {
-        (Value::Number(_), _) => number(&status["readyReplicas"]) == number(&spec["replicas"]),
-        (_, Value::Number(_)) => {
-            number(&status["numberReady"]) == number(&status["desiredNumberScheduled"])
+    let counts = |wanted: &Value, found: [&str; 2]| {
+        let found = found.map(|field| &status[field]);
+        found.iter().all(|found| number(found) == number(wanted))
+    };
+    let ready = match object["kind"].as_str().unwrap_or_default() {
+        "Deployment" | "StatefulSet" => {
+            counts(&spec["replicas"], ["readyReplicas", "updatedReplicas"])
         }
+        "DaemonSet" => counts(
+            &status["desiredNumberScheduled"],
+            ["numberReady", "updatedNumberScheduled"],
+        ),
         _ => true,
     };
     seen && ready

@@ -134,11 +134,13 @@ impl Schema {
     }
 
     pub(super) fn form<'a>(&'a self, schema: &'a Value) -> Form<'a> {
-        if schema["$ref"]
-            .as_str()
-            .is_some_and(|name| name.ends_with(".Quantity"))
-        {
+        let name = schema["$ref"].as_str().unwrap_or_default();
+        if name.ends_with(".Quantity") {
             return Form::Quantity;
+        }
+        // Kept as it is, whatever it is.
+        if name.ends_with(".FieldsV1") || name.ends_with(".RawExtension") {
+            return Form::Anything;
         }
         let schema = self.resolve(schema);
         if let Some(choices) = schema["enum"].as_array() {

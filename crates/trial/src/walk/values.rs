@@ -13,15 +13,24 @@ pub(super) struct Try {
     pub(super) absurd: bool,
 }
 
+/// What says how many there are to be of something.
+const COUNTS: [&str; 3] = ["replicas", "parallelism", "completions"];
+
 /// At least three, each another.
 pub(super) fn tries(schema: &Schema, property: &Property) -> Vec<Try> {
     let at = schema.at(&property.path);
     let form = schema.form(at);
     let facts = schema.resolve(at);
+    let counts = matches!(property.path.last(), Some(Segment::Field(name)) if COUNTS.contains(&name.as_str()));
     let mut all: Vec<Try> = fitting(schema, form, facts)
         .into_iter()
         .map(usual)
         .collect();
+    if counts {
+        // No cluster has room for what the type allows.
+        all.retain(|one| one.value != Some(i32::MAX.into()));
+        all.push(usual(12.into()));
+    }
     all.push(Try {
         value: None,
         absurd: false,
