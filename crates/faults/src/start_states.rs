@@ -18,6 +18,7 @@ use std::{collections::HashMap, ops::Range};
 use anyhow::{Context, Result};
 use neap_trial::{
     Ground, Workload,
+    apart::apart,
     judge::Violation,
     starts::{End, Starts},
 };
@@ -78,11 +79,10 @@ impl StartStates {
             let known = self.clean.lock().get(&key).cloned();
             let clean = match known {
                 Some(clean) => clean,
-                None => starts
-                    .clean(&start, seed, ground)
+                None => apart(|| starts.clean(&start, seed, ground))
                     .map_err(|error| anyhow::anyhow!("{workload} {number}: {error}"))?,
             };
-            let played = starts.play(&start, &clean, seed, ground);
+            let played = apart(|| starts.play(&start, &clean, seed, ground));
             self.clean.lock().insert(key, clean);
             let violations =
                 played.map_err(|error| anyhow::anyhow!("{workload} {number}: {error}"))?;

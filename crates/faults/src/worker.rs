@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result};
 use neap_trial::{
     Ground, Workload,
-    apart::{calm, play},
+    apart::{apart, calm, play},
     judge::{Reference, Violation},
     plan::{Plan, parse},
     shrink::{Case, shrink},
@@ -84,7 +84,7 @@ impl Worker {
                 seed,
             } => {
                 let subject = walk::find(&self.subjects, &subject)?;
-                let walked = subject.walk(chain, seed, &self.ground);
+                let walked = apart(|| subject.walk(chain, seed, &self.ground));
                 Ok(Answer::Walked(walked.map_err(anyhow::Error::msg)?))
             }
             Order::Start {

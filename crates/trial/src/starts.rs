@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::{
     Ground, Workload,
-    apart::apart,
     canonical::collection,
     generate::Chance,
     house::{House, State, alone},
@@ -62,22 +61,20 @@ impl Starts {
         (self.make)(&mut chance)
     }
 
-    /// What a clean start comes to, in a process of its own.
+    /// What a clean start comes to.
     pub fn clean(&self, start: &Start, seed: u64, ground: &Ground) -> Result<End, String> {
         let clean = Start {
             declared: start.declared.clone(),
             remains: Vec::new(),
         };
-        apart(|| {
-            let ((end, odd), panics) = alone(self.begin(&clean, seed, ground))?;
-            match odd.iter().chain(&panics).next() {
-                Some(odd) => Err(format!("a clean start goes wrong: {odd}")),
-                None => Ok(end),
-            }
-        })
+        let ((end, odd), panics) = alone(self.begin(&clean, seed, ground))?;
+        match odd.iter().chain(&panics).next() {
+            Some(odd) => Err(format!("a clean start goes wrong: {odd}")),
+            None => Ok(end),
+        }
     }
 
-    /// What goes wrong with a start state whose clean end is `wanted`, in a process of its own.
+    /// What goes wrong with a start state whose clean end is `wanted`.
     pub fn play(
         &self,
         start: &Start,
@@ -85,15 +82,13 @@ impl Starts {
         seed: u64,
         ground: &Ground,
     ) -> Result<Vec<Violation>, String> {
-        apart(|| {
-            let ((found, mut violations), panics) = alone(self.begin(start, seed, ground))?;
-            violations.extend(panics);
-            if let Some(differs) = difference(&wanted.0, &found.0) {
-                let violation = Violation::new(Oracle::EndState, self.workload.name, differs);
-                violations.push(violation);
-            }
-            Ok(violations)
-        })
+        let ((found, mut violations), panics) = alone(self.begin(start, seed, ground))?;
+        violations.extend(panics);
+        if let Some(differs) = difference(&wanted.0, &found.0) {
+            let violation = Violation::new(Oracle::EndState, self.workload.name, differs);
+            violations.push(violation);
+        }
+        Ok(violations)
     }
 
     async fn begin(

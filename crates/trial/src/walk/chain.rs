@@ -130,7 +130,7 @@ impl<'a> Walker<'a> {
     /// Gives one property all its values.
     async fn property(&mut self, property: &Property) -> Result<(), String> {
         let tries = tries(&self.subject.schema, property);
-        let (given, taken_before) = (tries.len(), self.walked.taken_back + self.walked.kept);
+        let (given, taken_before) = (tries.len(), self.walked.taken_back);
         for one in tries {
             let mut wanted = json!({"spec": self.good});
             put(
@@ -144,7 +144,7 @@ impl<'a> Walker<'a> {
                 self.change(property, &one, &wanted["spec"]).await?;
             }
         }
-        let taken = self.walked.taken_back + self.walked.kept > taken_before;
+        let taken = self.walked.taken_back > taken_before;
         self.walked.taken += usize::from(taken);
         self.walked.properties.push((property.to_string(), given));
         Ok(())
@@ -177,15 +177,17 @@ impl<'a> Walker<'a> {
             );
         }
         self.settle(&what).await;
-        let object = self.read().await?;
-        if !one.absurd && is_well(&object) && self.chance.below(3) == 0 {
-            self.walked.kept += 1;
-            self.good = object["spec"].clone();
-            self.state = self.house.state();
-            return Ok(());
-        }
+        let well = !one.absurd && is_well(&self.read().await?);
         self.walked.taken_back += 1;
-        self.take_back(&what).await
+        self.take_back(&what).await?;
+        // Some changes stay, so that the next meet another declaration.
+        if well && self.chance.below(3) == 0 && self.declare(spec).await.is_ok() {
+            self.settle(&format!("{what} again")).await;
+            self.walked.kept += 1;
+            self.good = self.read().await?["spec"].clone();
+            self.state = self.house.state();
+        }
+        Ok(())
     }
 
     async fn take_back(&mut self, what: &str) -> Result<(), String> {
