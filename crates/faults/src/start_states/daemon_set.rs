@@ -8,7 +8,8 @@ use neap_trial::{
 use serde_json::{Value, json};
 
 use super::parts::{
-    counted, failed, going, happens, is, is_failed, of_stranger, owner, path, pod, stranger,
+    counted, failed, going, happens, is, is_failed, of_stranger, owner, path, pod, said, stale,
+    stranger,
 };
 use crate::world::daemon_set::agent;
 
@@ -29,6 +30,19 @@ fn make(chance: &mut Chance) -> Start {
     }
     let declared = vec![agent];
     let mut remains = vec![stranger()];
+    if happens(chance, 50) {
+        let mut status = stale(
+            chance,
+            &[
+                "desiredNumberScheduled",
+                "currentNumberScheduled",
+                "numberReady",
+            ],
+        );
+        status["numberMisscheduled"] = chance.below(3).into();
+        status["observedGeneration"] = chance.below(2).into();
+        remains.push(said(&declared[0], status));
+    }
     let mine = owner(
         "apps/v1",
         "DaemonSet",

@@ -7,7 +7,7 @@ use neap_trial::{
 };
 use serde_json::{Value, json};
 
-use super::parts::{happens, is, of_stranger, owner, path, pod, stranger};
+use super::parts::{happens, is, of_stranger, owner, path, pod, said, stranger};
 use crate::world::job::indexed;
 
 pub(super) fn starts(workload: Workload) -> Starts {
@@ -58,6 +58,10 @@ fn make(chance: &mut Chance) -> Start {
             _ => {}
         }
         remains.push(pod);
+    }
+    if happens(chance, 50) {
+        let status = json!({"startTime": "2026-01-01T00:00:00Z", "active": chance.below(3)});
+        remains.push(said(&declared[0], status));
     }
     Start { declared, remains }
 }

@@ -7,7 +7,7 @@ use neap_trial::{
 };
 use serde_json::{Value, json};
 
-use super::parts::{failed, going, happens, is, owner, path, pod};
+use super::parts::{failed, going, happens, is, owner, path, pod, said, stale};
 use crate::world::stateful_set::store;
 
 pub(super) fn starts(workload: Workload) -> Starts {
@@ -44,7 +44,36 @@ fn make(chance: &mut Chance) -> Start {
             remains.push(member(chance, number, own));
         }
     }
+    if happens(chance, 40) {
+        remains.push(revision(chance, &declared[0], &mine));
+    }
+    if happens(chance, 50) {
+        let counts = ["replicas", "readyReplicas", "availableReplicas"];
+        let mut status = stale(chance, &counts);
+        status["currentRevision"] = "store-old".into();
+        status["updateRevision"] = ["store-old", "store-other"][chance.below(2)].into();
+        status["observedGeneration"] = chance.below(2).into();
+        remains.push(said(&declared[0], status));
+    }
     Start { declared, remains }
+}
+
+/// A revision of an older template, or of this one under another name.
+fn revision(chance: &mut Chance, store: &Value, owner: &Value) -> Value {
+    let mut template = store["spec"]["template"].clone();
+    if happens(chance, 60) {
+        template["spec"]["containers"][0]["image"] = "app:0".into();
+    }
+    let owners: Vec<_> = happens(chance, 70).then_some(owner).into_iter().collect();
+    json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision",
+        "metadata": {
+            "name": "store-old", "namespace": "default", "ownerReferences": owners,
+            "labels": {"app": "store", "controller.kubernetes.io/hash": "old"},
+        },
+        "revision": 1 + chance.below(3),
+        "data": {"spec": {"template": template}},
+    })
 }
 
 fn claim(number: usize, owner: Option<Value>) -> Value {
@@ -77,7 +106,8 @@ fn member(chance: &mut Chance, number: usize, owner: Option<Value>) -> Value {
     }
 }
 
-/// What is left of members that are too many is not looked at; neither is who counted what.
+/// Whose a claim is depends on who made it. Which revision is called what depends on which was
+/// there.
 fn counts(place: &str, object: &mut Value) -> Option<String> {
     if is(place, "/persistentvolumeclaims") {
         *object = json!({"spec": object["spec"]});
