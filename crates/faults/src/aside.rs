@@ -146,7 +146,7 @@ impl Aside {
                 let left = self.left.lock();
                 let all = left.properties.iter().find(|(name, _)| name == subject);
                 walks.properties = all.map_or(0, |(_, count)| *count);
-                walks.add(*chain, walked);
+                walks.add(*chain, &walked);
             }
             (
                 Order::Start {
@@ -183,7 +183,7 @@ pub(crate) struct Walks {
 }
 
 impl Walks {
-    fn add(&mut self, chain: usize, walked: Walked) {
+    fn add(&mut self, chain: usize, walked: &Walked) {
         let driven = walked.properties.iter().filter(|(_, values)| *values >= 3);
         self.driven += driven.count();
         self.taken += walked.taken;

@@ -102,7 +102,8 @@ impl Desk {
                 let answer = worker.ask(&order)?;
                 let mut report = self.report.lock();
                 self.aside.note(&order, answer, &mut report)?;
-                self.aside.spent(&order, self.watch.elapsed() - begun);
+                self.aside
+                    .spent(&order, self.watch.elapsed().saturating_sub(begun));
                 continue;
             }
             if self.aside.is_all() {

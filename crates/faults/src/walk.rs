@@ -52,6 +52,8 @@ pub(crate) fn subjects(workloads: &[Workload]) -> Result<Vec<Subject>> {
             workload,
             object,
             afresh,
+            // Data stays where a StatefulSet is told to retain it.
+            leaves: (name == "stateful-set").then_some("/persistentvolumeclaims/"),
         });
     }
     Ok(all)

@@ -127,3 +127,46 @@ pub(crate) fn difference(wanted: &State, found: &State) -> Option<String> {
     }
     (!words.is_empty()).then(|| words.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn seen(mut value: Value) -> Value {
+        look_no_further(&mut value);
+        forget_pauses(&mut value);
+        forget(&mut value["metadata"], "annotations");
+        value
+    }
+
+    #[test]
+    fn what_is_history_does_not_count_and_the_rest_does() {
+        let counted = json!({"annotations": {"deployment.kubernetes.io/revision": "3"}});
+        assert_eq!(seen(json!({"metadata": counted})), json!({"metadata": {}}));
+        let ended = |observed: i32| {
+            let status = json!({"phase": "Succeeded", "observedGeneration": observed});
+            seen(json!({"metadata": {}, "status": status}))
+        };
+        assert_eq!(ended(0), ended(-2));
+        let condition = |kind: &str, status: &str| {
+            let conditions = json!([{"type": kind, "status": status}]);
+            seen(json!({"metadata": {}, "status": {"conditions": conditions}}))
+        };
+        let none = json!({"metadata": {}, "status": {}});
+        assert_eq!(condition("Suspended", "False"), none);
+        assert_ne!(condition("Suspended", "True"), none);
+        assert_ne!(condition("Available", "False"), none);
+    }
+
+    #[test]
+    fn every_difference_is_told() {
+        let state = |size: i32| State::from([("a/b".to_owned(), vec![json!({"size": size})])]);
+        assert_eq!(difference(&state(1), &state(1)), None);
+        let words = difference(&state(1), &state(2));
+        assert_eq!(words.as_deref(), Some("a/b: /size is 2 and not 1"));
+        let gone = difference(&state(1), &State::new());
+        assert_eq!(gone.as_deref(), Some("a/b is missing"));
+    }
+}

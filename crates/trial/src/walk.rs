@@ -30,6 +30,8 @@ pub struct Subject {
     pub schema: Schema,
     /// Whether a fresh start must come to the same. What is kept from before may make a difference.
     pub afresh: bool,
+    /// How the places of objects begin that may stay when nobody needs them any longer.
+    pub leaves: Option<&'static str>,
 }
 
 /// What came of a walk.

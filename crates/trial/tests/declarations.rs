@@ -116,6 +116,7 @@ fn walked(care: Care) -> Vec<Oracle> {
         object: web(),
         schema: Schema::built_in("io.k8s.api.apps.v1.ReplicaSet").unwrap(),
         afresh: true,
+        leaves: None,
     };
     let walked = subject.walk(0, 7, &ground()).unwrap();
     assert!(walked.changes > walked.refused, "{walked:?}");

@@ -48,7 +48,7 @@ fn make(chance: &mut Chance) -> Start {
         active.push(json!({"apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": "tick-gone", "uid": "gone"}));
     }
     let status = json!({"active": active, "lastScheduleTime": "2025-12-31T23:00:00Z"});
-    remains.push(said(&declared[0], status));
+    remains.push(said(&declared[0], &status));
     Start { declared, remains }
 }
 

@@ -41,7 +41,7 @@ fn make(chance: &mut Chance) -> Start {
         );
         status["numberMisscheduled"] = chance.below(3).into();
         status["observedGeneration"] = chance.below(2).into();
-        remains.push(said(&declared[0], status));
+        remains.push(said(&declared[0], &status));
     }
     let mine = owner(
         "apps/v1",

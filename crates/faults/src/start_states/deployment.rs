@@ -36,7 +36,7 @@ fn make(chance: &mut Chance) -> Start {
             "readyReplicas",
             "availableReplicas",
         ];
-        remains.push(said(&declared[0], stale(chance, &counts)));
+        remains.push(said(&declared[0], &stale(chance, &counts)));
     }
     for number in 0..chance.below(4) {
         let image = ["app:1", "app:0", "app:00"][number.min(2)];

@@ -61,7 +61,7 @@ fn make(chance: &mut Chance) -> Start {
     }
     if happens(chance, 50) {
         let status = json!({"startTime": "2026-01-01T00:00:00Z", "active": chance.below(3)});
-        remains.push(said(&declared[0], status));
+        remains.push(said(&declared[0], &status));
     }
     Start { declared, remains }
 }

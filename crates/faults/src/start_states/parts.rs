@@ -76,7 +76,7 @@ pub(super) fn stale(chance: &mut Chance, fields: &[&str]) -> Value {
 }
 
 /// What is said of an object that is there.
-pub(super) fn said(object: &Value, status: Value) -> Value {
+pub(super) fn said(object: &Value, status: &Value) -> Value {
     json!({
         "apiVersion": object["apiVersion"], "kind": object["kind"],
         "metadata": object["metadata"], "status": status,

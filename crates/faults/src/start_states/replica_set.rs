@@ -35,7 +35,7 @@ fn make(chance: &mut Chance) -> Start {
             chance,
             &["replicas", "fullyLabeledReplicas", "readyReplicas"],
         );
-        remains.push(said(&declared[0], status));
+        remains.push(said(&declared[0], &status));
     }
     for number in 0..chance.below(7) {
         let image = if happens(chance, 30) {

@@ -53,7 +53,7 @@ fn make(chance: &mut Chance) -> Start {
         status["currentRevision"] = "store-old".into();
         status["updateRevision"] = ["store-old", "store-other"][chance.below(2)].into();
         status["observedGeneration"] = chance.below(2).into();
-        remains.push(said(&declared[0], status));
+        remains.push(said(&declared[0], &status));
     }
     Start { declared, remains }
 }

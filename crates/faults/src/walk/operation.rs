@@ -36,6 +36,7 @@ pub(super) fn subject() -> Result<Subject> {
         schema,
         // What has ended stays as it ended.
         afresh: false,
+        leaves: None,
     })
 }
 

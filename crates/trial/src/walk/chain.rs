@@ -55,6 +55,8 @@ struct Walker<'a> {
     /// The spec with which all was well, and what there was then.
     good: Value,
     state: State,
+    /// Whether it had ended before anything was changed.
+    over: bool,
     walked: Walked,
 }
 
@@ -77,12 +79,15 @@ impl<'a> Walker<'a> {
             seed,
             chance: Chance::new(seed),
             good: Value::Null,
+            over: false,
             state: State::new(),
             walked: Walked::default(),
             house,
         };
         walker.settle("at first").await;
-        walker.good = walker.read().await?["spec"].clone();
+        let object = walker.read().await?;
+        walker.good = object["spec"].clone();
+        walker.over = is_over(&object);
         walker.state = walker.house.state();
         Ok(walker)
     }
@@ -177,8 +182,13 @@ impl<'a> Walker<'a> {
             );
         }
         self.settle(&what).await;
-        let well = !one.absurd && is_well(&self.read().await?);
+        let object = self.read().await?;
+        let well = !one.absurd && is_well(&object);
         self.walked.taken_back += 1;
+        if is_over(&object) && !self.over {
+            // What has ended stays so.
+            return self.begin_anew().await;
+        }
         self.take_back(&what).await?;
         // Some changes stay, so that the next meet another declaration.
         if well && self.chance.below(3) == 0 && self.declare(spec).await.is_ok() {
@@ -190,26 +200,40 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
+    /// Whoever wants to go back and cannot makes the object anew.
+    async fn begin_anew(&mut self) -> Result<(), String> {
+        let walked = std::mem::take(&mut self.walked);
+        let (subject, ground) = (self.subject, self.ground);
+        *self = Self::begin(subject, &subject.object["spec"], self.seed, ground).await?;
+        self.walked = Walked {
+            remade: walked.remade + 1,
+            ..walked
+        };
+        Ok(())
+    }
+
+    /// What there is, without what may be left behind.
+    fn now(&self) -> State {
+        let mut now = self.house.state();
+        if let Some(leaves) = self.subject.leaves {
+            now.retain(|place, _| !place.starts_with(leaves) || self.state.contains_key(place));
+        }
+        now
+    }
+
     async fn take_back(&mut self, what: &str) -> Result<(), String> {
         let good = self.good.clone();
         if self.declare(&good).await.is_err() {
-            // The server allows no way back: whoever wants it makes the object anew.
-            let walked = std::mem::take(&mut self.walked);
-            let (subject, ground) = (self.subject, self.ground);
-            *self = Self::begin(subject, &subject.object["spec"], self.seed, ground).await?;
-            self.walked = Walked {
-                remade: walked.remade + 1,
-                ..walked
-            };
-            return Ok(());
+            // The server allows no way back.
+            return self.begin_anew().await;
         }
         let when = format!("{what} and back");
         self.settle(&when).await;
-        let mut now = self.house.state();
+        let mut now = self.now();
         if now != self.state {
             // Whoever failed until now may wait a while before the next try.
             self.house.wait().await;
-            now = self.house.state();
+            now = self.now();
         }
         if let Some(differs) = difference(&self.state, &now) {
             self.tell(Oracle::EndState, format!("{when}: {differs}"));
@@ -217,6 +241,15 @@ impl<'a> Walker<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether it has ended, so that no declaration makes a difference any longer.
+fn is_over(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| {
+        matches!(one["type"].as_str(), Some("Complete" | "Failed")) && one["status"] == "True"
+    })
 }
 
 /// Whether what was declared is there.
