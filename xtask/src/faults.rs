@@ -21,6 +21,15 @@ pub(crate) struct Faults {
     /// Plays the plans of this file, tells what passed, and judges it
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
+    /// Only walks through declarations: every value of every property
+    #[arg(long, conflicts_with = "starts")]
+    walk: bool,
+    /// Only plays start states
+    #[arg(long)]
+    starts: bool,
+    /// With --walk or --starts: only the chain or the start state of this number
+    #[arg(long, value_name = "N")]
+    number: Option<u64>,
     /// Tries the trial itself: plants mistakes into the code, and asks whether they are found
     #[arg(long)]
     self_test: bool,
@@ -31,30 +40,55 @@ pub(crate) struct Faults {
 
 /// Plays; false if something went wrong.
 pub(crate) fn run(faults: &Faults) -> Result<bool> {
-    let mut command = Command::new(build(faults.self_test)?);
+    let mut command = if faults.self_test {
+        seeded()?
+    } else {
+        build()?;
+        program()
+    };
     command.args(["--budget", &faults.budget, "--only", &faults.only]);
     command.args(["--seed", &faults.seed.to_string()]);
     command.args(["--output", &faults.output]);
     if let Some(file) = &faults.replay {
         command.arg("--replay").arg(file);
     }
-    if faults.self_test {
-        command.arg("--self-test");
+    for (flag, is_set) in [
+        ("--walk", faults.walk),
+        ("--starts", faults.starts),
+        ("--self-test", faults.self_test),
+    ] {
+        command.args(is_set.then_some(flag));
+    }
+    if let Some(number) = faults.number {
+        command.args(["--number", &number.to_string()]);
     }
     Ok(command.status()?.success())
 }
 
-/// Builds what plays; with mistakes to plant in a folder of their own, so that neither is built
-/// anew because of the other.
-fn build(seeded: bool) -> Result<PathBuf> {
-    let (profile, features) = if seeded {
-        ("faults", &["--features", "seeded"][..])
-    } else {
-        ("release", &[][..])
-    };
-    let mut cargo = process::cargo();
-    cargo.args(["build", "--locked", "--quiet", "--package", "neap-faults"]);
-    process::run(cargo.args(["--profile", profile]).args(features))?;
-    let folder = process::root().join("target").join(profile);
-    Ok(folder.join("neap-faults"))
+/// Builds the program that plays with mistakes to plant. It has a folder of its own, so that neither
+/// is built anew because of the other.
+fn seeded() -> Result<Command> {
+    let build = ["build", "--profile", "faults", "--locked", "--quiet"];
+    let package = ["--package", "neap-faults", "--features", "seeded"];
+    process::run(process::cargo().args(build).args(package))?;
+    Ok(Command::new(
+        process::root().join("target/faults/neap-faults"),
+    ))
+}
+
+/// What the test command plays; false if something went wrong.
+pub(crate) fn standing() -> Result<bool> {
+    Ok(program().args(["--budget", "120s"]).status()?.success())
+}
+
+/// Builds `neap` and the program that plays. Both at once: what they share is then built once, with
+/// the features that both need.
+pub(crate) fn build() -> Result<()> {
+    let packages = ["--package", "neap", "--package", "neap-faults"];
+    let build = ["build", "--release", "--locked"];
+    process::run(process::cargo().args(build).args(packages))
+}
+
+fn program() -> Command {
+    Command::new(process::root().join("target/release/neap-faults"))
 }

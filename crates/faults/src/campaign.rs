@@ -18,6 +18,7 @@ use neap_trial::{
 use parking_lot::Mutex;
 
 use crate::{
+    aside::Aside,
     canary,
     message::{Answer, Order},
     report::{Finding, Report, Tally},
@@ -26,22 +27,32 @@ use crate::{
     worker,
 };
 
+/// Every plan that once found something, and those that have a twin with real processes.
+const CORPUS: &str = concat!(
+    include_str!("../corpus.plan"),
+    include_str!("../twins.plan")
+);
 /// Every so manieth batch is played twice.
 const AGAIN: usize = 40;
 /// So many failures are made small; more would say the same.
 const SHRUNK: usize = 12;
 
 /// Plays for `budget`.
-pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result<Report> {
+pub(crate) fn run(
+    workloads: &[Workload],
+    budget: Duration,
+    seed: u64,
+    aside: Aside,
+) -> Result<Report> {
     let watch = Stopwatch::start();
     let ground = worker::ground()?;
     let mut report = Report {
         canary: canary::dies(&ground, seed)?,
-        masks: MASKS,
+        masks: &MASKS,
         ..Report::default()
     };
     let mut known = Vec::new();
-    for workload in workloads {
+    for workload in aside.played(workloads) {
         let shown = calm(workload, seed, &ground).map_err(anyhow::Error::msg)?;
         let (reference, entries, restless) = shown;
         let says = restless.iter();
@@ -57,7 +68,7 @@ pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result
         report.workloads.insert(workload.name.to_owned(), tally);
         known.push((workload, reference.writes(), entries));
     }
-    let supply = Supply::new(&known, seed, include_str!("../corpus.plan"))?;
+    let supply = Supply::new(&known, seed, CORPUS)?;
     report.alone = (supply.alone(), 0);
     for (workload, pairs) in supply.pairs() {
         let tally = report.workloads.entry(workload.to_owned()).or_default();
@@ -71,6 +82,7 @@ pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result
         budget,
         seed,
         watch,
+        aside,
     };
     let cores = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
@@ -94,6 +106,7 @@ struct Desk {
     budget: Duration,
     seed: u64,
     watch: Stopwatch,
+    aside: Aside,
 }
 
 impl Desk {
@@ -102,6 +115,18 @@ impl Desk {
         let mut worker = Worker::start(self.seed)?;
         for number in 0_usize.. {
             if self.watch.elapsed() >= self.budget {
+                break;
+            }
+            if let Some(order) = self.aside.due(self.watch, self.seed) {
+                let begun = self.watch.elapsed();
+                let answer = worker.ask(&order)?;
+                let mut report = self.report.lock();
+                self.aside.note(&order, answer, &mut report)?;
+                self.aside
+                    .spent(&order, self.watch.elapsed().saturating_sub(begun));
+                continue;
+            }
+            if self.aside.is_all() {
                 break;
             }
             let turn = self.supply.lock().next();
@@ -178,13 +203,21 @@ impl Desk {
             return Ok(());
         };
         let wanted = self.report.lock().violations.len() < SHRUNK;
+        let mut parts = None;
         let small = if wanted {
             let order = Order::Shrink {
                 plan: plan.to_string(),
                 found: first.clone(),
             };
             match worker.ask(&order)? {
-                Answer::Shrunk { plan, steps } => Some((plan, steps)),
+                Answer::Shrunk {
+                    plan,
+                    steps,
+                    difference,
+                } => {
+                    parts = difference;
+                    Some((plan, steps))
+                }
                 other => bail!("shrinking failed: {other:?}"),
             }
         } else {
@@ -195,6 +228,7 @@ impl Desk {
             says,
             plan: plan.to_string(),
             small,
+            difference: parts,
         });
         Ok(())
     }

@@ -9,14 +9,18 @@
     reason = "a command-line tool speaks"
 )]
 
+mod aside;
 mod campaign;
 mod canary;
+mod kit;
 mod message;
 mod replay;
 mod report;
 mod self_test;
+mod start_states;
 mod stopwatch;
 mod supply;
+mod walk;
 mod worker;
 mod world;
 
@@ -25,6 +29,8 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use neap_trial::Workload;
+
+use self::aside::{Aside, Focus};
 
 /// Runs make and drop small objects all the time, in one thread.
 #[global_allocator]
@@ -49,12 +55,31 @@ struct Cli {
     /// Tries the trial itself: plants mistakes, and asks whether they are found
     #[arg(long)]
     self_test: bool,
+    /// Only walks through declarations: every value of every property
+    #[arg(long, conflicts_with = "starts")]
+    walk: bool,
+    /// Only plays start states
+    #[arg(long)]
+    starts: bool,
+    /// With --walk or --starts: only the chain or the start state of this number
+    #[arg(long, value_name = "N")]
+    number: Option<u64>,
     /// How to print what came of it
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
     /// Plays what it is told to on standard input
     #[arg(long, hide = true)]
     work: bool,
+}
+
+impl Cli {
+    fn focus(&self) -> Focus {
+        match (self.walk, self.starts) {
+            (true, _) => Focus::Walk,
+            (_, true) => Focus::Starts,
+            _ => Focus::Plans,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -79,7 +104,7 @@ fn main() -> ExitCode {
 /// Whether nothing went wrong.
 fn run(cli: &Cli) -> Result<bool> {
     // Before anything that takes its order from chance.
-    neap_replay::entropy::seed(cli.seed);
+    neap_replay::entropy::seed(0);
     if cli.work {
         worker::run()?;
         return Ok(true);
@@ -93,14 +118,15 @@ fn run(cli: &Cli) -> Result<bool> {
     let mut chosen = workloads();
     let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
     chosen.retain(|workload| workload.name.contains(&cli.only));
-    if chosen.is_empty() {
+    if chosen.is_empty() && !cli.walk {
         bail!(
             "no workload has {:?} in its name; there are {}",
             cli.only,
             names.join(", ")
         );
     }
-    let report = campaign::run(&chosen, cli.budget, cli.seed)?;
+    let aside = Aside::new(&chosen, &cli.only, cli.focus(), cli.number)?;
+    let report = campaign::run(&chosen, cli.budget, cli.seed, aside)?;
     match cli.output {
         Output::Text => println!("{report}"),
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
@@ -110,7 +136,9 @@ fn run(cli: &Cli) -> Result<bool> {
 
 /// Everything that is under trial.
 fn workloads() -> Vec<Workload> {
-    world::workloads()
+    let mut all = kit::workloads();
+    all.extend(world::workloads());
+    all
 }
 
 fn span(text: &str) -> Result<Duration, String> {

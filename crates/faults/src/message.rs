@@ -2,7 +2,9 @@
 
 use neap_trial::{
     Entry,
+    difference::Difference,
     judge::{Outcome, Violation},
+    walk::Walked,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,19 @@ pub(crate) enum Order {
     Show { workload: String, seed: u64 },
     /// Make this plan smaller, which goes wrong like this.
     Shrink { plan: String, found: Violation },
+    /// Walk through this chain of properties.
+    Walk {
+        subject: String,
+        chain: usize,
+        seed: u64,
+    },
+    /// Play so many start states, beginning with this number.
+    Start {
+        workload: String,
+        from: u64,
+        count: u64,
+        seed: u64,
+    },
 }
 
 /// What it says when it is done.
@@ -35,8 +50,17 @@ pub(crate) enum Answer {
         entries: Vec<Entry>,
         says: Vec<Violation>,
     },
-    /// The smaller plan, and how many steps of the workload it needs.
-    Shrunk { plan: String, steps: Vec<String> },
+    /// The smaller plan, the steps of the workload it needs, and where its run parts from one
+    /// without faults.
+    Shrunk {
+        plan: String,
+        steps: Vec<String>,
+        difference: Option<Difference>,
+    },
+    /// What came of the chain.
+    Walked(Walked),
+    /// The numbers of the start states that went wrong, and how.
+    Started(Vec<(u64, Vec<Violation>)>),
     /// It could not be done.
     Failed(String),
 }

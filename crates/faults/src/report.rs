@@ -2,8 +2,13 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use neap_trial::judge::{Oracle, Share, Violation};
+use neap_trial::{
+    difference::Difference,
+    judge::{Oracle, Share, Violation},
+};
 use serde::Serialize;
+
+use crate::aside::{Began, Walks};
 
 /// What came of a campaign.
 #[derive(Debug, Default, Serialize)]
@@ -31,10 +36,14 @@ pub(crate) struct Report {
     /// Whether a plan that must fail did; if not, nothing else here means anything.
     pub(crate) canary: bool,
     /// What is not compared.
-    pub(crate) masks: [&'static str; 1],
+    pub(crate) masks: &'static [&'static str],
     /// Runs without faults that went wrong, old plans that no longer strike, plans that leave
     /// another trace when they are played again.
     pub(crate) restless: Vec<String>,
+    /// Declarations that were walked through, by workload.
+    pub(crate) walked: BTreeMap<String, Walks>,
+    /// Start states that were played, by workload.
+    pub(crate) starts: BTreeMap<String, Began>,
 }
 
 /// What came of the plans of a workload.
@@ -58,12 +67,24 @@ pub(crate) struct Finding {
     pub(crate) plan: String,
     /// As small as it could be made; nothing if it was not tried.
     pub(crate) small: Option<(String, Vec<String>)>,
+    /// Where that one parts from a run without faults, and a test that shows it.
+    pub(crate) difference: Option<Difference>,
 }
 
 impl Report {
     /// Whether nothing went wrong.
     pub(crate) fn holds(&self) -> bool {
-        self.canary && self.violations.is_empty() && self.restless.is_empty() && self.plans > 0
+        let walked = self
+            .walked
+            .values()
+            .all(|walks| walks.violations.is_empty());
+        let started = self
+            .starts
+            .values()
+            .all(|began| began.violations.is_empty());
+        let played = self.plans > 0 || !self.walked.is_empty() || !self.starts.is_empty();
+        let calm = self.violations.is_empty() && self.restless.is_empty();
+        self.canary && calm && walked && started && played
     }
 }
 
@@ -99,6 +120,12 @@ impl fmt::Display for Report {
         for trouble in &self.restless {
             writeln!(f, " ✗ {trouble}")?;
         }
+        for (name, walks) in &self.walked {
+            write!(f, "{}", walks.of(name))?;
+        }
+        for (name, began) in &self.starts {
+            write!(f, "{}", began.of(name))?;
+        }
         let (all, played) = self.alone;
         let Share { compared, masked } = self.fields;
         let share = 100.0 * compared as f64 / (compared + masked).max(1) as f64;
@@ -129,7 +156,12 @@ impl fmt::Display for Finding {
                     "    {}\n    // after: {}",
                     plan.trim_end(),
                     steps.join(", ")
-                )
+                )?;
+                if let Some(difference) = &self.difference {
+                    let text = difference.to_string();
+                    writeln!(f, "    {}", text.trim_end().replace('\n', "\n    "))?;
+                }
+                Ok(())
             }
             None => writeln!(f, "    {}", self.plan.trim_end().replace('\n', "\n    ")),
         }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use neap_trial::{
     Entry, Workload,
-    generate::{places, plan, single},
+    generate::{places, plan, poison, single},
     plan::{ParseError, Plan, Rule, parse},
 };
 
@@ -114,8 +114,9 @@ impl Supply {
     fn prepare_alone(&mut self) {
         let mut batches = Vec::new();
         for field in &self.fields {
-            let alone = field.rules.iter();
-            let alone = alone.map(|rule| plan(field.workload, self.seed, vec![rule.clone()]));
+            // What happens to poisoned objects happens beside nothing else, so it is in no pair.
+            let alone = poison().into_iter().chain(field.rules.iter().cloned());
+            let alone = alone.map(|rule| plan(field.workload, self.seed, vec![rule]));
             let alone: Vec<_> = alone.collect();
             for (number, plans) in alone.chunks(BATCH).enumerate() {
                 let batch = Batch {
@@ -155,7 +156,11 @@ impl Supply {
         let field = &mut self.fields[self.turns % count];
         self.turns += 1;
         // Of a small workload all pairs are to be played, so they come more often.
-        let chance = if field.small { round % 4 == 3 } else { round % 2 == 1 };
+        let chance = if field.small {
+            round % 4 == 3
+        } else {
+            round % 2 == 1
+        };
         if !chance {
             let plans = field.pairs.next(BATCH, &field.rules);
             let plans: Vec<_> = plans

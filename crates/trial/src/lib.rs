@@ -14,18 +14,29 @@
 
 mod actor;
 pub mod apart;
+mod canary;
 mod canonical;
+pub mod difference;
 pub mod generate;
 mod ground;
+mod house;
 pub mod judge;
 mod node;
+pub mod operation;
+pub mod outside;
+mod own;
 mod panics;
 pub mod plan;
+pub mod poison;
+pub mod proof;
 pub mod run;
 mod scene;
 mod seam;
+mod settled;
 pub mod shrink;
+pub mod starts;
 mod trace;
+pub mod walk;
 mod workload;
 
 pub use ground::Ground;

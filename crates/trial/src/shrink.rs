@@ -10,9 +10,9 @@ use std::slice::from_ref;
 
 use crate::{
     Entry, Workload,
-    generate::places,
+    generate::{Place, places},
     judge::Violation,
-    plan::{Plan, Rule},
+    plan::{Nth, Plan, Rule},
 };
 use smaller::{few_steps, fewer_rules, simpler, weight};
 
@@ -136,23 +136,29 @@ fn elsewhere(plan: &Plan, entries: &[Entry]) -> Vec<Plan> {
     let all = places(entries);
     let mut found: Vec<Vec<Rule>> = vec![Vec::new()];
     for rule in &plan.rules {
-        let mut there: Vec<Rule> = all
-            .iter()
-            .map(|place| place.rule(rule.action.clone()))
-            .filter(|other| is_of_the_same_like(rule, other))
-            .collect();
+        let mut there: Vec<Rule> = match rule.nth {
+            // It means no place in particular.
+            Nth::Every(_) => vec![rule.clone()],
+            _ => all.iter().filter_map(|place| moved(rule, place)).collect(),
+        };
         there.sort_by_key(|other| (other.filter != rule.filter, other.nth != rule.nth));
-        found = found
-            .iter()
-            .flat_map(|rules| {
-                there
-                    .iter()
-                    .map(|rule| [&rules[..], from_ref(rule)].concat())
-            })
-            .take(PLACES)
-            .collect();
+        let with = |rules: &Vec<Rule>| {
+            let more = there.iter();
+            let more = more.map(|rule| [&rules[..], from_ref(rule)].concat());
+            more.collect::<Vec<_>>()
+        };
+        found = found.iter().flat_map(with).take(PLACES).collect();
     }
     found.into_iter().map(|rules| plan.with(rules)).collect()
+}
+
+/// The same fault at another place, if that is of the same like.
+fn moved(rule: &Rule, place: &Place) -> Option<Rule> {
+    let mut moved = place.rule(rule.action.clone());
+    if let (Nth::Span(first, last), Nth::At(at)) = (rule.nth, moved.nth) {
+        moved.nth = Nth::Span(at, at + (last - first));
+    }
+    is_of_the_same_like(rule, &moved).then_some(moved)
 }
 
 fn is_of_the_same_like(one: &Rule, other: &Rule) -> bool {

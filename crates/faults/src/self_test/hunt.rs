@@ -212,7 +212,7 @@ fn shrink(worker: &mut Worker, plan: &Plan, found: &Violation) -> Result<Small> 
         plan: plan.to_string(),
         found: found.clone(),
     };
-    let Answer::Shrunk { plan, steps } = worker.ask(&order)? else {
+    let Answer::Shrunk { plan, steps, .. } = worker.ask(&order)? else {
         bail!("{plan} could not be made smaller");
     };
     let rules = parse(&plan)?.iter().map(|plan| plan.rules.len()).sum();

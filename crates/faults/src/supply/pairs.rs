@@ -36,11 +36,7 @@ impl Pairs {
     }
 
     /// About so many more of them; none if all are played.
-    pub(super) fn next(
-        &mut self,
-        count: usize,
-        rules: &[Rule],
-    ) -> impl Iterator<Item = Vec<Rule>> {
+    pub(super) fn next(&mut self, count: usize, rules: &[Rule]) -> impl Iterator<Item = Vec<Rule>> {
         let left = self.left.len().saturating_sub(count / TOGETHER);
         let cells = self.left.split_off(left);
         cells.into_iter().flat_map(move |(first, from)| {

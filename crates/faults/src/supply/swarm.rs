@@ -53,7 +53,10 @@ impl Swarm {
 
 /// The faults of three to six kinds.
 fn some_kinds<'a>(rules: &'a [Rule], chance: &mut Chance) -> Vec<&'a Rule> {
-    let words: Vec<_> = rules.iter().map(|rule| rule.action.word(rule.point)).collect();
+    let words: Vec<_> = rules
+        .iter()
+        .map(|rule| rule.action.word(rule.point))
+        .collect();
     let mut kinds = words.clone();
     kinds.sort_unstable();
     kinds.dedup();

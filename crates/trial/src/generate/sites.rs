@@ -62,6 +62,7 @@ impl fmt::Display for Site {
             (Point::ListPage, _) => "list",
             (Point::WatchOpen, _) => "watch",
             (Point::WatchEvent, _) => "event",
+            (Point::ExtBefore | Point::ExtAfter, _) => "request outside",
         };
         f.write_str(what)
     }
