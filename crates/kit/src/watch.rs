@@ -21,6 +21,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::service::Waits;
 pub use self::{
     cache::{Cache, Late},
     contents::{Change, Unreadable},
