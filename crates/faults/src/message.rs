@@ -2,6 +2,7 @@
 
 use neap_trial::{
     Entry,
+    difference::Difference,
     judge::{Outcome, Violation},
 };
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,13 @@ pub(crate) enum Answer {
     Played(Vec<Outcome>),
     /// What passed.
     Shown(Vec<Entry>),
-    /// The smaller plan, and how many steps of the workload it needs.
-    Shrunk { plan: String, steps: Vec<String> },
+    /// The smaller plan, the steps of the workload it needs, and where its run parts from one
+    /// without faults.
+    Shrunk {
+        plan: String,
+        steps: Vec<String>,
+        difference: Option<Difference>,
+    },
     /// It could not be done.
     Failed(String),
 }

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use neap_trial::judge::{Oracle, Share, Violation};
+use neap_trial::{
+    difference::Difference,
+    judge::{Oracle, Share, Violation},
+};
 use serde::Serialize;
 
 /// What came of a campaign.
@@ -56,6 +59,8 @@ pub(crate) struct Finding {
     pub(crate) plan: String,
     /// As small as it could be made; nothing if it was not tried.
     pub(crate) small: Option<(String, Vec<String>)>,
+    /// Where that one parts from a run without faults, and a test that shows it.
+    pub(crate) difference: Option<Difference>,
 }
 
 impl Report {
@@ -121,7 +126,12 @@ impl fmt::Display for Finding {
                     "    {}\n    // after: {}",
                     plan.trim_end(),
                     steps.join(", ")
-                )
+                )?;
+                if let Some(difference) = &self.difference {
+                    let text = difference.to_string();
+                    writeln!(f, "    {}", text.trim_end().replace('\n', "\n    "))?;
+                }
+                Ok(())
             }
             None => writeln!(f, "    {}", self.plan.trim_end().replace('\n', "\n    ")),
         }

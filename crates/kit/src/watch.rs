@@ -13,6 +13,7 @@
 
 mod cache;
 mod contents;
+mod echo;
 mod entry;
 mod index;
 mod lenient;
@@ -21,10 +22,14 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::service::Waits;
+pub(crate) use self::{
+    echo::{Echo, Sign},
+    service::Waits,
+};
 pub use self::{
     cache::{Cache, Late},
     contents::{Change, Unreadable},
+    echo::Stand,
     index::Index,
     lenient::Lenient,
     metadata::Metadata,

@@ -6,6 +6,7 @@ use kube::{Client, client::retry::RetryPolicy};
 use neap_kit::{
     lease::{self, Elector, Leadership, Timings},
     manager::Service,
+    process::Process,
     site::Site,
     watch::{Ended, Watches},
 };
@@ -17,6 +18,7 @@ use tower::{ServiceBuilder, retry::RetryLayer};
 
 use crate::{
     outside::Outside,
+    own::Own,
     scene::Scene,
     seam::{Line, Restart, Seam},
 };
@@ -50,19 +52,22 @@ impl Actor {
             let (death, mut died) = mpsc::channel(1);
             let view = pocket.view(None);
             let late = pocket.service_over(view.clone());
+            let own = Arc::new(Own::default());
+            scene.lives.lock().push(own.clone());
             let line = Arc::new(Line::new(
                 self.name.into(),
                 scene.clock,
                 view,
                 death,
                 scene.open.clone(),
+                own,
             ));
             if restart.events > 0 {
                 line.lag(restart.events, restart.kinds, STALE);
             }
             let seam = Seam::new(pocket.service(), late, line.clone(), scene.clone());
             let outside = Outside::new(line.clone(), scene.clone());
-            let mut life = self.live(seam, &outside, number, &scene);
+            let mut life = self.live(seam, &outside, number, &line, &scene);
             if let Err(problem) = &mut life {
                 odd.lock().push(std::mem::take(problem));
                 return;
@@ -89,6 +94,7 @@ impl Actor {
         seam: Seam,
         outside: &Outside,
         number: u32,
+        line: &Line,
         scene: &Scene,
     ) -> Result<JoinSet<()>, String> {
         let clock = scene.clock;
@@ -114,7 +120,9 @@ impl Actor {
         let retried = ServiceBuilder::new()
             .layer(RetryLayer::new(RetryPolicy::server_retry()))
             .service(seam);
-        let (watches, watching) = Watches::new(clock);
+        let process = Process::default().observed_by(line.own().clone());
+        let (watches, watching) = Watches::in_process(clock, process);
+        line.own().reads(&watches);
         let site = Site {
             client: Client::new(retried, "default"),
             watches,

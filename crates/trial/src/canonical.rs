@@ -57,6 +57,15 @@ impl Names {
                     let name = metadata.name.to_string();
                     names.names.insert(name, alias.to_owned());
                 }
+                if &*event.resource == "/services"
+                    && let Some(address) = event.object.value()["spec"]["clusterIP"].as_str()
+                    && address != "None"
+                {
+                    // The server chooses it by chance; whoever repeats it must mean the same.
+                    names
+                        .names
+                        .insert(address.to_owned(), format!("address of {place}"));
+                }
                 names.uids.insert(metadata.uid.to_string(), place);
             }
         }

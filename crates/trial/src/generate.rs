@@ -12,7 +12,10 @@ use std::time::Duration;
 pub use chance::Chance;
 pub use points::{Place, places};
 
-use crate::plan::{Action, Fault, Plan, Point, Rule};
+use crate::{
+    plan::{Action, Fault, Filter, Nth, Plan, Point, Rule, Who},
+    poison,
+};
 
 /// Longer than a write may take.
 const LONG: Duration = Duration::from_secs(12);
@@ -75,6 +78,29 @@ pub fn single(places: &[Place]) -> Vec<Rule> {
     rules
 }
 
+/// Nothing can be written for poisoned objects: all the ways in which that happens.
+pub fn poison() -> Vec<Rule> {
+    let later = Some(Duration::from_secs(2));
+    let actions = [
+        fail(422, None),
+        fail(500, None),
+        fail(429, later),
+        fail(409, None),
+        Action::Delay(LONG),
+    ];
+    let rule = |action| Rule {
+        point: Point::WriteBefore,
+        filter: Filter {
+            namespace: Some(poison::NAMESPACE.to_owned()),
+            ..Filter::default()
+        },
+        nth: Nth::Every(1),
+        actor: Who::Any,
+        action,
+    };
+    actions.into_iter().map(rule).collect()
+}
+
 fn actions(place: &Place) -> Vec<Action> {
     match place.point {
         Point::WriteBefore => before(place.creates()),
@@ -110,7 +136,10 @@ fn actions(place: &Place) -> Vec<Action> {
 pub fn plan(workload: &str, seed: u64, rules: Vec<Rule>) -> Plan {
     let words = rules.iter().map(|rule| {
         let word = rule.action.word(rule.point).replace(' ', "-");
-        let kind = rule.filter.kind.clone().unwrap_or_default();
+        let Filter {
+            kind, namespace, ..
+        } = rule.filter.clone();
+        let kind = kind.or(namespace).unwrap_or_default();
         format!("{word}-at-{}", kind.replace('/', "-"))
     });
     Plan {

@@ -1,9 +1,11 @@
 //! Whether what a run left behind is right.
 
+mod blast;
 mod end_state;
 mod fences;
 mod history;
 mod ledger;
+pub(crate) mod secrets;
 mod watches;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
@@ -35,6 +37,12 @@ pub enum Oracle {
     Watch,
     /// O10: nobody tried and tried.
     Storm,
+    /// O11: what cannot be done for one object keeps no other waiting.
+    BlastRadius,
+    /// O12: nothing was looked at again on a view older than what was last written for it.
+    ReadYourWrites,
+    /// O13: nothing secret was told.
+    Secret,
     /// O14: nothing panicked or ended by itself.
     Panic,
 }
@@ -51,6 +59,9 @@ impl Oracle {
             Self::Rest => "O7",
             Self::Watch => "O9",
             Self::Storm => "O10",
+            Self::BlastRadius => "O11",
+            Self::ReadYourWrites => "O12",
+            Self::Secret => "O13",
             Self::Panic => "O14",
         }
     }
@@ -93,6 +104,7 @@ pub struct Reference {
     counts: BTreeMap<String, (u32, u32)>,
     effects: ledger::Effects,
     writes: usize,
+    moments: blast::Moments,
     /// How much of what there was is compared.
     pub share: Share,
 }
@@ -107,6 +119,7 @@ impl Reference {
             counts: history::counts(&record.history),
             effects: ledger::effects(&record.ledger),
             writes: history::writes(&record.entries),
+            moments: blast::moments(record),
             share,
         };
         let violations = reference.judge(record);
@@ -116,6 +129,13 @@ impl Reference {
     /// How many writes those under trial make.
     pub fn writes(&self) -> usize {
         self.writes
+    }
+
+    /// What is there otherwise in `record` at the end of a step, in words.
+    pub fn differs(&self, record: &Record) -> Vec<String> {
+        let states = states(record, &mut Share::default());
+        let differing = end_state::compare(&self.states, &states).into_iter();
+        differing.map(|violation| violation.text).collect()
     }
 
     /// What is wrong with `record`.
@@ -130,6 +150,11 @@ impl Reference {
         violations.extend(fences::backwards(&record.history));
         violations.extend(ledger::judge(&self.effects, &record.ledger));
         violations.extend(history::storm(self.writes, &record.entries));
+        violations.extend(secrets::written(&record.history));
+        if record.poisoned {
+            blast::blamed(&mut violations);
+            violations.extend(blast::late(&self.moments, record));
+        }
         violations
     }
 }

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     outside::{Errand, Ledger},
+    own::Own,
     plan::{Action, Point},
     seam::{Call, Director, Line, Stream},
     trace::{Trace, What},
@@ -33,6 +34,8 @@ pub(crate) struct Scene {
     pub(crate) ledger: Mutex<Ledger>,
     /// Requests to systems outside that are on their way.
     pub(crate) travelling: Mutex<JoinSet<()>>,
+    /// What each life of each actor wrote.
+    pub(crate) lives: Mutex<Vec<Arc<Own>>>,
 }
 
 /// Until when faults that have begun go on.
@@ -60,6 +63,7 @@ impl Scene {
             trace: Mutex::default(),
             ledger: Mutex::new(ledger),
             travelling: Mutex::default(),
+            lives: Mutex::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::{
-    Api, Client,
+    Api, Client, Resource,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
     core::Status,
 };
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
+    controller::{removed, wrote},
     key::Key,
     lease::{Leadership, NotLeading},
     telemetry::{Telemetry, Wrote},
@@ -157,8 +158,10 @@ impl Hand {
         let object = typed(kind, object);
         let patch = Patch::Apply(&object);
         let write = self.write("apply", kind, key, None);
-        self.perform(write, api.patch(key.name(), parameters, &patch))
-            .await
+        let written = api.patch(key.name(), parameters, &patch);
+        let written = self.perform(write, written).await?;
+        noted(kind, key, &written);
+        Ok(written)
     }
 
     /// Writes `status`, if it differs from the one that `live` has. One write, and none if nothing
@@ -182,13 +185,15 @@ impl Hand {
         let patch = Patch::Apply(&object);
         let written = api.patch_status(key.name(), &parameters, &patch);
         let write = self.write("apply", kind, &key, Some("status"));
-        self.perform(write, written).await.map(Some)
+        let written = self.perform(write, written).await?;
+        noted(kind, &key, &written);
+        Ok(Some(written))
     }
 
     async fn delete(&self, kind: &Kind, key: &Key, uid: String) -> Result<(), Error> {
         let api = self.api(kind, key);
         let preconditions = Preconditions {
-            uid: Some(uid),
+            uid: Some(uid.clone()),
             resource_version: None,
         };
         let parameters = DeleteParams {
@@ -196,7 +201,11 @@ impl Hand {
             ..DeleteParams::background()
         };
         let write = self.write("delete", kind, key, None);
-        let call = async { api.delete(key.name(), &parameters).await.map(drop) };
+        let call = async {
+            api.delete(key.name(), &parameters).await?;
+            removed(&addresses::<DynamicObject>(&kind.resource, key), key, &uid);
+            Ok(())
+        };
         self.take_away(write, call).await
     }
 
@@ -317,6 +326,21 @@ impl Hand {
             Api::all_with(client, &kind.resource)
         }
     }
+}
+
+/// The watches are to show it before whoever wrote it looks again.
+fn noted(kind: &Kind, key: &Key, written: &DynamicObject) {
+    let version = written.metadata.resource_version.as_deref();
+    wrote(&addresses::<DynamicObject>(&kind.resource, key), version);
+}
+
+/// Where watches may show an object: among all of its kind, or those of its namespace.
+pub(super) fn addresses<K: Resource>(kind: &K::DynamicType, key: &Key) -> Vec<String> {
+    let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
+    let within = namespace.map(|namespace| K::url_path(kind, Some(namespace)));
+    std::iter::once(K::url_path(kind, None))
+        .chain(within)
+        .collect()
 }
 
 /// The object with its kind, which an apply must name.

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{Answer, Call, answer};
 use crate::{
+    own::Own,
     plan::{Fault, Verb},
     scene::Open,
 };
@@ -35,6 +36,7 @@ pub(crate) struct Line {
     death: mpsc::Sender<Restart>,
     open: Open,
     lagged: Notify,
+    own: Arc<Own>,
     state: Mutex<State>,
 }
 
@@ -63,6 +65,7 @@ impl Line {
         view: View,
         death: mpsc::Sender<Restart>,
         open: Open,
+        own: Arc<Own>,
     ) -> Self {
         Self {
             actor,
@@ -71,8 +74,14 @@ impl Line {
             death,
             open,
             lagged: Notify::new(),
+            own,
             state: Mutex::default(),
         }
+    }
+
+    /// What it wrote.
+    pub(crate) fn own(&self) -> &Arc<Own> {
+        &self.own
     }
 
     pub(crate) fn actor(&self) -> &str {
