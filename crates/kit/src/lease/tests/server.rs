@@ -141,7 +141,7 @@ async fn a_server_that_refuses_is_not_asked_without_end() {
     let (client, clock) = (kube::Client::new(refuses, "default"), Clock::system());
     let options = candidate("default", "a", Timings::default());
     let (elector, leadership) = Elector::new(client, options, clock).unwrap();
-    let standing = elector.run(CancellationToken::new());
+    let standing = Box::pin(elector.run(CancellationToken::new()));
     assert!(clock.within(60 * SECOND, standing).await.is_none());
     assert!(leadership.check().is_err());
     let asked = asked.load(Ordering::Relaxed);
