@@ -22,7 +22,6 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::echo::{Echo, Sign};
 pub use self::{
     cache::{Cache, Late},
     contents::{Change, Unreadable},
@@ -31,4 +30,8 @@ pub use self::{
     lenient::Lenient,
     metadata::Metadata,
     service::{Ended, Selection, WatchService, WatchState, Watches},
+};
+pub(crate) use self::{
+    echo::{Echo, Sign},
+    service::Waits,
 };

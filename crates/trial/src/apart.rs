@@ -20,10 +20,7 @@ const LONG: Duration = Duration::from_mins(20);
 /// What `work` comes to, in a process of its own that begins like any other with this seed. This
 /// process must have no other thread, and must not have run a runtime since its ground was prepared:
 /// runtimes count themselves.
-pub fn apart<T>(
-    seed: u64,
-    work: impl FnOnce() -> Result<T, String> + Send,
-) -> Result<T, String>
+pub fn apart<T>(seed: u64, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String>
 where
     T: Serialize + DeserializeOwned + Send,
 {

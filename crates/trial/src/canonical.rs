@@ -143,9 +143,33 @@ fn forget_attempts(value: &mut Value) -> usize {
     if value["kind"] != "Operation" {
         return 0;
     }
+    let tell = |message: &mut Value| {
+        if let Value::String(text) = message {
+            *text = without_attempt(text);
+        }
+    };
+    if let Some(message) = value.pointer_mut("/status/message") {
+        tell(message);
+    }
+    let conditions = value.pointer_mut("/status/conditions");
+    let conditions = conditions.and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        tell(&mut condition["message"]);
+    }
     let steps = value.pointer_mut("/status/steps");
     let steps = steps.and_then(Value::as_array_mut).into_iter().flatten();
     steps.map(|step| step["attempts"] = Value::Null).count()
+}
+
+/// A message without the number of the attempt that it tells of.
+fn without_attempt(text: &str) -> String {
+    match text.split_once("attempt ") {
+        Some((before, after)) => {
+            let after = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            format!("{before}attempt{after}")
+        }
+        None => text.to_owned(),
+    }
 }
 
 /// On endpoints: when happened what they were last written for.

@@ -45,7 +45,7 @@ fn workload(_: &str) -> Workload {
     toy::workload(careful, MINUTE)
 }
 
-/// O1 step 1: /configmaps/default/copy-150 is missing
+/// O1 step 1: /configmaps/default/copy-75 is missing
 #[test]
 fn stands_a_crash_before_the_copy() -> Result<(), String> {
     let plan = "\
@@ -87,7 +87,7 @@ fn a_failing_plan_is_handed_out_as_a_test_that_can_be_pasted() {
     for part in [
         "it parts from a run without faults where",
         "create configmaps default/copy-",
-        "copy-150 is missing",
+        "copy-75 is missing",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -29,7 +29,7 @@ const RETRY: Retry = Retry {
 };
 const LIMIT: Duration = Duration::from_secs(30);
 /// Longer than it takes until nobody is seen to write any longer.
-const PATIENCE: Duration = Duration::from_secs(170);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 pub(super) fn workload() -> Workload {
     let definition = serde_json::to_value(Operation::crd()).unwrap_or_default();

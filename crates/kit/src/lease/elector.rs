@@ -7,7 +7,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, Client, ResourceExt,
     api::{ObjectMeta, PostParams},
-    runtime::watcher,
+    runtime::{WatchStreamExt, watcher},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,7 @@ use super::{Decision, Leadership, Record, Sight, Term, Timings, decide, leadersh
 use crate::{
     clock::{Clock, Uptime},
     telemetry::{LeadChanged, Telemetry},
+    watch::Waits,
     why::{Code, Coded},
 };
 
@@ -323,10 +324,12 @@ impl std::fmt::Debug for Elector {
     }
 }
 
-/// The Lease whenever it changes; nothing when it is gone. Trouble with the watch is tried away by
-/// the watcher and does no harm: what counts is refused or confirmed by the write.
+/// The Lease whenever it changes; nothing when it is gone. Trouble with the watch does no harm: it is
+/// tried again after a while, and what counts is refused or confirmed by the write.
 fn changes(leases: &Api<Lease>, name: &str) -> impl Stream<Item = Option<Lease>> + use<> {
-    watcher::watch_object(leases.clone(), name).filter_map(async |seen| seen.ok())
+    watcher::watch_object(leases.clone(), name)
+        .backoff(Waits::default())
+        .filter_map(async |seen| seen.ok())
 }
 
 fn record(lease: &Lease) -> Record {

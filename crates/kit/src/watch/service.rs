@@ -284,7 +284,7 @@ where
 /// for long. Whoever is blind for a minute because the server was away for some seconds does more
 /// harm than a request every few seconds.
 #[derive(Default)]
-struct Waits(DefaultBackoff);
+pub(crate) struct Waits(DefaultBackoff);
 
 const LONGEST: Duration = Duration::from_secs(5);
 

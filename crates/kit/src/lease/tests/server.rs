@@ -1,7 +1,13 @@
 //! The elector against a server.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use http::{Request, Response};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, api::DeleteParams};
+use kube::{Api, api::DeleteParams, client::Body};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -115,4 +121,29 @@ async fn a_lease_that_was_deleted_is_made_again_and_terms_go_on() {
         waited + 4 * SECOND > duration,
         "the one that is gone might have written until then: {waited:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_is_not_asked_without_end() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = asked.clone();
+    let refuses = tower::service_fn(move |_: Request<Body>| {
+        let so_far = count.fetch_add(1, Ordering::Relaxed);
+        async move {
+            if so_far > 1000 {
+                std::future::pending::<()>().await;
+            }
+            let mut answer = Response::new(Body::empty());
+            *answer.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
+            Ok::<_, std::convert::Infallible>(answer)
+        }
+    });
+    let (client, clock) = (kube::Client::new(refuses, "default"), Clock::system());
+    let options = candidate("default", "a", Timings::default());
+    let (elector, leadership) = Elector::new(client, options, clock).unwrap();
+    let standing = Box::pin(elector.run(CancellationToken::new()));
+    assert!(clock.within(60 * SECOND, standing).await.is_none());
+    assert!(leadership.check().is_err());
+    let asked = asked.load(Ordering::Relaxed);
+    assert!((10..200).contains(&asked), "{asked} requests in a minute");
 }
