@@ -10,9 +10,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use neap_trial::{
-    Workload,
+    Entry, Workload,
     apart::calm,
-    judge::{Outcome, Violation},
+    judge::{MASKS, Outcome, Violation},
     plan::Plan,
 };
 use parking_lot::Mutex;
@@ -22,10 +22,12 @@ use crate::{
     message::{Answer, Order},
     report::{Finding, Report, Tally},
     stopwatch::Stopwatch,
-    supply::{Batch, Supply},
+    supply::{Batch, Supply, Swarm, Turn, Why},
     worker,
 };
 
+/// Every so manieth batch is played twice.
+const AGAIN: usize = 40;
 /// So many failures are made small; more would say the same.
 const SHRUNK: usize = 12;
 
@@ -38,13 +40,17 @@ pub(crate) fn run(
 ) -> Result<Report> {
     let watch = Stopwatch::start();
     let ground = worker::ground()?;
-    let mut report = Report::default();
+    let mut report = Report {
+        masks: MASKS,
+        ..Report::default()
+    };
     let mut known = Vec::new();
     for workload in aside.played(workloads) {
         let shown = calm(workload, seed, &ground).map_err(anyhow::Error::msg)?;
         let (reference, entries, restless) = shown;
         let says = restless.iter();
-        let says = says.map(|violation| format!("{}: {violation}", workload.name));
+        let says =
+            says.map(|violation| format!("without any fault: {}: {violation}", workload.name));
         report.restless.extend(says);
         report.fields.compared += reference.share.compared;
         report.fields.masked += reference.share.masked;
@@ -53,10 +59,14 @@ pub(crate) fn run(
             ..Tally::default()
         };
         report.workloads.insert(workload.name.to_owned(), tally);
-        known.push((workload, entries));
+        known.push((workload, reference.writes(), entries));
     }
     let supply = Supply::new(&known, seed, include_str!("../corpus.plan"))?;
     report.alone = (supply.alone(), 0);
+    for (workload, pairs) in supply.pairs() {
+        let tally = report.workloads.entry(workload.to_owned()).or_default();
+        tally.pairs = (pairs, 0);
+    }
     let desk = Desk {
         supply: Mutex::new(supply),
         report: Mutex::new(report),
@@ -96,6 +106,7 @@ impl Desk {
     /// Hands out plans to one worker until the time is over.
     fn lane(&self) -> Result<()> {
         let mut worker = Worker::start(self.seed)?;
+        let mut number = 0_usize;
         while self.watch.elapsed() < self.budget {
             if let Some(order) = self.aside.due(self.watch, self.seed) {
                 let begun = self.watch.elapsed();
@@ -109,20 +120,17 @@ impl Desk {
             if self.aside.is_all() {
                 break;
             }
-            let (batch, alone) = {
-                let mut supply = self.supply.lock();
-                let alone = !supply.is_exhausted();
-                (supply.more(), alone)
+            let turn = self.supply.lock().next();
+            let batch = match turn {
+                Turn::Play(batch) => batch,
+                Turn::Show(swarm) => swarm.plans(&worker.show(&swarm)?),
             };
-            let played = worker.ask(&Order::Play {
-                workload: batch.workload.to_owned(),
-                seed: self.seed,
-                plans: batch.plans.iter().map(ToString::to_string).collect(),
-            })?;
-            let Answer::Played(outcomes) = played else {
-                bail!("{}: {played:?}", batch.workload);
-            };
-            let bad = self.note(&batch, &outcomes, alone);
+            let outcomes = worker.play(&batch)?;
+            if number % AGAIN == 0 {
+                self.compare(&batch, &outcomes, &worker.play(&batch)?);
+            }
+            number += 1;
+            let bad = self.note(&batch, &outcomes);
             for (plan, violations) in bad {
                 self.examine(&mut worker, &plan, violations)?;
             }
@@ -130,22 +138,34 @@ impl Desk {
         Ok(())
     }
 
+    /// The same plans have to leave the same traces.
+    fn compare(&self, batch: &Batch, once: &[Outcome], again: &[Outcome]) {
+        let mut report = self.report.lock();
+        for ((plan, one), other) in batch.plans.iter().zip(once).zip(again) {
+            if one.fingerprint == other.fingerprint {
+                report.replayed += 1;
+            } else {
+                let differs = format!("another trace when played again:\n{plan}");
+                report.restless.push(differs);
+            }
+        }
+    }
+
     /// Counts outcomes; the plans under which something went wrong.
-    fn note(
-        &self,
-        batch: &Batch,
-        outcomes: &[Outcome],
-        alone: bool,
-    ) -> Vec<(Plan, Vec<Violation>)> {
+    fn note(&self, batch: &Batch, outcomes: &[Outcome]) -> Vec<(Plan, Vec<Violation>)> {
         let mut bad = Vec::new();
         let mut report = self.report.lock();
         for (plan, outcome) in batch.plans.iter().zip(outcomes) {
             if !outcome.idle.is_empty() {
                 report.void += 1;
+                if batch.why == Why::Corpus {
+                    let void = format!("a plan of the corpus no longer strikes:\n{plan}");
+                    report.restless.push(void);
+                }
                 continue;
             }
             report.plans += 1;
-            report.alone.1 += usize::from(alone);
+            report.alone.1 += usize::from(batch.why == Why::Alone);
             for rule in &plan.rules {
                 let fault = rule.action.word(rule.point);
                 let row = report.matrix.entry(fault).or_default();
@@ -153,6 +173,7 @@ impl Desk {
             }
             let tally = report.workloads.entry(plan.workload.clone()).or_default();
             tally.plans += 1;
+            tally.pairs.1 += usize::from(batch.why == Why::Pairs);
             tally.slowest = tally.slowest.max(outcome.slowest as f64 / 1000.0);
             if !outcome.violations.is_empty() {
                 tally.violations += 1;
@@ -232,6 +253,29 @@ impl Worker {
             orders,
             answers: BufReader::new(answers),
         })
+    }
+
+    fn play(&mut self, batch: &Batch) -> Result<Vec<Outcome>> {
+        let played = self.ask(&Order::Play {
+            workload: batch.workload.to_owned(),
+            seed: batch.seed,
+            plans: batch.plans.iter().map(ToString::to_string).collect(),
+        })?;
+        match played {
+            Answer::Played(outcomes) => Ok(outcomes),
+            other => bail!("{}: {other:?}", batch.workload),
+        }
+    }
+
+    fn show(&mut self, swarm: &Swarm) -> Result<Vec<Entry>> {
+        let shown = self.ask(&Order::Show {
+            workload: swarm.workload.to_owned(),
+            seed: swarm.seed,
+        })?;
+        match shown {
+            Answer::Shown(entries) => Ok(entries),
+            other => bail!("{}: {other:?}", swarm.workload),
+        }
     }
 
     fn ask(&mut self, order: &Order) -> Result<Answer> {

@@ -1,6 +1,7 @@
 //! What a campaign and its workers say to each other, a line each.
 
 use neap_trial::{
+    Entry,
     judge::{Outcome, Violation},
     walk::Walked,
 };
@@ -15,6 +16,8 @@ pub(crate) enum Order {
         seed: u64,
         plans: Vec<String>,
     },
+    /// Show what passes in a run without faults.
+    Show { workload: String, seed: u64 },
     /// Make this plan smaller, which goes wrong like this.
     Shrink { plan: String, found: Violation },
     /// Walk through this chain of properties.
@@ -37,6 +40,8 @@ pub(crate) enum Order {
 pub(crate) enum Answer {
     /// What came of each plan.
     Played(Vec<Outcome>),
+    /// What passed.
+    Shown(Vec<Entry>),
     /// The smaller plan, and how many steps of the workload it needs.
     Shrunk { plan: String, steps: Vec<String> },
     /// What came of the chain.

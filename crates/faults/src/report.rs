@@ -14,6 +14,8 @@ pub(crate) struct Report {
     pub(crate) plans: usize,
     /// Plans of which a fault never struck: they say nothing.
     pub(crate) void: usize,
+    /// Plans that were played twice and left the same trace.
+    pub(crate) replayed: usize,
     /// How many plans there are of one fault, and how many of those were played.
     pub(crate) alone: (usize, usize),
     /// Plans under which something went wrong.
@@ -28,7 +30,10 @@ pub(crate) struct Report {
     pub(crate) workloads: BTreeMap<String, Tally>,
     /// By kind of fault: how often each was played, by workload.
     pub(crate) matrix: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Runs without faults that went wrong.
+    /// What is not compared.
+    pub(crate) masks: [&'static str; 1],
+    /// Runs without faults that went wrong, old plans that no longer strike, plans that leave
+    /// another trace when they are played again.
     pub(crate) restless: Vec<String>,
     /// Declarations that were walked through, by workload.
     pub(crate) walked: BTreeMap<String, Walks>,
@@ -42,6 +47,8 @@ pub(crate) struct Tally {
     pub(crate) plans: usize,
     pub(crate) writes: usize,
     pub(crate) violations: usize,
+    /// How many pairs of faults there are, and how many were played.
+    pub(crate) pairs: (usize, usize),
     /// The longest that a step took to come to rest, in virtual seconds.
     pub(crate) slowest: f64,
 }
@@ -87,16 +94,17 @@ impl fmt::Display for Report {
                 plans,
                 writes,
                 violations,
+                pairs: (pairs, paired),
                 slowest,
             } = tally;
             let mark = if *violations == 0 { '✓' } else { '✗' };
             writeln!(
                 f,
-                " {mark} {name}: {plans} plans on {writes} writes, {violations} violations, at rest after {slowest:.0} s at the latest"
+                " {mark} {name}: {plans} plans on {writes} writes, {violations} violations, {paired} of {pairs} pairs, at rest after {slowest:.0} s at the latest"
             )?;
         }
         for trouble in &self.restless {
-            writeln!(f, " ✗ without any fault: {trouble}")?;
+            writeln!(f, " ✗ {trouble}")?;
         }
         for (name, walks) in &self.walked {
             write!(f, "{}", walks.of(name))?;
@@ -109,12 +117,14 @@ impl fmt::Display for Report {
         let share = 100.0 * compared as f64 / (compared + masked).max(1) as f64;
         writeln!(
             f,
-            "{} plans in {:.0} s, {:.1} ms of a core each (median); {played} of {all} single faults; {} void; {} violations; {share:.1} % of fields compared",
+            "{} plans in {:.0} s, {:.1} ms of a core each (median); {played} of {all} single faults; {} void; {} replayed alike; {} violations; {share:.1} % of fields compared, all but {}",
             self.plans,
             self.seconds,
             self.median_cost,
             self.void,
-            self.violations.len()
+            self.replayed,
+            self.violations.len(),
+            self.masks.join(", ")
         )
     }
 }

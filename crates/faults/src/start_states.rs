@@ -79,10 +79,10 @@ impl StartStates {
             let known = self.clean.lock().get(&key).cloned();
             let clean = match known {
                 Some(clean) => clean,
-                None => apart(|| starts.clean(&start, seed, ground))
+                None => apart(seed, || starts.clean(&start, seed, ground))
                     .map_err(|error| anyhow::anyhow!("{workload} {number}: {error}"))?,
             };
-            let played = apart(|| starts.play(&start, &clean, seed, ground));
+            let played = apart(seed, || starts.play(&start, &clean, seed, ground));
             self.clean.lock().insert(key, clean);
             let violations =
                 played.map_err(|error| anyhow::anyhow!("{workload} {number}: {error}"))?;

@@ -1,143 +1,182 @@
-//! Which plans come next: those that once found something, then every fault by itself, then two at
-//! a time and by chance until the time is over.
+//! Which plans come next: those that once found something, then every fault by itself, then in turn
+//! two at a time and by chance until the time is over.
 
-use std::collections::HashSet;
+mod pairs;
+mod swarm;
+
+use std::collections::VecDeque;
 
 use neap_trial::{
     Entry, Workload,
-    generate::{Chance, Place, places, plan, single},
+    generate::{places, plan, single},
     plan::{ParseError, Plan, Rule, parse},
 };
 
+pub(crate) use swarm::Swarm;
+
+use pairs::Pairs;
+
 /// So many plans are played from one run without faults.
 const BATCH: usize = 100;
+/// All pairs of so small a workload are played if the time suffices.
+const SMALL: usize = 25;
 
-/// Plans of one workload, to be played together.
+/// Why plans are played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// They once found something.
+    Corpus,
+    /// Every fault by itself.
+    Alone,
+    /// Every fault with every other.
+    Pairs,
+    /// By chance.
+    Chance,
+}
+
+/// Plans of one workload and seed, to be played together.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) workload: &'static str,
+    pub(crate) seed: u64,
+    pub(crate) why: Why,
     pub(crate) plans: Vec<Plan>,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// These plans.
+    Play(Batch),
+    /// Whatever chance makes of a run that is still to be shown.
+    Show(Swarm),
 }
 
 /// Makes plans, no two alike.
 pub(crate) struct Supply {
     seed: u64,
-    ready: Vec<Batch>,
+    ready: VecDeque<Batch>,
     fields: Vec<Field>,
-    chance: Chance,
-    made: HashSet<String>,
-    next: usize,
+    turns: usize,
 }
 
 /// What is known of a workload.
 struct Field {
     workload: &'static str,
-    places: Vec<Place>,
+    small: bool,
     rules: Vec<Rule>,
+    pairs: Pairs,
 }
 
 impl Supply {
-    /// Plans for workloads of which a run without faults showed these entries.
+    /// Plans for workloads of which a run without faults showed so many writes and these entries.
     pub(crate) fn new(
-        known: &[(&Workload, Vec<Entry>)],
+        known: &[(&Workload, usize, Vec<Entry>)],
         seed: u64,
         corpus: &str,
     ) -> Result<Self, ParseError> {
-        let fields = known.iter().map(|(workload, entries)| {
-            let places = places(entries);
+        let fields = known.iter().map(|(workload, writes, entries)| {
+            let rules = single(&places(entries));
             Field {
                 workload: workload.name,
-                rules: single(&places),
-                places,
+                small: *writes <= SMALL,
+                pairs: Pairs::of(rules.len(), seed),
+                rules,
             }
         });
         let mut supply = Self {
             seed,
-            ready: Vec::new(),
+            ready: VecDeque::new(),
             fields: fields.collect(),
-            chance: Chance::new(seed),
-            made: HashSet::new(),
-            next: 0,
+            turns: 0,
         };
-        supply.prepare(&parse(corpus)?);
+        supply.prepare_corpus(parse(corpus)?);
+        supply.prepare_alone();
         Ok(supply)
     }
 
-    /// The plans whose number is known, the first to be played last in the list.
-    fn prepare(&mut self, corpus: &[Plan]) {
+    /// Each with the seed that it was found with: its places are those of that run.
+    fn prepare_corpus(&mut self, corpus: Vec<Plan>) {
+        for old in corpus {
+            let field = |field: &&Field| field.workload == old.workload;
+            let Some(field) = self.fields.iter().find(field) else {
+                continue;
+            };
+            self.ready.push_back(Batch {
+                workload: field.workload,
+                seed: old.seed,
+                why: Why::Corpus,
+                plans: vec![old],
+            });
+        }
+    }
+
+    fn prepare_alone(&mut self) {
         let mut batches = Vec::new();
         for field in &self.fields {
-            let old = corpus.iter().filter(|plan| plan.workload == field.workload);
-            // Their places are those of a run with the seed at hand.
-            let old = old.map(|plan| Plan {
-                seed: self.seed,
-                ..plan.clone()
-            });
-            let alone = field.rules.iter().map(|rule| vec![rule.clone()]);
-            let alone = alone.map(|rules| plan(field.workload, self.seed, rules));
-            let all: Vec<_> = old.chain(alone).collect();
-            for (number, plans) in all.chunks(BATCH).enumerate() {
-                let workload = field.workload;
-                let plans = plans.to_vec();
-                batches.push((number, Batch { workload, plans }));
+            let alone = field.rules.iter();
+            let alone = alone.map(|rule| plan(field.workload, self.seed, vec![rule.clone()]));
+            let alone: Vec<_> = alone.collect();
+            for (number, plans) in alone.chunks(BATCH).enumerate() {
+                let batch = Batch {
+                    workload: field.workload,
+                    seed: self.seed,
+                    why: Why::Alone,
+                    plans: plans.to_vec(),
+                };
+                batches.push((number, batch));
             }
         }
         // Every workload gets its turn before any gets its second.
-        batches.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-        for (_, batch) in batches {
-            let plans = batch.plans.into_iter();
-            let plans: Vec<_> = plans.filter(|plan| self.made.insert(body(plan))).collect();
-            self.ready.push(Batch {
-                workload: batch.workload,
-                plans,
-            });
-        }
+        batches.sort_by_key(|(number, _)| *number);
+        let batches = batches.into_iter().map(|(_, batch)| batch);
+        self.ready.extend(batches);
     }
 
     /// How many plans there are of one fault each.
     pub(crate) fn alone(&self) -> usize {
-        self.fields.iter().map(|field| field.rules.len()).sum()
+        let alone = self.ready.iter().filter(|batch| batch.why == Why::Alone);
+        alone.map(|batch| batch.plans.len()).sum()
     }
 
-    /// Whether every fault was handed out by itself.
-    pub(crate) fn is_exhausted(&self) -> bool {
-        self.ready.is_empty()
+    /// How many pairs of faults each workload has.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let fields = self.fields.iter();
+        fields.map(|field| (field.workload, field.pairs.all()))
     }
 
-    /// More plans. There is no end of them.
-    pub(crate) fn more(&mut self) -> Batch {
-        if let Some(batch) = self.ready.pop() {
-            return batch;
+    /// What comes next. There is no end of it.
+    pub(crate) fn next(&mut self) -> Turn {
+        if let Some(batch) = self.ready.pop_front() {
+            return Turn::Play(batch);
         }
-        let field = &self.fields[self.next % self.fields.len()];
-        self.next += 1;
-        let mut plans = Vec::new();
-        // A small workload may have no others left.
-        for _ in 0..BATCH * 4 {
-            if plans.len() == BATCH {
-                break;
-            }
-            let rules = if self.chance.below(2) == 0 {
-                self.chance.swarm(&field.places)
-            } else {
-                let two = [self.chance.of(&field.rules), self.chance.of(&field.rules)];
-                two.into_iter().flatten().cloned().collect()
-            };
-            let plan = plan(field.workload, self.seed, rules);
-            if self.made.insert(body(&plan)) {
-                plans.push(plan);
+        let count = self.fields.len();
+        let round = self.turns / count;
+        let field = &mut self.fields[self.turns % count];
+        self.turns += 1;
+        // Of a small workload all pairs are to be played, so they come more often.
+        let chance = if field.small {
+            round % 4 == 3
+        } else {
+            round % 2 == 1
+        };
+        if !chance {
+            let plans = field.pairs.next(BATCH, &field.rules);
+            let plans: Vec<_> = plans
+                .map(|rules| plan(field.workload, self.seed, rules))
+                .collect();
+            if !plans.is_empty() {
+                return Turn::Play(Batch {
+                    workload: field.workload,
+                    seed: self.seed,
+                    why: Why::Pairs,
+                    plans,
+                });
             }
         }
-        Batch {
+        Turn::Show(Swarm {
             workload: field.workload,
-            plans,
-        }
+            seed: self.seed.wrapping_add(self.turns as u64),
+        })
     }
-}
-
-/// What makes a plan another one; its name does not.
-fn body(plan: &Plan) -> String {
-    let mut rules: Vec<_> = plan.rules.iter().map(ToString::to_string).collect();
-    rules.sort_unstable();
-    format!("{} {} {}", plan.workload, plan.seed, rules.join("\n"))
 }

@@ -77,6 +77,12 @@ impl Worker {
                 );
                 Ok(Answer::Played(played.map_err(anyhow::Error::msg)?))
             }
+            Order::Show { workload, seed } => {
+                let shown = calm(self.workload(&workload)?, seed, &self.ground);
+                let (reference, entries, _) = shown.map_err(anyhow::Error::msg)?;
+                self.references.insert((workload, seed), reference);
+                Ok(Answer::Shown(entries))
+            }
             Order::Shrink { plan, found } => self.shrink(&parse(&plan)?[0], &found),
             Order::Walk {
                 subject,
@@ -84,7 +90,7 @@ impl Worker {
                 seed,
             } => {
                 let subject = walk::find(&self.subjects, &subject)?;
-                let walked = apart(|| subject.walk(chain, seed, &self.ground));
+                let walked = apart(seed, || subject.walk(chain, seed, &self.ground));
                 Ok(Answer::Walked(walked.map_err(anyhow::Error::msg)?))
             }
             Order::Start {

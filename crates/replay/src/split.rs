@@ -3,18 +3,18 @@
 use std::{
     fmt, fs,
     io::{self, PipeReader, PipeWriter, Read, Write},
-    os::fd::AsFd,
     time::Duration,
 };
 
 use nix::{
-    poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
-        signal::{Signal, kill},
+        resource::{Resource, setrlimit},
         wait::waitpid,
     },
     unistd::{ForkResult, Pid, fork},
 };
+
+use crate::afresh;
 
 /// Which of the two this is.
 #[derive(Debug)]
@@ -35,17 +35,20 @@ pub struct Child {
 /// What the copy tells the original with.
 pub struct Pen(PipeWriter);
 
-/// Goes on as two processes. Refused unless the caller is the only thread of its process: whatever
-/// another one holds would be held for ever in the copy.
-pub fn split() -> io::Result<Role> {
-    if fs::read_dir("/proc/self/task")?.count() > 1 {
+/// Goes on as two processes. Refused unless the caller is the only thread of its process that does
+/// anything: whatever another one holds would be held for ever in the copy.
+///
+/// The copy is killed once it has used `limit` of a core: real time says nothing about a run, which
+/// may have to wait for its turn.
+pub fn split(limit: Duration) -> io::Result<Role> {
+    if fs::read_dir("/proc/self/task")?.count() > 1 + afresh::waiting() {
         return Err(io::Error::other(
             "a process with several threads cannot split",
         ));
     }
     let (words, pen) = io::pipe()?;
-    // SAFETY: the process has one thread, as was just seen, and that is here: no lock is held by
-    // anybody who is not copied.
+    // SAFETY: no other thread does anything, as was just seen: one may wait for this one to end, and
+    // holds nothing meanwhile. So no lock is held by anybody who is not copied.
     match unsafe { fork() }? {
         ForkResult::Parent { child } => {
             drop(pen);
@@ -56,36 +59,21 @@ pub fn split() -> io::Result<Role> {
         }
         ForkResult::Child => {
             drop(words);
+            let seconds = limit.as_secs().max(1);
+            setrlimit(Resource::RLIMIT_CPU, seconds, seconds)?;
             Ok(Role::Child(Pen(pen)))
         }
     }
 }
 
 impl Child {
-    /// What the copy told before it ended; `None` if it was silent for so long and was killed.
-    pub fn wait(mut self, limit: Duration) -> io::Result<Option<Vec<u8>>> {
-        let heard = self.listen(limit);
-        if !matches!(heard, Ok(Some(_))) {
-            let _ = kill(self.process, Signal::SIGKILL);
-        }
-        waitpid(self.process, None)?;
-        heard
-    }
-
-    fn listen(&mut self, limit: Duration) -> io::Result<Option<Vec<u8>>> {
+    /// What the copy told before it ended: nothing if it was killed or died.
+    pub fn wait(mut self) -> io::Result<Vec<u8>> {
         let mut told = Vec::new();
-        let patience = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
-        let mut piece = [0; 16 * 1024];
-        loop {
-            let mut ready = [PollFd::new(self.words.as_fd(), PollFlags::POLLIN)];
-            if poll(&mut ready, patience)? == 0 {
-                return Ok(None);
-            }
-            match self.words.read(&mut piece)? {
-                0 => return Ok(Some(told)),
-                length => told.extend_from_slice(&piece[..length]),
-            }
-        }
+        let heard = self.words.read_to_end(&mut told);
+        waitpid(self.process, None)?;
+        heard?;
+        Ok(told)
     }
 }
 

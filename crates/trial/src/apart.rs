@@ -1,11 +1,8 @@
 //! Runs in processes of their own, so that every run begins alike and ends without a trace.
 
-use std::{
-    sync::{Arc, mpsc},
-    time::Duration,
-};
+use std::time::Duration;
 
-use neap_replay::{Role, split};
+use neap_replay::{Role, afresh, split};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -19,16 +16,20 @@ use crate::{
 /// A batch of plans takes minutes at most.
 const LONG: Duration = Duration::from_mins(20);
 
-/// What `work` comes to, in a process of its own. This one must have no other thread.
-pub fn apart<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String>
+/// What `work` comes to, in a process of its own that begins like any other with this seed. This
+/// process must have no other thread, and must not have run a runtime since its ground was prepared:
+/// runtimes count themselves.
+pub fn apart<T>(seed: u64, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String>
 where
-    T: Serialize + DeserializeOwned,
+    T: Serialize + DeserializeOwned + Send,
 {
-    match split().map_err(|error| error.to_string())? {
-        Role::Child(pen) => pen.finish(&serde_json::to_vec(&work()).unwrap_or_default()),
+    match split(LONG).map_err(|error| error.to_string())? {
+        Role::Child(pen) => {
+            let done = afresh(seed, work).unwrap_or_else(|| Err("it panicked".to_owned()));
+            pen.finish(&serde_json::to_vec(&done).unwrap_or_default())
+        }
         Role::Parent(child) => {
-            let told = child.wait(LONG).map_err(|error| error.to_string())?;
-            let told = told.ok_or("a run took too long")?;
+            let told = child.wait().map_err(|error| error.to_string())?;
             serde_json::from_slice(&told).map_err(|_| "a run died without a word".to_owned())?
         }
     }
@@ -40,7 +41,7 @@ pub fn calm(
     seed: u64,
     ground: &Ground,
 ) -> Result<(Reference, Vec<Entry>, Vec<Violation>), String> {
-    apart(|| {
+    apart(seed, || {
         let record = run::run(workload, &Plan::calm(workload.name, seed), ground)?;
         let (reference, violations) = Reference::new(&record);
         Ok((reference, record.entries, violations))
@@ -55,26 +56,13 @@ pub fn play(
     reference: &Reference,
     ground: &Ground,
 ) -> Result<Vec<Outcome>, String> {
-    apart(|| {
-        let (tell, told) = mpsc::sync_channel(plans.len());
-        let tell = Arc::new(tell);
-        let listener = move |index: usize, words: Option<Vec<u8>>| {
-            let outcome = words.and_then(|words| serde_json::from_slice(&words).ok());
-            // There is room for all of them.
-            let _ = tell.try_send((index, outcome.unwrap_or_else(Outcome::silent)));
-        };
-        let director = Director::of_all(plans, Box::new(listener));
-        let never = run_all(workload, seed, ground, reference, director)?;
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; plans.len()];
-        for (index, outcome) in told.try_iter() {
-            outcomes[index] = Some(outcome);
+    apart(seed, || {
+        let director = Director::of_all(plans);
+        let told = run_all(workload, seed, ground, reference, director)?;
+        let mut outcomes = vec![Outcome::silent(); plans.len()];
+        for (index, outcome) in told {
+            outcomes[index] = outcome;
         }
-        for index in never {
-            outcomes[index] = Some(Outcome::never(plans[index].rules.len()));
-        }
-        let outcomes = outcomes.into_iter();
-        Ok(outcomes
-            .map(|outcome| outcome.unwrap_or_else(Outcome::silent))
-            .collect())
+        Ok(outcomes)
     })
 }

@@ -9,8 +9,6 @@ use serde_json::{Map, Value};
 
 use crate::plan::plural;
 
-/// Fields that no two runs share, wherever they are.
-const OWN: [&str; 2] = ["uid", "resourceVersion"];
 /// Who names what it makes after its own uid, so that names differ where uids do, and what that is.
 const NAMED_BY_UID: [(&str, &str); 4] = [
     ("ReplicaSet", "/pods"),
@@ -23,18 +21,35 @@ const VOLUME: &str = "pvc-";
 /// The server chooses the end of it.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
-/// What objects are called in a comparison, by their uids and names.
+/// What is not compared. All else is, or is judged by a rule: a uid by whose it is, a version by
+/// being that of the last write, a moment by lying between the beginning and the last write, a
+/// generation by there having been as many writes.
+pub const MASKS: [&str; 1] = [TRIGGER];
+
+/// What objects are called in a comparison, by their uids and names, and when and how often they
+/// were written.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     uids: HashMap<String, String>,
     names: HashMap<String, String>,
+    /// When the write of each revision was.
+    moments: HashMap<u64, Timestamp>,
+    /// How often each object was written, by uid.
+    writes: HashMap<String, i64>,
+    start: Timestamp,
 }
 
 impl Names {
     /// Those of everything that ever was.
     pub(crate) fn of(history: &[Arc<Event>]) -> Self {
-        let mut names = Self::default();
+        let mut names = Self {
+            start: history.first().map(|event| event.at).unwrap_or_default(),
+            ..Self::default()
+        };
         for event in history {
+            names.moments.insert(event.revision(), event.at);
+            let uid = event.object.metadata().uid.to_string();
+            *names.writes.entry(uid).or_default() += 1;
             if event.change == Change::Added {
                 let metadata = event.object.metadata();
                 let place = place(&event.resource, &event.path, &event.object);
@@ -73,23 +88,26 @@ pub(crate) fn place(resource: &str, path: &str, object: &Object) -> String {
 pub(crate) fn canonical(object: &Object, names: &Names) -> (Value, Share) {
     let mut value = object.value();
     let mut share = Share::default();
-    if let Some(metadata) = value["metadata"].as_object_mut() {
-        for field in OWN {
-            if metadata.remove(field).is_some() {
-                share.masked += 1;
-            }
-        }
+    let version = &mut value["metadata"]["resourceVersion"];
+    if version.as_str() == Some(&*object.revision().to_string()) {
+        *version = "that of the last write".into();
     }
-    count_from_now(&mut value, &mut share);
+    let writes = names.writes.get(&*object.metadata().uid);
+    count_from_now(&mut value, writes.copied().unwrap_or_default());
     put_in_order(&mut value);
-    forget_trigger(&mut value["metadata"]);
-    mask(&mut value, names, &mut share);
+    share.masked += forget_trigger(&mut value["metadata"]);
+    let last = names.moments.get(&object.revision());
+    let mask = Mask {
+        names,
+        last: last.copied().unwrap_or_default(),
+    };
+    mask.apply("", &mut value, &mut share);
     (value, share)
 }
 
-/// How often something was changed on its way is nobody's business; that the last change was seen
-/// is.
-fn count_from_now(value: &mut Value, share: &mut Share) {
+/// How often something was changed on its way is nobody's business; that it was not changed more
+/// often than written is, and that the last change was seen.
+fn count_from_now(value: &mut Value, writes: i64) {
     let generation = value["metadata"]["generation"].as_i64();
     let Some(generation) = generation else { return };
     if let Some(seen) = value.pointer_mut("/status/observedGeneration")
@@ -104,37 +122,42 @@ fn count_from_now(value: &mut Value, share: &mut Share) {
             condition["observedGeneration"] = (observed - generation).into();
         }
     }
-    value["metadata"]["generation"] = Value::Null;
-    share.masked += 1;
+    if (1..=writes).contains(&generation) {
+        value["metadata"]["generation"] = "at most its writes".into();
+    }
 }
 
 /// On endpoints: when happened what they were last written for.
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /// A controller that was started anew does not know what it has told of, and tells it again.
-fn forget_trigger(metadata: &mut Value) {
-    forget(metadata, "annotations", TRIGGER);
+fn forget_trigger(metadata: &mut Value) -> usize {
+    let mut forgotten = forget(metadata, "annotations", TRIGGER);
     let writers = metadata
         .get_mut("managedFields")
         .and_then(Value::as_array_mut);
     for writer in writers.into_iter().flatten() {
         if let Some(fields) = writer.pointer_mut("/fieldsV1/f:metadata") {
-            forget(fields, "f:annotations", &format!("f:{TRIGGER}"));
+            forgotten += forget(fields, "f:annotations", &format!("f:{TRIGGER}"));
         }
     }
+    forgotten
 }
 
-/// Takes `key` out of the map `field`, and the map with it if nothing else is there.
-fn forget(value: &mut Value, field: &str, key: &str) {
-    let Some(map) = value.get_mut(field).and_then(Value::as_object_mut) else {
-        return;
+/// Takes `key` out of the map `field`, and the map with it if nothing else is there; how many
+/// fields that were.
+fn forget(value: &mut Value, field: &str, key: &str) -> usize {
+    let map = value.get_mut(field).and_then(Value::as_object_mut);
+    let Some(map) = map.filter(|map| map.contains_key(key)) else {
+        return 0;
     };
-    if map.remove(key).is_some()
-        && map.keys().all(|key| key == ".")
+    map.remove(key);
+    if map.keys().all(|key| key == ".")
         && let Some(fields) = value.as_object_mut()
     {
         fields.remove(field);
     }
+    1
 }
 
 /// Lists whose order only tells what came first.
@@ -164,44 +187,70 @@ pub struct Share {
     pub masked: usize,
 }
 
-fn mask(value: &mut Value, names: &Names, share: &mut Share) {
-    match value {
-        Value::Object(fields) => {
-            // A reference to an object may say which version was meant.
-            if fields.contains_key("uid") && fields.remove("resourceVersion").is_some() {
-                share.masked += 1;
+/// What is said of one object instead of what only this run says.
+struct Mask<'a> {
+    names: &'a Names,
+    /// When the object was last written.
+    last: Timestamp,
+}
+
+impl Mask<'_> {
+    fn apply(&self, field: &str, value: &mut Value, share: &mut Share) {
+        match value {
+            Value::Object(fields) => {
+                for (field, value) in fields.iter_mut() {
+                    self.apply(field, value, share);
+                }
+                rename(fields, self.names);
             }
-            for (_, field) in fields.iter_mut() {
-                mask(field, names, share);
+            Value::Array(items) => {
+                for item in items {
+                    self.apply(field, item, share);
+                }
             }
-            rename(fields, names);
-        }
-        Value::Array(items) => {
-            for item in items {
-                mask(item, names, share);
-            }
-        }
-        Value::String(text) => {
-            let alias = names.uids.get(text.as_str());
-            if let Some((folder, name)) = text.rsplit_once('/')
-                && let Some(alias) = names.names.get(name)
-            {
-                *text = format!("{folder}/{alias}");
-                share.compared += 1;
-            } else if let Some(alias) = alias.or_else(|| names.names.get(text.as_str())) {
-                alias.clone_into(text);
-                share.compared += 1;
-            } else if is_moment(text) {
-                "TIME".clone_into(text);
-                share.masked += 1;
-            } else if text.starts_with(TOKEN_VOLUME) {
-                TOKEN_VOLUME.clone_into(text);
-                share.masked += 1;
-            } else {
+            Value::String(text) => {
+                if let Some(word) = self.word(field, text) {
+                    *text = word;
+                }
                 share.compared += 1;
             }
+            _ => share.compared += 1,
         }
-        _ => share.compared += 1,
+    }
+
+    /// What is compared instead of `text`.
+    fn word(&self, field: &str, text: &str) -> Option<String> {
+        let alias = self.names.uids.get(text);
+        if let Some(alias) = alias.or_else(|| self.names.names.get(text)) {
+            return Some(alias.clone());
+        }
+        if text.starts_with(TOKEN_VOLUME) {
+            return Some(TOKEN_VOLUME.to_owned());
+        }
+        // A reference to an object may say which version was meant.
+        if field == "resourceVersion"
+            && text
+                .parse()
+                .is_ok_and(|version| self.names.moments.contains_key(&version))
+        {
+            return Some("that of a write".to_owned());
+        }
+        if let Some((folder, name)) = text.rsplit_once('/')
+            && let Some(alias) = self.names.names.get(name)
+        {
+            return Some(format!("{folder}/{alias}"));
+        }
+        // Something that is told to go has until then.
+        let last = if field == "deletionTimestamp" {
+            Timestamp::MAX
+        } else {
+            self.last
+        };
+        let moment = moment(text)?;
+        // Moments are written in whole seconds.
+        let since = self.names.start.as_second()..=last.as_second();
+        let within = since.contains(&moment.as_second());
+        within.then(|| "a moment of its life".to_owned())
     }
 }
 
@@ -220,8 +269,10 @@ fn rename(fields: &mut Map<String, Value>, names: &Names) {
     }
 }
 
-fn is_moment(text: &str) -> bool {
-    text.starts_with("20") && text.ends_with('Z') && text.parse::<Timestamp>().is_ok()
+fn moment(text: &str) -> Option<Timestamp> {
+    (text.starts_with("20") && text.ends_with('Z'))
+        .then(|| text.parse().ok())
+        .flatten()
 }
 
 /// The path under which an object is made.
@@ -249,7 +300,7 @@ mod tests {
             "status": {"observedGeneration": generations[1], "conditions": conditions},
         });
         value["metadata"]["generation"] = generations[0].into();
-        count_from_now(&mut value, &mut Share::default());
+        count_from_now(&mut value, 9);
         put_in_order(&mut value);
         forget_trigger(&mut value["metadata"]);
         value
@@ -261,6 +312,7 @@ mod tests {
         let one = reviewed(&plain, [3, 3], ["A", "B"]);
         assert_eq!(one, reviewed(&plain, [4, 4], ["B", "A"]));
         assert_ne!(one, reviewed(&plain, [4, 3], ["A", "B"]), "it lags behind");
+        assert_ne!(one, reviewed(&plain, [10, 10], ["A", "B"]), "nine writes");
         assert_ne!(one, reviewed(&plain, [3, 3], ["A", "C"]));
         let told = json!({"name": "a", "annotations": {TRIGGER: "TIME"}});
         assert_eq!(one, reviewed(&told, [3, 3], ["A", "B"]));

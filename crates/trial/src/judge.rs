@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use crate::canonical::Share;
+pub use crate::canonical::{MASKS, Share};
 use crate::{canonical, run::Record};
 pub(crate) use end_state::differ;
 pub(crate) use watches::streams;
@@ -191,7 +191,7 @@ impl Outcome {
 
     /// The outcome of a run whose process did not answer.
     pub(crate) fn silent() -> Self {
-        let text = "the process that played it died or hung".to_owned();
+        let text = "the process that played it died, or went on without an end".to_owned();
         Self {
             violations: vec![Violation::new(Oracle::Panic, "process", text)],
             idle: Vec::new(),

@@ -5,7 +5,11 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::Client;
 use neap_kit::clock::Clock;
-use neap_pocket::{Pocket, store::Change};
+use neap_pocket::{
+    Pocket,
+    store::{Change, Object},
+};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -60,29 +64,32 @@ impl Node {
                     lives.remove(&event.path);
                     continue;
                 }
-                let pod = event.object.value();
                 let Some((namespace, name)) = event.path.split_once('/') else {
                     continue;
                 };
                 let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-                let uid = pod["metadata"]["uid"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned();
-                if pod["metadata"]["deletionTimestamp"].is_string() {
+                let metadata = event.object.metadata();
+                let uid = metadata.uid.to_string();
+                if metadata.deletion_timestamp.is_some() {
                     let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
                     let _ = send(&client, "DELETE", &path, &options).await;
-                } else if !is_over(&pod)
-                    && (!self.bound || pod["spec"]["nodeName"].is_string())
-                    && lives.insert(event.path.clone(), uid.clone()).as_deref() != Some(&*uid)
-                {
-                    let label = pod["metadata"]["labels"]["fate"]
-                        .as_str()
-                        .unwrap_or_default();
-                    let usual = Fate::Ready(Duration::from_secs(1));
-                    let fate = self.fates.get(label).copied().unwrap_or(usual);
-                    tasks.spawn(live(client.clone(), path, uid, fate, clock));
+                    continue;
                 }
+                if lives.get(&event.path) == Some(&uid) {
+                    continue;
+                }
+                if self.bound && !is_bound(&event.object) {
+                    continue;
+                }
+                if self.since.is_some() && is_over(&event.object) {
+                    continue;
+                }
+                lives.insert(event.path.clone(), uid.clone());
+                let label = metadata.labels.get("fate").and_then(Value::as_str);
+                let fate = label.and_then(|label| self.fates.get(label));
+                let usual = Fate::Ready(Duration::from_secs(1));
+                let fate = fate.copied().unwrap_or(usual);
+                tasks.spawn(live(client.clone(), path, uid, fate, clock));
             }
             tokio::select! {
                 () = cursor.changed() => {}
@@ -93,9 +100,26 @@ impl Node {
 }
 
 /// Such a pod is there before the node is.
-fn is_over(pod: &Value) -> bool {
-    let phase = pod["status"]["phase"].as_str();
-    matches!(phase, Some("Succeeded" | "Failed"))
+fn is_over(pod: &Object) -> bool {
+    let pod = pod.value();
+    matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    )
+}
+
+fn is_bound(pod: &Object) -> bool {
+    #[derive(Deserialize)]
+    struct Pod {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        node_name: Option<String>,
+    }
+    let pod: Option<Pod> = serde_json::from_slice(pod.body()).ok();
+    pod.is_some_and(|pod| pod.spec.node_name.is_some())
 }
 
 async fn live(client: Client, path: String, uid: String, fate: Fate, clock: Clock) {

@@ -34,9 +34,6 @@ const REST: Duration = Duration::from_mins(10);
 /// Renewals are no sign of work.
 const LEASES: &str = "coordination.k8s.io/leases";
 
-/// A process that is silent for longer hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-
 /// What a run left behind.
 #[derive(Debug, Default)]
 pub struct Record {
@@ -58,21 +55,24 @@ pub struct Record {
 
 /// Plays one plan, in this process.
 pub fn run(workload: &Workload, plan: &Plan, ground: &Ground) -> Result<Record, String> {
-    let director = Director::of(plan);
-    let (record, _) = on_stage(workload, plan.seed, ground, director, None)?;
+    let (record, _) = on_stage(workload, plan.seed, ground, Director::of(plan))?;
     Ok(record)
 }
 
-/// Plays all plans, each from where it strikes on in a process of its own; those that never strike.
+/// Plays all plans, each from where it strikes on in a process of its own; what came of each.
 pub(crate) fn run_all(
     workload: &Workload,
     seed: u64,
     ground: &Ground,
     reference: &Reference,
     director: Director,
-) -> Result<Vec<usize>, String> {
-    let (_, never) = on_stage(workload, seed, ground, director, Some(reference))?;
-    Ok(never)
+) -> Result<Vec<(usize, Outcome)>, String> {
+    let (record, scene) = on_stage(workload, seed, ground, director)?;
+    let told = scene
+        .director
+        .lock()
+        .close(|| Outcome::of(&record, reference));
+    Ok(told)
 }
 
 fn on_stage(
@@ -80,8 +80,7 @@ fn on_stage(
     seed: u64,
     ground: &Ground,
     director: Director,
-    reference: Option<&Reference>,
-) -> Result<(Record, Vec<usize>), String> {
+) -> Result<(Record, Arc<Scene>), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -94,14 +93,8 @@ fn on_stage(
             .violations
             .push(Violation::new(Oracle::Panic, "panic", panic));
     }
-    let mut director = scene.director.lock();
-    record.idle = director.idle();
-    if let (Some((_, pen)), Some(reference)) = (director.split_off(), reference) {
-        let outcome = Outcome::of(&record, reference);
-        let words = serde_json::to_vec(&outcome).unwrap_or_default();
-        pen.finish(&words);
-    }
-    Ok((record, director.never()))
+    record.idle = scene.director.lock().idle();
+    Ok((record, scene))
 }
 
 async fn play(

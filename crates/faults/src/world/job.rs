@@ -16,17 +16,17 @@ pub(super) fn workload() -> Workload {
     let node = Node::default()
         .fate("good", Fate::Ends(0, soon))
         .fate("bad", Fate::Ends(1, soon));
-    let good = json!({"completions": 3, "parallelism": 2});
-    let bad = json!({"completions": 2, "parallelism": 1, "backoffLimit": 1});
-    let long = json!({"completions": 4, "parallelism": 2});
+    let good = json!({"completions": 2, "parallelism": 1});
+    let bad = json!({"completions": 1, "parallelism": 1, "backoffLimit": 1});
+    let long = json!({"completions": 3, "parallelism": 1});
     Workload::new("job")
         .actor("controllers", |site| Ok(vec![job::service(site)?]))
         .node(node)
         .step("create", [Deed::Create(indexed("good", good))])
         .step("create a bad one", [Deed::Create(indexed("bad", bad))])
         .step("create a long one", [Deed::Create(indexed("long", long))])
-        .step("scale up", [side_by_side(3)])
-        .step("scale down", [side_by_side(2)])
+        .step("scale up", [side_by_side(2)])
+        .step("scale down", [side_by_side(1)])
         .step(
             "suspend",
             [Deed::Patch(LONG, json!({"spec": {"suspend": true}}))],

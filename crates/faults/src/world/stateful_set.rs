@@ -11,7 +11,7 @@ pub(super) fn workload() -> Workload {
         .actor("controllers", |site| Ok(vec![stateful_set::service(site)?]))
         .node(Node::default())
         .step("create", [Deed::Create(store())])
-        .step("scale up", [scale(3)])
+        .step("scale up", [scale(2)])
         .step("change the template", [Deed::Patch(STORE, image("app:2"))])
         .step("scale down", [scale(1)])
         .step("delete", [Deed::Delete(STORE)])
@@ -27,7 +27,7 @@ pub(crate) fn store() -> Value {
         "apiVersion": "apps/v1", "kind": "StatefulSet",
         "metadata": {"name": "store", "namespace": "default"},
         "spec": {
-            "replicas": 2, "serviceName": "store",
+            "replicas": 1, "serviceName": "store",
             "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Delete"},
             "selector": {"matchLabels": {"app": "store"}},
             "template": {"metadata": {"labels": {"app": "store"}}, "spec": {"containers": [container]}},

@@ -200,6 +200,9 @@ impl Housekeeper {
             self.puzzles.lock().insert(place.clone());
             return Ok(());
         }
+        if standings.iter().all(|each| *each == Standing::Solid) {
+            return Ok(());
+        }
         if has(Standing::Solid) {
             // An owner that waits for its dependents need not wait for one that stays.
             let kept: BTreeSet<&str> = metadata

@@ -1,7 +1,4 @@
-//! Plans by chance: some kinds of fault, several times.
-
-use super::{Place, actions};
-use crate::plan::Rule;
+//! Chance that can be had again.
 
 /// A stream of chances that a number begins.
 #[derive(Debug, Clone)]
@@ -30,29 +27,5 @@ impl Chance {
     /// One of `items`, if there is one.
     pub fn of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         (!items.is_empty()).then(|| &items[self.below(items.len())])
-    }
-
-    /// From one to eight faults of three to six kinds.
-    pub fn swarm(&mut self, places: &[Place]) -> Vec<Rule> {
-        let mut all: Vec<(String, Rule)> = Vec::new();
-        for place in places {
-            for action in actions(place) {
-                all.push((action.word(place.point), place.rule(action)));
-            }
-        }
-        let mut words: Vec<String> = all.iter().map(|(word, _)| word.clone()).collect();
-        words.sort_unstable();
-        words.dedup();
-        let kinds = 3 + self.below(4);
-        let chosen: Vec<_> = (0..kinds)
-            .filter_map(|_| self.of(&words).cloned())
-            .collect();
-        let fit: Vec<_> = all
-            .iter()
-            .filter(|(word, _)| chosen.contains(word))
-            .collect();
-        let faults = 1 + self.below(8);
-        let struck = (0..faults).filter_map(|_| self.of(&fit).map(|(_, rule)| rule.clone()));
-        struck.collect()
     }
 }

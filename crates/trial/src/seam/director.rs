@@ -1,33 +1,35 @@
 //! Counts what passes, and says which rules strike.
 //!
-//! A run without faults can be the beginning of many: where the first rule of a plan strikes, the
-//! process goes on as two, and one of them plays that plan. What comes before the first fault is
-//! played once for all.
+//! One run can be the beginning of many: where the plans of a process do not agree, it goes on as
+//! several, each for those that do. What plans have in common is played once.
+
+use std::time::Duration;
 
 use neap_replay::{Pen, Role, split};
 
 use super::Call;
-use crate::plan::{Action, Plan, Point, Rule};
+use crate::{
+    judge::Outcome,
+    plan::{Action, Plan, Point, Rule},
+};
 
-/// Hears what came of each plan: its place in the list, and what the process that played it told.
-pub(crate) type Listener = Box<dyn FnMut(usize, Option<Vec<u8>>) + Send>;
+/// No run needs so much of a core; whoever takes more never comes to an end.
+const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The plans that wait for their moment, or the one that is played.
+/// The plans that this process plays for. All of them have met the same faults so far.
 pub(crate) struct Director {
     plans: Vec<Waiting>,
-    playing: Option<Playing>,
-    listener: Option<Listener>,
+    /// Whether it plays for itself too: the run without any fault.
+    calm: bool,
+    /// What tells the process that this one comes from; nothing if there is none.
+    pen: Option<Pen>,
+    /// What came of the plans that others played.
+    told: Vec<(usize, Outcome)>,
 }
 
 struct Waiting {
     index: usize,
     rules: Vec<Armed>,
-}
-
-struct Playing {
-    plan: Waiting,
-    /// What tells the process that this one comes from; nothing if there is none.
-    pen: Option<Pen>,
 }
 
 #[derive(Debug)]
@@ -41,87 +43,114 @@ impl Director {
     /// Plays one plan.
     pub(crate) fn of(plan: &Plan) -> Self {
         Self {
-            plans: Vec::new(),
-            playing: Some(Playing {
-                plan: Waiting::of(0, plan),
-                pen: None,
-            }),
-            listener: None,
+            plans: vec![Waiting::of(0, plan)],
+            calm: false,
+            pen: None,
+            told: Vec::new(),
         }
     }
 
     /// Plays none, and each of `plans` in a process of its own, from where it strikes.
-    pub(crate) fn of_all(plans: &[Plan], listener: Listener) -> Self {
+    pub(crate) fn of_all(plans: &[Plan]) -> Self {
         let waiting = plans.iter().enumerate();
         let plans = waiting.map(|(index, plan)| Waiting::of(index, plan));
         Self {
             plans: plans.collect(),
-            playing: None,
-            listener: Some(listener),
+            calm: true,
+            pen: None,
+            told: Vec::new(),
         }
     }
 
-    /// What happens to something that passes `point`.
+    /// What happens here. Plans that do not agree go on in processes of their own.
     pub(crate) fn strike(&mut self, point: Point, actor: &str, call: &Call) -> Vec<Action> {
-        if let Some(playing) = &mut self.playing {
-            return playing.plan.strike(point, actor, call);
+        let plans = self.plans.iter_mut();
+        let mut struck: Vec<_> = plans.map(|plan| plan.strike(point, actor, call)).collect();
+        if struck.iter().all(Vec::is_empty) {
+            return Vec::new();
         }
-        let mut index = 0;
-        while index < self.plans.len() {
-            let actions = self.plans[index].strike(point, actor, call);
-            if actions.is_empty() {
-                index += 1;
-                continue;
-            }
-            let plan = self.plans.swap_remove(index);
-            let number = plan.index;
-            match split() {
-                Ok(Role::Child(pen)) => {
-                    self.plans.clear();
-                    let pen = Some(pen);
-                    self.playing = Some(Playing { plan, pen });
-                    return actions;
-                }
-                Ok(Role::Parent(child)) => {
-                    let told = child.wait(crate::run::PATIENCE).ok().flatten();
-                    self.tell(number, told);
-                }
-                Err(_) => self.tell(number, None),
+        if !self.calm && struck.windows(2).all(|pair| pair[0] == pair[1]) {
+            return struck.swap_remove(0);
+        }
+        let mut groups: Vec<(Vec<Action>, Vec<Waiting>)> = Vec::new();
+        for (plan, actions) in std::mem::take(&mut self.plans).into_iter().zip(struck) {
+            match groups.iter_mut().find(|(others, _)| *others == actions) {
+                Some((_, plans)) => plans.push(plan),
+                None => groups.push((actions, vec![plan])),
             }
         }
-        Vec::new()
+        let stay = groups.iter().position(|(actions, _)| actions.is_empty());
+        // This process has nothing to do but play for some of them.
+        let stay = stay.or_else(|| (!self.calm).then_some(0));
+        let stays = stay.map(|index| groups.swap_remove(index));
+        for (actions, plans) in groups {
+            if self.split_off(plans) {
+                return actions;
+            }
+        }
+        let (actions, plans) = stays.unwrap_or_default();
+        self.plans = plans;
+        actions
     }
 
-    fn tell(&mut self, index: usize, told: Option<Vec<u8>>) {
-        if let Some(listener) = &mut self.listener {
-            listener(index, told);
+    /// Lets another process play for `plans`; true in that process.
+    fn split_off(&mut self, plans: Vec<Waiting>) -> bool {
+        let told = match split(PATIENCE) {
+            Ok(Role::Child(pen)) => {
+                self.plans = plans;
+                self.calm = false;
+                self.pen = Some(pen);
+                self.told.clear();
+                return true;
+            }
+            Ok(Role::Parent(child)) => child.wait().unwrap_or_default(),
+            Err(_) => Vec::new(),
+        };
+        let told: Vec<(usize, Outcome)> = serde_json::from_slice(&told).unwrap_or_default();
+        for plan in plans {
+            let mut heard = told.iter().filter(|(index, _)| *index == plan.index);
+            let outcome = heard.next().map(|(_, outcome)| outcome.clone());
+            let outcome = outcome.unwrap_or_else(Outcome::silent);
+            self.told.push((plan.index, outcome));
         }
+        false
     }
 
     /// The rules of the plan that is played which never struck.
     pub(crate) fn idle(&self) -> Vec<usize> {
-        let Some(playing) = &self.playing else {
-            return Vec::new();
-        };
-        let rules = playing.plan.rules.iter().enumerate();
-        let idle = rules.filter(|(_, armed)| armed.fired == 0);
-        idle.map(|(index, _)| index).collect()
+        self.plans.first().map(Waiting::idle).unwrap_or_default()
     }
 
-    /// The place of the plan that is played in the list, and what tells of it, if this process
-    /// split off from another.
-    pub(crate) fn split_off(&mut self) -> Option<(usize, Pen)> {
-        let playing = self.playing.as_mut()?;
-        Some((playing.plan.index, playing.pen.take()?))
-    }
-
-    /// The plans that never struck.
-    pub(crate) fn never(&self) -> Vec<usize> {
-        self.plans.iter().map(|plan| plan.index).collect()
+    /// Ends a process that split off from another; what came of all plans in the one that did not.
+    pub(crate) fn close(&mut self, outcome: impl FnOnce() -> Outcome) -> Vec<(usize, Outcome)> {
+        let plans = std::mem::take(&mut self.plans);
+        let mut told = std::mem::take(&mut self.told);
+        match self.pen.take() {
+            Some(pen) => {
+                let outcome = outcome();
+                told.extend(plans.iter().map(|plan| {
+                    let idle = plan.idle();
+                    let outcome = outcome.clone();
+                    (plan.index, Outcome { idle, ..outcome })
+                }));
+                pen.finish(&serde_json::to_vec(&told).unwrap_or_default())
+            }
+            None => {
+                let never = |plan: &Waiting| (plan.index, Outcome::never(plan.rules.len()));
+                told.extend(plans.iter().map(never));
+                told
+            }
+        }
     }
 }
 
 impl Waiting {
+    fn idle(&self) -> Vec<usize> {
+        let rules = self.rules.iter().enumerate();
+        let idle = rules.filter(|(_, armed)| armed.fired == 0);
+        idle.map(|(index, _)| index).collect()
+    }
+
     fn of(index: usize, plan: &Plan) -> Self {
         let arm = |rule: &Rule| Armed {
             rule: rule.clone(),
@@ -161,7 +190,7 @@ impl Waiting {
 impl std::fmt::Debug for Director {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Director")
-            .field("waiting", &self.plans.len())
+            .field("plans", &self.plans.len())
             .finish_non_exhaustive()
     }
 }
