@@ -126,7 +126,7 @@ impl Desk {
                 Turn::Show(swarm) => swarm.plans(&worker.show(&swarm)?),
             };
             let outcomes = worker.play(&batch)?;
-            if number % AGAIN == 0 {
+            if number.is_multiple_of(AGAIN) {
                 self.compare(&batch, &outcomes, &worker.play(&batch)?);
             }
             number += 1;
