@@ -26,6 +26,11 @@ use crate::{
     worker,
 };
 
+/// Every plan that once found something, and those that have a twin with real processes.
+const CORPUS: &str = concat!(
+    include_str!("../corpus.plan"),
+    include_str!("../twins.plan")
+);
 /// Every so manieth batch is played twice.
 const AGAIN: usize = 40;
 /// So many failures are made small; more would say the same.
@@ -41,7 +46,7 @@ pub(crate) fn run(
     let watch = Stopwatch::start();
     let ground = worker::ground()?;
     let mut report = Report {
-        masks: MASKS,
+        masks: &MASKS,
         ..Report::default()
     };
     let mut known = Vec::new();
@@ -61,7 +66,7 @@ pub(crate) fn run(
         report.workloads.insert(workload.name.to_owned(), tally);
         known.push((workload, reference.writes(), entries));
     }
-    let supply = Supply::new(&known, seed, include_str!("../corpus.plan"))?;
+    let supply = Supply::new(&known, seed, CORPUS)?;
     report.alone = (supply.alone(), 0);
     for (workload, pairs) in supply.pairs() {
         let tally = report.workloads.entry(workload.to_owned()).or_default();
@@ -195,13 +200,21 @@ impl Desk {
             return Ok(());
         };
         let wanted = self.report.lock().violations.len() < SHRUNK;
+        let mut parts = None;
         let small = if wanted {
             let order = Order::Shrink {
                 plan: plan.to_string(),
                 found: first.clone(),
             };
             match worker.ask(&order)? {
-                Answer::Shrunk { plan, steps } => Some((plan, steps)),
+                Answer::Shrunk {
+                    plan,
+                    steps,
+                    difference,
+                } => {
+                    parts = difference;
+                    Some((plan, steps))
+                }
                 other => bail!("shrinking failed: {other:?}"),
             }
         } else {
@@ -212,6 +225,7 @@ impl Desk {
             says,
             plan: plan.to_string(),
             small,
+            difference: parts,
         });
         Ok(())
     }

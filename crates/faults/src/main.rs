@@ -11,6 +11,7 @@
 
 mod aside;
 mod campaign;
+mod kit;
 mod message;
 mod replay;
 mod report;
@@ -127,7 +128,9 @@ fn run(cli: &Cli) -> Result<bool> {
 
 /// Everything that is under trial.
 fn workloads() -> Vec<Workload> {
-    world::workloads()
+    let mut all = kit::workloads();
+    all.extend(world::workloads());
+    all
 }
 
 fn span(text: &str) -> Result<Duration, String> {

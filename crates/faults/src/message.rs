@@ -2,6 +2,7 @@
 
 use neap_trial::{
     Entry,
+    difference::Difference,
     judge::{Outcome, Violation},
     walk::Walked,
 };
@@ -42,8 +43,13 @@ pub(crate) enum Answer {
     Played(Vec<Outcome>),
     /// What passed.
     Shown(Vec<Entry>),
-    /// The smaller plan, and how many steps of the workload it needs.
-    Shrunk { plan: String, steps: Vec<String> },
+    /// The smaller plan, the steps of the workload it needs, and where its run parts from one
+    /// without faults.
+    Shrunk {
+        plan: String,
+        steps: Vec<String>,
+        difference: Option<Difference>,
+    },
     /// What came of the chain.
     Walked(Walked),
     /// The numbers of the start states that went wrong, and how.

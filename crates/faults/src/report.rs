@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use neap_trial::judge::{Oracle, Share, Violation};
+use neap_trial::{
+    difference::Difference,
+    judge::{Oracle, Share, Violation},
+};
 use serde::Serialize;
 
 use crate::aside::{Began, Walks};
@@ -31,7 +34,7 @@ pub(crate) struct Report {
     /// By kind of fault: how often each was played, by workload.
     pub(crate) matrix: BTreeMap<String, BTreeMap<String, usize>>,
     /// What is not compared.
-    pub(crate) masks: [&'static str; 1],
+    pub(crate) masks: &'static [&'static str],
     /// Runs without faults that went wrong, old plans that no longer strike, plans that leave
     /// another trace when they are played again.
     pub(crate) restless: Vec<String>,
@@ -62,6 +65,8 @@ pub(crate) struct Finding {
     pub(crate) plan: String,
     /// As small as it could be made; nothing if it was not tried.
     pub(crate) small: Option<(String, Vec<String>)>,
+    /// Where that one parts from a run without faults, and a test that shows it.
+    pub(crate) difference: Option<Difference>,
 }
 
 impl Report {
@@ -142,7 +147,12 @@ impl fmt::Display for Finding {
                     "    {}\n    // after: {}",
                     plan.trim_end(),
                     steps.join(", ")
-                )
+                )?;
+                if let Some(difference) = &self.difference {
+                    let text = difference.to_string();
+                    writeln!(f, "    {}", text.trim_end().replace('\n', "\n    "))?;
+                }
+                Ok(())
             }
             None => writeln!(f, "    {}", self.plan.trim_end().replace('\n', "\n    ")),
         }

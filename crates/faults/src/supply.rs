@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use neap_trial::{
     Entry, Workload,
-    generate::{places, plan, single},
+    generate::{places, plan, poison, single},
     plan::{ParseError, Plan, Rule, parse},
 };
 
@@ -114,8 +114,9 @@ impl Supply {
     fn prepare_alone(&mut self) {
         let mut batches = Vec::new();
         for field in &self.fields {
-            let alone = field.rules.iter();
-            let alone = alone.map(|rule| plan(field.workload, self.seed, vec![rule.clone()]));
+            // What happens to poisoned objects happens beside nothing else, so it is in no pair.
+            let alone = poison().into_iter().chain(field.rules.iter().cloned());
+            let alone = alone.map(|rule| plan(field.workload, self.seed, vec![rule]));
             let alone: Vec<_> = alone.collect();
             for (number, plans) in alone.chunks(BATCH).enumerate() {
                 let batch = Batch {

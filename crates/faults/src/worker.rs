@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use neap_trial::{
     Ground, Workload,
     apart::{apart, calm, play},
+    difference::difference,
     judge::{Reference, Violation},
     plan::{Plan, parse},
     shrink::{Case, shrink},
@@ -145,6 +146,7 @@ impl Worker {
         Ok(Answer::Shrunk {
             plan: small.plan.to_string(),
             steps: steps.map(|step| step.name.to_owned()).collect(),
+            difference: difference(&small, found, &self.ground).ok(),
         })
     }
 }

@@ -7,18 +7,25 @@
 //! Invariants:
 //! - a key is worked on by one reconcile at a time, and again after whatever was said meanwhile;
 //! - a key that fails waits longer each time, and no other key waits for it;
+//! - a key is not worked on again before the watches show what the last work on it wrote;
 //! - a reconcile that panics or hangs is one that failed;
 //! - nothing is begun while another process leads, and nothing that was asked for is forgotten.
 
 mod backoff;
+mod ended;
+mod observer;
+mod own;
 mod queue;
 mod run;
 mod state;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::own::{removed, wrote};
 pub use self::{
     backoff::Backoff,
+    observer::{Beginning, Observer},
+    own::at_work,
     queue::{Next, Priority, Queue},
     run::{Controller, Options, Outcome, Trigger},
     state::{Keys, QueueState},

@@ -4,7 +4,11 @@ use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::{apply::Witness, controller::QueueState, telemetry::Telemetry};
+use crate::{
+    apply::Witness,
+    controller::{Observer, QueueState},
+    telemetry::Telemetry,
+};
 
 type View = Box<dyn Fn() -> QueueState + Send + Sync>;
 
@@ -13,6 +17,7 @@ type View = Box<dyn Fn() -> QueueState + Send + Sync>;
 pub struct Process {
     telemetry: Telemetry,
     witness: Option<Arc<dyn Witness>>,
+    observer: Option<Arc<dyn Observer>>,
     shared: Arc<Shared>,
 }
 
@@ -31,6 +36,17 @@ impl Process {
     /// Who is told of writes.
     pub fn witness(&self) -> Option<&Arc<dyn Witness>> {
         self.witness.as_ref()
+    }
+
+    /// The same process, of whose reconciles `observer` is told.
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Who is told of reconciles.
+    pub fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.observer.as_ref()
     }
 
     /// What it counts.

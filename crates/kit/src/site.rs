@@ -47,8 +47,8 @@ impl Site {
         Recorder::new(self.hand(component), component, self.clock)
     }
 
-    /// A controller that begins nothing while another process leads, and whose queue can be seen
-    /// in the state of this one.
+    /// A controller that begins nothing while another process leads, looks at nothing again before
+    /// the watches show what it wrote, and whose queue can be seen in the state of this process.
     pub fn controller<K>(&self, options: Options) -> Controller<K>
     where
         K: Clone + Eq + Hash + fmt::Debug + Send + Sync + 'static,
@@ -56,7 +56,8 @@ impl Site {
         let process = self.watches.process();
         let controller = Controller::new(options, self.clock)
             .led_by(self.leadership.clone())
-            .counted_by(process.telemetry().clone());
+            .counted_by(process.telemetry().clone())
+            .reading(self.watches.clone());
         process.show(controller.view());
         controller
     }

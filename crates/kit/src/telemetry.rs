@@ -20,7 +20,7 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 
 pub use self::{
     calls::{CountCalls, Counted},
-    events::{Called, LeadChanged, Reconciled, Result, WatchBroke, WatchTold, Wrote},
+    events::{Called, EchoLate, LeadChanged, Reconciled, Result, WatchBroke, WatchTold, Wrote},
     export::Exports,
     log::{Format, SubscribeError, subscribe},
     metrics::Metrics,

@@ -13,6 +13,7 @@
 
 mod cache;
 mod contents;
+mod echo;
 mod entry;
 mod index;
 mod lenient;
@@ -21,9 +22,11 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::echo::{Echo, Sign};
 pub use self::{
     cache::{Cache, Late},
     contents::{Change, Unreadable},
+    echo::Stand,
     index::Index,
     lenient::Lenient,
     metadata::Metadata,

@@ -6,6 +6,7 @@ use kube::{Client, client::retry::RetryPolicy};
 use neap_kit::{
     lease::{self, Elector, Leadership, Timings},
     manager::Service,
+    process::Process,
     site::Site,
     watch::{Ended, Watches},
 };
@@ -16,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 use tower::{ServiceBuilder, retry::RetryLayer};
 
 use crate::{
+    outside::Outside,
+    own::Own,
     scene::Scene,
     seam::{Line, Restart, Seam},
 };
@@ -25,7 +28,7 @@ const RESTART: Duration = Duration::from_secs(1);
 /// How long a server stays behind that a restarted process reads from.
 const STALE: Duration = Duration::from_secs(10);
 
-type Services = Arc<dyn Fn(&Site) -> Result<Vec<Service>, Ended> + Send + Sync>;
+type Services = Arc<dyn Fn(&Site, &Outside) -> Result<Vec<Service>, Ended> + Send + Sync>;
 
 /// What a process runs.
 #[derive(Clone)]
@@ -49,18 +52,22 @@ impl Actor {
             let (death, mut died) = mpsc::channel(1);
             let view = pocket.view(None);
             let late = pocket.service_over(view.clone());
+            let own = Arc::new(Own::default());
+            scene.lives.lock().push(own.clone());
             let line = Arc::new(Line::new(
                 self.name.into(),
                 scene.clock,
                 view,
                 death,
                 scene.open.clone(),
+                own,
             ));
             if restart.events > 0 {
                 line.lag(restart.events, restart.kinds, STALE);
             }
             let seam = Seam::new(pocket.service(), late, line.clone(), scene.clone());
-            let mut life = self.live(seam, number, &scene);
+            let outside = Outside::new(line.clone(), scene.clone());
+            let mut life = self.live(seam, &outside, number, &line, &scene);
             if let Err(problem) = &mut life {
                 odd.lock().push(std::mem::take(problem));
                 return;
@@ -82,7 +89,14 @@ impl Actor {
     }
 
     /// Starts a life; its tasks end with what is returned.
-    fn live(&self, seam: Seam, number: u32, scene: &Scene) -> Result<JoinSet<()>, String> {
+    fn live(
+        &self,
+        seam: Seam,
+        outside: &Outside,
+        number: u32,
+        line: &Line,
+        scene: &Scene,
+    ) -> Result<JoinSet<()>, String> {
         let clock = scene.clock;
         let mut tasks = JoinSet::new();
         let stop = CancellationToken::new();
@@ -106,14 +120,16 @@ impl Actor {
         let retried = ServiceBuilder::new()
             .layer(RetryLayer::new(RetryPolicy::server_retry()))
             .service(seam);
-        let (watches, watching) = Watches::new(clock);
+        let process = Process::default().observed_by(line.own().clone());
+        let (watches, watching) = Watches::in_process(clock, process);
+        line.own().reads(&watches);
         let site = Site {
             client: Client::new(retried, "default"),
             watches,
             leadership,
             clock,
         };
-        let services = (self.services)(&site).map_err(|error| error.to_string())?;
+        let services = (self.services)(&site, outside).map_err(|error| error.to_string())?;
         for service in services {
             tasks.spawn(service.run(stop.clone()));
         }

@@ -9,6 +9,7 @@ use crate::{
     Entry, Ground, Workload,
     judge::{Outcome, Reference, Violation},
     plan::Plan,
+    poison,
     run::{self, run_all},
     seam::Director,
 };
@@ -50,6 +51,47 @@ pub fn calm(
 
 /// What comes of each plan; all have the workload and the seed of the reference.
 pub fn play(
+    workload: &Workload,
+    seed: u64,
+    plans: &[Plan],
+    reference: &Reference,
+    ground: &Ground,
+) -> Result<Vec<Outcome>, String> {
+    let beside = |plan: &&Plan| poison::is_in(plan);
+    let mut poisoned = plans.iter().filter(beside).peekable();
+    if poisoned.peek().is_none() {
+        return play_together(workload, seed, plans, reference, ground);
+    }
+    // What they begin with is not what the others begin with.
+    let alone = poisoned.map(|plan| play_alone(workload, plan, reference, ground));
+    let alone: Vec<Outcome> = alone.collect::<Result<_, _>>()?;
+    let others: Vec<Plan> = plans.iter().filter(|plan| !beside(plan)).cloned().collect();
+    let others = play_together(workload, seed, &others, reference, ground)?;
+    let (mut alone, mut others) = (alone.into_iter(), others.into_iter());
+    let outcomes = plans.iter().map(|plan| {
+        let next = if poison::is_in(plan) {
+            alone.next()
+        } else {
+            others.next()
+        };
+        next.unwrap_or_else(Outcome::silent)
+    });
+    Ok(outcomes.collect())
+}
+
+fn play_alone(
+    workload: &Workload,
+    plan: &Plan,
+    reference: &Reference,
+    ground: &Ground,
+) -> Result<Outcome, String> {
+    apart(plan.seed, || {
+        let record = run::run(workload, plan, ground)?;
+        Ok(Outcome::of(&record, reference))
+    })
+}
+
+fn play_together(
     workload: &Workload,
     seed: u64,
     plans: &[Plan],

@@ -7,7 +7,7 @@ use neap_pocket::store::{Change, Event, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::plan::plural;
+use crate::{judge::FENCE, plan::plural};
 
 /// Who names what it makes after its own uid, so that names differ where uids do, and what that is.
 const NAMED_BY_UID: [(&str, &str); 4] = [
@@ -24,7 +24,7 @@ const TOKEN_VOLUME: &str = "kube-api-access-";
 /// What is not compared. All else is, or is judged by a rule: a uid by whose it is, a version by
 /// being that of the last write, a moment by lying between the beginning and the last write, a
 /// generation by there having been as many writes.
-pub const MASKS: [&str; 1] = [TRIGGER];
+pub const MASKS: [&str; 3] = [TRIGGER, FENCE, "status.steps[].attempts of Operations"];
 
 /// What objects are called in a comparison, by their uids and names, and when and how often they
 /// were written.
@@ -58,6 +58,15 @@ impl Names {
                 {
                     let name = metadata.name.to_string();
                     names.names.insert(name, alias.to_owned());
+                }
+                if &*event.resource == "/services"
+                    && let Some(address) = event.object.value()["spec"]["clusterIP"].as_str()
+                    && address != "None"
+                {
+                    // The server chooses it by chance; whoever repeats it must mean the same.
+                    names
+                        .names
+                        .insert(address.to_owned(), format!("address of {place}"));
                 }
                 names.uids.insert(metadata.uid.to_string(), place);
             }
@@ -96,6 +105,8 @@ pub(crate) fn canonical(object: &Object, names: &Names) -> (Value, Share) {
     count_from_now(&mut value, writes.copied().unwrap_or_default());
     put_in_order(&mut value);
     share.masked += forget_trigger(&mut value["metadata"]);
+    share.masked += forget(&mut value["metadata"], "annotations", FENCE);
+    share.masked += forget_attempts(&mut value);
     let last = names.moments.get(&object.revision());
     let mask = Mask {
         names,
@@ -125,6 +136,16 @@ fn count_from_now(value: &mut Value, writes: i64) {
     if (1..=writes).contains(&generation) {
         value["metadata"]["generation"] = "at most its writes".into();
     }
+}
+
+/// How often an Operation tried a step is what faults change; what came of it is not.
+fn forget_attempts(value: &mut Value) -> usize {
+    if value["kind"] != "Operation" {
+        return 0;
+    }
+    let steps = value.pointer_mut("/status/steps");
+    let steps = steps.and_then(Value::as_array_mut).into_iter().flatten();
+    steps.map(|step| step["attempts"] = Value::Null).count()
 }
 
 /// On endpoints: when happened what they were last written for.
@@ -198,6 +219,13 @@ impl Mask<'_> {
     fn apply(&self, field: &str, value: &mut Value, share: &mut Share) {
         match value {
             Value::Object(fields) => {
+                // A reference to an object may say which version was meant.
+                if fields.contains_key("uid")
+                    && !fields.contains_key("creationTimestamp")
+                    && fields.remove("resourceVersion").is_some()
+                {
+                    share.masked += 1;
+                }
                 for (field, value) in fields.iter_mut() {
                     self.apply(field, value, share);
                 }
@@ -209,8 +237,12 @@ impl Mask<'_> {
                 }
             }
             Value::String(text) => {
-                if let Some(word) = self.word(field, text) {
-                    *text = word;
+                if let Some((folder, name)) = text.rsplit_once('/')
+                    && let Some(alias) = self.names.names.get(name)
+                {
+                    *text = format!("{folder}/{alias}");
+                } else if let Some(word) = self.word(field, text) {
+                    word.clone_into(text);
                 }
                 share.compared += 1;
             }
@@ -219,29 +251,16 @@ impl Mask<'_> {
     }
 
     /// What is compared instead of `text`.
-    fn word(&self, field: &str, text: &str) -> Option<String> {
+    fn word(&self, field: &str, text: &str) -> Option<&str> {
         let alias = self.names.uids.get(text);
         if let Some(alias) = alias.or_else(|| self.names.names.get(text)) {
-            return Some(alias.clone());
+            return Some(alias);
         }
         if text.starts_with(TOKEN_VOLUME) {
-            return Some(TOKEN_VOLUME.to_owned());
+            return Some(TOKEN_VOLUME);
         }
-        // A reference to an object may say which version was meant.
-        if field == "resourceVersion"
-            && text
-                .parse()
-                .is_ok_and(|version| self.names.moments.contains_key(&version))
-        {
-            return Some("that of a write".to_owned());
-        }
-        if let Some((folder, name)) = text.rsplit_once('/')
-            && let Some(alias) = self.names.names.get(name)
-        {
-            return Some(format!("{folder}/{alias}"));
-        }
-        // Something that is told to go has until then.
-        let last = if field == "deletionTimestamp" {
+        // Something that is told to go has until then, and what waits is due then.
+        let last = if matches!(field, "deletionTimestamp" | "due") {
             Timestamp::MAX
         } else {
             self.last
@@ -249,8 +268,9 @@ impl Mask<'_> {
         let moment = moment(text)?;
         // Moments are written in whole seconds.
         let since = self.names.start.as_second()..=last.as_second();
-        let within = since.contains(&moment.as_second());
-        within.then(|| "a moment of its life".to_owned())
+        since
+            .contains(&moment.as_second())
+            .then_some("a moment of its life")
     }
 }
 

@@ -12,7 +12,10 @@ use std::time::Duration;
 pub use chance::Chance;
 pub use points::{Place, places};
 
-use crate::plan::{Action, Fault, Plan, Point, Rule};
+use crate::{
+    plan::{Action, Fault, Filter, Nth, Plan, Point, Rule, Who},
+    poison,
+};
 
 /// Longer than a write may take.
 const LONG: Duration = Duration::from_secs(12);
@@ -66,8 +69,36 @@ pub fn single(places: &[Place]) -> Vec<Rule> {
     let mut rules = Vec::new();
     for place in places {
         rules.extend(actions(place).into_iter().map(|action| place.rule(action)));
+        if place.renews() {
+            // Long enough for another to take over.
+            rules.push(place.rule_for_more(7, fail(500, None)));
+            rules.push(place.rule_for_more(3, Action::Delay(LONG)));
+        }
     }
     rules
+}
+
+/// Nothing can be written for poisoned objects: all the ways in which that happens.
+pub fn poison() -> Vec<Rule> {
+    let later = Some(Duration::from_secs(2));
+    let actions = [
+        fail(422, None),
+        fail(500, None),
+        fail(429, later),
+        fail(409, None),
+        Action::Delay(LONG),
+    ];
+    let rule = |action| Rule {
+        point: Point::WriteBefore,
+        filter: Filter {
+            namespace: Some(poison::NAMESPACE.to_owned()),
+            ..Filter::default()
+        },
+        nth: Nth::Every(1),
+        actor: Who::Any,
+        action,
+    };
+    actions.into_iter().map(rule).collect()
 }
 
 fn actions(place: &Place) -> Vec<Action> {
@@ -82,6 +113,18 @@ fn actions(place: &Place) -> Vec<Action> {
             all
         }
         Point::WatchEvent => event(),
+        Point::ExtBefore => vec![
+            Action::Crash,
+            fail(500, None),
+            fail(429, Some(Duration::from_secs(2))),
+            Action::Delay(LONG),
+            Action::Pause(Duration::from_secs(40)),
+        ],
+        Point::ExtAfter => {
+            let mut all = after();
+            all.push(Action::Pause(Duration::from_secs(40)));
+            all
+        }
         Point::Read | Point::ListPage | Point::WatchOpen => {
             let later = Some(Duration::from_secs(1));
             vec![fail(500, None), fail(429, later), Action::Delay(LONG)]
@@ -93,7 +136,10 @@ fn actions(place: &Place) -> Vec<Action> {
 pub fn plan(workload: &str, seed: u64, rules: Vec<Rule>) -> Plan {
     let words = rules.iter().map(|rule| {
         let word = rule.action.word(rule.point).replace(' ', "-");
-        let kind = rule.filter.kind.clone().unwrap_or_default();
+        let Filter {
+            kind, namespace, ..
+        } = rule.filter.clone();
+        let kind = kind.or(namespace).unwrap_or_default();
         format!("{word}-at-{}", kind.replace('/', "-"))
     });
     Plan {

@@ -2,11 +2,25 @@
 
 use std::time::Duration;
 
+use kube::Client;
 use neap_pocket::{
     Options, Pocket, Storage,
     environment::Environment,
     store::{Retention, Store},
 };
+
+use crate::{canary, canonical::collection, poison, run::send};
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It does not open.
+    #[error("the server cannot be opened")]
+    Closed(#[from] Box<neap_pocket::Error>),
+    /// It does not take what every run begins with.
+    #[error("the server refuses a Secret or a namespace")]
+    Refused(#[from] Box<kube::Error>),
+}
 
 /// A server with what every cluster has, made once and copied for each run.
 #[derive(Debug)]
@@ -22,10 +36,17 @@ const ALL: Retention = Retention {
 
 impl Ground {
     /// Prepares the server.
-    pub async fn prepare() -> Result<Self, neap_pocket::Error> {
+    pub async fn prepare() -> Result<Self, Error> {
         let mut options = Options::new(Environment::rehearsal(0));
         options.retention = ALL;
-        let pocket = Pocket::open(options).await?;
+        let pocket = Pocket::open(options).await.map_err(Box::new)?;
+        let user = Client::new(pocket.service(), "default");
+        // The namespace is there whether a run needs it or not, so that neither kind of run has
+        // taken more chances than the other before it begins.
+        for object in [canary::secret(), poison::namespace()] {
+            let made = send(&user, "POST", &collection(&object), &object).await;
+            made.map_err(Box::new)?;
+        }
         let store = pocket.store().fork();
         pocket.close();
         Ok(Self { store })

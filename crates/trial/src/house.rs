@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use crate::{
     Ground, Workload,
     judge::{Oracle, Violation},
+    outside::Ledger,
     panics,
     plan::Plan,
     run::{START, perform},
@@ -76,9 +77,10 @@ impl House {
         let pocket = ground.copy(seed).await.map_err(|error| error.to_string())?;
         let clock = Clock::starting_at(START.parse().map_err(|_| "no such moment")?);
         let director = Director::of(&Plan::calm(workload.name, seed));
+        let ledger = Ledger::of((workload.system)());
         let house = Self {
             user: Client::new(pocket.service(), "default"),
-            scene: Arc::new(Scene::new(clock, director)),
+            scene: Arc::new(Scene::new(clock, director, ledger)),
             odd: Arc::default(),
             tasks: JoinSet::new(),
             since: ground.revision(),
@@ -86,7 +88,7 @@ impl House {
             clock,
         };
         for deed in &workload.setting {
-            perform(&house.user, deed).await?;
+            perform(&house.user, deed, false).await?;
         }
         Ok(house)
     }

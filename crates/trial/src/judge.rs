@@ -1,7 +1,11 @@
 //! Whether what a run left behind is right.
 
+mod blast;
 mod end_state;
+mod fences;
 mod history;
+mod ledger;
+pub(crate) mod secrets;
 mod watches;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
@@ -12,6 +16,7 @@ use serde_json::Value;
 pub use crate::canonical::{MASKS, Share};
 use crate::{canonical, run::Record};
 pub(crate) use end_state::differ;
+pub use fences::FENCE;
 pub(crate) use watches::streams;
 
 /// What is asked of a run.
@@ -23,6 +28,8 @@ pub enum Oracle {
     Counts,
     /// O3: everything has a living owner, or none.
     Orphan,
+    /// O5: what is done outside is done once, and not too late.
+    Outside,
     /// O6: what only grows did not shrink, and what is over stayed so.
     Backwards,
     /// O7: it came to rest, and stayed there.
@@ -31,6 +38,12 @@ pub enum Oracle {
     Watch,
     /// O10: nobody tried and tried.
     Storm,
+    /// O11: what cannot be done for one object keeps no other waiting.
+    BlastRadius,
+    /// O12: nothing was looked at again on a view older than what was last written for it.
+    ReadYourWrites,
+    /// O13: nothing secret was told.
+    Secret,
     /// O14: nothing panicked or ended by itself.
     Panic,
 }
@@ -42,10 +55,14 @@ impl Oracle {
             Self::EndState => "O1",
             Self::Counts => "O2",
             Self::Orphan => "O3",
+            Self::Outside => "O5",
             Self::Backwards => "O6",
             Self::Rest => "O7",
             Self::Watch => "O9",
             Self::Storm => "O10",
+            Self::BlastRadius => "O11",
+            Self::ReadYourWrites => "O12",
+            Self::Secret => "O13",
             Self::Panic => "O14",
         }
     }
@@ -86,7 +103,9 @@ type States = BTreeMap<String, Vec<Value>>;
 pub struct Reference {
     states: Vec<States>,
     counts: BTreeMap<String, (u32, u32)>,
+    effects: ledger::Effects,
     writes: usize,
+    moments: blast::Moments,
     /// How much of what there was is compared.
     pub share: Share,
 }
@@ -99,7 +118,9 @@ impl Reference {
         let reference = Self {
             states,
             counts: history::counts(&record.history),
+            effects: ledger::effects(&record.ledger),
             writes: history::writes(&record.entries),
+            moments: blast::moments(record),
             share,
         };
         let violations = reference.judge(record);
@@ -111,6 +132,13 @@ impl Reference {
         self.writes
     }
 
+    /// What is there otherwise in `record` at the end of a step, in words.
+    pub fn differs(&self, record: &Record) -> Vec<String> {
+        let states = states(record, &mut Share::default());
+        let differing = end_state::compare(&self.states, &states).into_iter();
+        differing.map(|violation| violation.text).collect()
+    }
+
     /// What is wrong with `record`.
     pub fn judge(&self, record: &Record) -> Vec<Violation> {
         let mut violations = record.violations.clone();
@@ -120,7 +148,14 @@ impl Reference {
         violations.extend(history::compare_counts(&self.counts, &record.history));
         violations.extend(history::orphans(record));
         violations.extend(history::backwards(&record.history));
+        violations.extend(fences::backwards(&record.history));
+        violations.extend(ledger::judge(&self.effects, &record.ledger));
         violations.extend(history::storm(self.writes, &record.entries));
+        violations.extend(secrets::written(&record.history));
+        if record.poisoned {
+            blast::blamed(&mut violations);
+            violations.extend(blast::late(&self.moments, record));
+        }
         violations
     }
 }

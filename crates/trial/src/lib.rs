@@ -14,14 +14,21 @@
 
 mod actor;
 pub mod apart;
+mod canary;
 mod canonical;
+pub mod difference;
 pub mod generate;
 mod ground;
 mod house;
 pub mod judge;
 mod node;
+pub mod operation;
+pub mod outside;
+mod own;
 mod panics;
 pub mod plan;
+pub mod poison;
+pub mod proof;
 pub mod run;
 mod scene;
 mod seam;

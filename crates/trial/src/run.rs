@@ -15,9 +15,13 @@ use tokio::task::JoinSet;
 
 use crate::{
     Deed, Entry, Ground, Workload,
-    judge::{Oracle, Outcome, Reference, Violation},
+    canary::{self, Listener},
+    canonical::collection,
+    judge::{Oracle, Outcome, Reference, Violation, secrets},
+    outside::{Ledger, Row},
     panics,
     plan::Plan,
+    poison,
     scene::Scene,
     seam::Director,
 };
@@ -26,7 +30,7 @@ use crate::{
 pub(crate) const START: &str = "2026-01-01T00:00:00Z";
 /// So long nobody writes before a step has come to rest: longer than a watch that broke off takes
 /// to be opened again.
-const QUIET: Duration = Duration::from_secs(150);
+const QUIET: Duration = Duration::from_secs(75);
 /// So long a step may take to get there after its last fault.
 const LIMIT: Duration = Duration::from_mins(30);
 /// So long nothing may be written in the end.
@@ -45,17 +49,28 @@ pub struct Record {
     pub entries: Vec<Entry>,
     /// A number that any difference in what passed changes.
     pub fingerprint: u64,
+    /// What systems outside were asked and did.
+    pub ledger: Vec<Row>,
     /// The rules that never struck.
     pub idle: Vec<usize>,
     /// How long each step took to come to rest.
     pub took: Vec<Duration>,
+    /// The revision at the end of each step.
+    pub ends: Vec<u64>,
+    /// Whether there were poisoned objects, of which nothing is in this record.
+    pub poisoned: bool,
     /// What was seen to go wrong while it went wrong.
     pub violations: Vec<Violation>,
 }
 
 /// Plays one plan, in this process.
 pub fn run(workload: &Workload, plan: &Plan, ground: &Ground) -> Result<Record, String> {
-    let (record, _) = on_stage(workload, plan.seed, ground, Director::of(plan))?;
+    let play = Play {
+        workload,
+        seed: plan.seed,
+        poisoned: poison::is_in(plan),
+    };
+    let (record, _) = on_stage(play, ground, Director::of(plan))?;
     Ok(record)
 }
 
@@ -67,7 +82,12 @@ pub(crate) fn run_all(
     reference: &Reference,
     director: Director,
 ) -> Result<Vec<(usize, Outcome)>, String> {
-    let (record, scene) = on_stage(workload, seed, ground, director)?;
+    let play = Play {
+        workload,
+        seed,
+        poisoned: false,
+    };
+    let (record, scene) = on_stage(play, ground, director)?;
     let told = scene
         .director
         .lock()
@@ -75,9 +95,17 @@ pub(crate) fn run_all(
     Ok(told)
 }
 
-fn on_stage(
-    workload: &Workload,
+/// What is played, whatever goes wrong meanwhile.
+#[derive(Clone, Copy)]
+struct Play<'a> {
+    workload: &'a Workload,
     seed: u64,
+    /// Whether all that users do they do for poisoned objects too.
+    poisoned: bool,
+}
+
+fn on_stage(
+    show: Play<'_>,
     ground: &Ground,
     director: Director,
 ) -> Result<(Record, Arc<Scene>), String> {
@@ -87,8 +115,17 @@ fn on_stage(
         .build()
         .map_err(|error| error.to_string())?;
     panics::listen();
-    let (mut record, scene) = runtime.block_on(play(workload, seed, ground, director))?;
-    for panic in panics::take() {
+    let listener = Listener::default();
+    let played = tracing::subscriber::with_default(listener.clone(), || {
+        runtime.block_on(play(show, ground, director))
+    });
+    let panics = panics::take();
+    let (mut record, scene) = played?;
+    record.violations.extend(secrets::told("a panic", &panics));
+    record
+        .violations
+        .extend(secrets::told("a log line", &listener.take()));
+    for panic in panics {
         record
             .violations
             .push(Violation::new(Oracle::Panic, "panic", panic));
@@ -98,18 +135,23 @@ fn on_stage(
 }
 
 async fn play(
-    workload: &Workload,
-    seed: u64,
+    show: Play<'_>,
     ground: &Ground,
     director: Director,
 ) -> Result<(Record, Arc<Scene>), String> {
-    let pocket = ground.copy(seed).await.map_err(|error| error.to_string())?;
+    let Play {
+        workload, poisoned, ..
+    } = show;
+    let pocket = ground
+        .copy(show.seed)
+        .await
+        .map_err(|error| error.to_string())?;
     let clock = Clock::starting_at(START.parse().map_err(|_| "no such moment")?);
-    let scene = Arc::new(Scene::new(clock, director));
+    let scene = Arc::new(Scene::new(clock, director, Ledger::of((workload.system)())));
     let odd = Arc::new(Mutex::new(Vec::new()));
     let user = Client::new(pocket.service(), "default");
     for deed in &workload.setting {
-        perform(&user, deed).await?;
+        perform(&user, deed, poisoned).await?;
     }
     let mut tasks = JoinSet::new();
     for actor in workload.actors.clone() {
@@ -127,7 +169,7 @@ async fn play(
     stage.rest("start").await;
     for step in &workload.steps {
         for deed in &step.deeds {
-            if let Err(refused) = perform(&user, deed).await {
+            if let Err(refused) = perform(&user, deed, poisoned).await {
                 // What the step is about is not as it should be by now.
                 let violation = Violation::new(Oracle::EndState, "", refused);
                 stage.record.violations.push(violation);
@@ -145,18 +187,29 @@ async fn play(
         let violation = Violation::new(Oracle::Panic, "process", oddity);
         record.violations.push(violation);
     }
-    let history = pocket.store().export_history();
-    let new = history.into_iter();
-    record.history = new
-        .filter(|event| event.revision() > ground.revision())
-        .collect();
-    let streams = scene.streams.lock();
-    record
-        .violations
-        .extend(crate::judge::streams(&streams, &record.history));
-    drop(streams);
-    (record.entries, record.fingerprint) = scene.trace.lock().take();
+    let history = pocket.store().export_history().into_iter();
+    let new = history.filter(|event| event.revision() > ground.revision());
+    record.history = new.collect();
+    look_back(&mut record, &scene);
+    if poisoned {
+        poison::strip(&mut record);
+    }
     Ok((record, scene))
+}
+
+/// What was noted while it was played.
+fn look_back(record: &mut Record, scene: &Scene) {
+    let mut violations = Vec::new();
+    for own in scene.lives.lock().iter() {
+        violations.extend(own.early());
+        violations.extend(secrets::told("a metric", &own.numbers()));
+    }
+    let streams = scene.streams.lock();
+    violations.extend(crate::judge::streams(&streams, &record.history));
+    drop(streams);
+    record.violations.extend(violations);
+    record.ledger = scene.ledger.lock().rows();
+    (record.entries, record.fingerprint) = scene.trace.lock().take();
 }
 
 struct Stage<'a> {
@@ -183,6 +236,7 @@ impl Stage<'_> {
         let new = all.into_iter();
         let new = new.filter(|(_, _, object)| object.revision() > since);
         self.record.states.push(new.collect());
+        self.record.ends.push(self.pocket.store().revision());
         let took = clock.uptime().saturating_sub(begun + QUIET);
         self.record.took.push(took);
     }
@@ -242,19 +296,25 @@ impl Stage<'_> {
     }
 }
 
-pub(crate) async fn perform(user: &Client, deed: &Deed) -> Result<(), String> {
-    let done = match deed {
-        Deed::Create(object) => {
-            let path = crate::canonical::collection(object);
-            send(user, "POST", &path, object).await
-        }
-        Deed::Patch(path, patch) => send(user, "PATCH", path, patch).await,
+/// Does what a user does, and the same for the poisoned twin of what it is done to.
+pub(crate) async fn perform(user: &Client, deed: &Deed, poisoned: bool) -> Result<(), String> {
+    let (method, path, body) = match deed {
+        Deed::Create(object) => ("POST", collection(object), canary::planted(object)),
+        Deed::Patch(path, patch) => ("PATCH", (*path).to_owned(), canary::planted(patch)),
+        // As kubectl does it; left to the server, the pods of a Job would stay.
         Deed::Delete(path) => {
-            // As kubectl does it; left to the server, the pods of a Job would stay.
             let options = serde_json::json!({"propagationPolicy": "Background"});
-            send(user, "DELETE", path, &options).await
+            ("DELETE", (*path).to_owned(), options)
         }
     };
+    if poisoned
+        && method != "DELETE"
+        && let Some((path, body)) = poison::twin(&path, &body)
+    {
+        // First, so that it is the first that somebody tries to help. Not all can be done twice.
+        let _ = send(user, method, &path, &body).await;
+    }
+    let done = send(user, method, &path, &body).await;
     done.map(drop).map_err(|error| format!("{deed:?}: {error}"))
 }
 

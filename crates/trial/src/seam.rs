@@ -19,8 +19,9 @@ use std::{
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use kube::client::Body;
+use neap_kit::controller::at_work;
 use neap_pocket::wire::Service as Server;
 use tower::{BoxError, Service};
 
@@ -76,18 +77,43 @@ impl Seam {
         } else {
             &mut self.server
         };
-        let request = Request::from_parts(parts, Body::from(body));
+        let path = parts.uri.path().to_owned();
+        let request = Request::from_parts(parts, Body::from(body.clone()));
         let answer = server.call(request).await?;
         self.scene.answered(&self.line, &call, answer.status());
         let answer = answer.map(|body| body.map_err(BoxError::from).boxed_unsync());
         if call.verb.writes() && answer.status().is_success() {
-            let refusal = self.strike(Point::WriteAfter, &call).await;
-            return Ok(refusal.unwrap_or(answer));
+            if let Some(refusal) = self.strike(Point::WriteAfter, &call).await {
+                return Ok(refusal);
+            }
+            return self.own(answer, &call, &path, &body).await;
         }
         if call.verb == Verb::Watch && answer.status().is_success() {
             return Ok(stream::faulty(answer, call, self.line, self.scene));
         }
         Ok(answer)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what answers a write is one object"
+    )]
+    /// The same answer, known to be that to a write of whoever is at work.
+    async fn own(
+        &self,
+        answer: Answer,
+        call: &Call,
+        path: &str,
+        sent: &[u8],
+    ) -> Result<Answer, BoxError> {
+        let Some(number) = at_work() else {
+            return Ok(answer);
+        };
+        let (parts, body) = answer.into_parts();
+        let told = body.collect().await?.to_bytes();
+        self.line.own().answered(number, call, path, sent, &told);
+        let body = Full::new(told).map_err(|never| match never {});
+        Ok(Response::from_parts(parts, body.boxed_unsync()))
     }
 
     async fn before(&self, call: &Call) -> Option<Answer> {

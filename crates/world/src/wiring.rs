@@ -76,6 +76,11 @@ impl Wiring {
         self.known.push(Box::pin(done));
     }
 
+    /// What asks it to look at a key.
+    pub(crate) fn trigger(&self) -> Trigger<Key> {
+        self.controller.trigger()
+    }
+
     /// Has `tell` say which keys a change concerns.
     pub(crate) fn follow<K>(
         &self,

@@ -9,7 +9,7 @@ use neap_kit::{
     controller::{Options, Outcome},
     key::Key,
     manager::Service,
-    operation::{Failure, Objects, Operation, Progress, Runner, Script, Step, Work},
+    operation::{Failure, Objects, Operation, Progress, Runner, Script, Step, Task, Work},
     site::Site,
     watch::{Cache, Ended},
 };
@@ -52,7 +52,7 @@ fn script() -> Script {
 struct Easy;
 
 impl Work for Easy {
-    async fn attempt(&self, _step: &str) -> Result<Progress, Failure> {
+    async fn attempt(&self, _task: &Task) -> Result<Progress, Failure> {
         Ok(Progress::Done)
     }
 }

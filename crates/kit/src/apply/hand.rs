@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::{
-    Api, Client,
+    Api, Client, Resource,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
     core::Status,
 };
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
+    controller::{removed, wrote},
     key::Key,
     lease::{Leadership, NotLeading},
     telemetry::{Telemetry, Wrote},
@@ -118,26 +119,49 @@ impl Hand {
         match change {
             Change::Create(goal) => {
                 let key = goal.key();
-                self.apply(&goal.kind, &key, &goal.object).await.map(Some)
+                self.free(&goal.kind, &key).await?;
+                let parameters = PatchParams::apply(&self.manager);
+                let made = self.apply(&goal.kind, &key, &goal.object, &parameters);
+                made.await.map(Some)
             }
             Change::Update { mut goal, uid, .. } => {
                 let key = goal.key();
                 // With its uid an apply is refused if the object was replaced, and never makes one.
                 goal.object["metadata"]["uid"] = uid.into();
-                self.apply(&goal.kind, &key, &goal.object).await.map(Some)
+                let parameters = PatchParams::apply(&self.manager).force();
+                let changed = self.apply(&goal.kind, &key, &goal.object, &parameters);
+                changed.await.map(Some)
             }
             Change::Delete { kind, key, uid } => self.delete(&kind, &key, uid).await.map(|()| None),
         }
     }
 
-    async fn apply(&self, kind: &Kind, key: &Key, object: &Value) -> Result<DynamicObject, Error> {
+    /// Asks the server itself whether the name is free. An apply takes over what it finds, and a cache
+    /// may not show yet that another has that name.
+    async fn free(&self, kind: &Kind, key: &Key) -> Result<(), Error> {
         let api = self.api(kind, key);
-        let parameters = PatchParams::apply(&self.manager).force();
+        let found = api.get_metadata_opt(key.name());
+        match self.answered(key, found).await? {
+            Some(_) => Err(Error::Replaced(key.clone())),
+            None => Ok(()),
+        }
+    }
+
+    async fn apply(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        object: &Value,
+        parameters: &PatchParams,
+    ) -> Result<DynamicObject, Error> {
+        let api = self.api(kind, key);
         let object = typed(kind, object);
         let patch = Patch::Apply(&object);
         let write = self.write("apply", kind, key, None);
-        self.perform(write, api.patch(key.name(), &parameters, &patch))
-            .await
+        let written = api.patch(key.name(), parameters, &patch);
+        let written = self.perform(write, written).await?;
+        noted(kind, key, &written);
+        Ok(written)
     }
 
     /// Writes `status`, if it differs from the one that `live` has. One write, and none if nothing
@@ -161,13 +185,15 @@ impl Hand {
         let patch = Patch::Apply(&object);
         let written = api.patch_status(key.name(), &parameters, &patch);
         let write = self.write("apply", kind, &key, Some("status"));
-        self.perform(write, written).await.map(Some)
+        let written = self.perform(write, written).await?;
+        noted(kind, &key, &written);
+        Ok(Some(written))
     }
 
     async fn delete(&self, kind: &Kind, key: &Key, uid: String) -> Result<(), Error> {
         let api = self.api(kind, key);
         let preconditions = Preconditions {
-            uid: Some(uid),
+            uid: Some(uid.clone()),
             resource_version: None,
         };
         let parameters = DeleteParams {
@@ -175,7 +201,11 @@ impl Hand {
             ..DeleteParams::background()
         };
         let write = self.write("delete", kind, key, None);
-        let call = async { api.delete(key.name(), &parameters).await.map(drop) };
+        let call = async {
+            api.delete(key.name(), &parameters).await?;
+            removed(&addresses::<DynamicObject>(&kind.resource, key), key, &uid);
+            Ok(())
+        };
         self.take_away(write, call).await
     }
 
@@ -231,7 +261,10 @@ impl Hand {
             // Asked last before a request is sent, so that a process which was stopped does not
             // begin it.
             let outcome = match self.leadership.check() {
-                Ok(_) => self.answered(&write.key, call).await,
+                Ok(_) => {
+                    let limit = self.limit.min(self.leadership.left());
+                    self.answered_within(limit, &write.key, call).await
+                }
                 Err(error) => Err(error.into()),
             };
             self.tell(&write, outcome.as_ref().map(|_| ())).await;
@@ -260,7 +293,16 @@ impl Hand {
         key: &Key,
         call: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        match self.clock.within(self.limit, call).await {
+        self.answered_within(self.limit, key, call).await
+    }
+
+    async fn answered_within<T>(
+        &self,
+        limit: Duration,
+        key: &Key,
+        call: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
+        match self.clock.within(limit, call).await {
             Some(Ok(done)) => Ok(done),
             Some(Err(kube::Error::Api(status))) if is_of_another(&status, key) => {
                 Err(Error::Replaced(key.clone()))
@@ -271,7 +313,7 @@ impl Hand {
             }),
             None => Err(Error::Late {
                 key: key.clone(),
-                waited: self.limit,
+                waited: limit,
             }),
         }
     }
@@ -284,6 +326,21 @@ impl Hand {
             Api::all_with(client, &kind.resource)
         }
     }
+}
+
+/// The watches are to show it before whoever wrote it looks again.
+fn noted(kind: &Kind, key: &Key, written: &DynamicObject) {
+    let version = written.metadata.resource_version.as_deref();
+    wrote(&addresses::<DynamicObject>(&kind.resource, key), version);
+}
+
+/// Where watches may show an object: among all of its kind, or those of its namespace.
+pub(super) fn addresses<K: Resource>(kind: &K::DynamicType, key: &Key) -> Vec<String> {
+    let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
+    let within = namespace.map(|namespace| K::url_path(kind, Some(namespace)));
+    std::iter::once(K::url_path(kind, None))
+        .chain(within)
+        .collect()
 }
 
 /// The object with its kind, which an apply must name.

@@ -13,8 +13,11 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Error, Hand, Write};
-use crate::key::Key;
+use super::{Error, Hand, Write, hand::addresses};
+use crate::{
+    controller::{removed, wrote},
+    key::Key,
+};
 
 /// What can be written whole.
 pub trait Object:
@@ -37,7 +40,7 @@ impl Hand {
             .send(self.writing::<K>("create", &key, None), request)
             .await
         {
-            Ok(made) => Ok(Some(made)),
+            Ok(made) => Ok(Some(noted(made))),
             Err(Error::Refused { source, .. }) if already_exists(&source) => Ok(None),
             Err(error) => Err(error),
         }
@@ -48,7 +51,7 @@ impl Hand {
         let key = Key::of(object);
         let request = at::<K>(&key).replace(key.name(), &self.posting(), body(object));
         let write = self.writing::<K>("replace", &key, None);
-        self.send(write, request).await
+        self.send(write, request).await.map(noted)
     }
 
     /// The same for its status.
@@ -58,7 +61,7 @@ impl Hand {
         let request =
             request.replace_subresource("status", key.name(), &self.posting(), body(object));
         let write = self.writing::<K>("replace", &key, Some("status"));
-        self.send(write, request).await
+        self.send(write, request).await.map(noted)
     }
 
     /// Posts `content` to a part of an object, such as `binding`, and says what came back.
@@ -106,7 +109,13 @@ impl Hand {
         let write = self.writing::<K>("delete", &key, None);
         let request = request.map_err(|error| unsendable(&key, error))?;
         let call = self.client().request::<serde_json::Value>(request);
-        self.take_away(write, async { call.await.map(drop) }).await
+        let call = async {
+            call.await?;
+            let uid = object.meta().uid.as_deref().unwrap_or_default();
+            removed(&addresses::<K>(&(), &key), &key, uid);
+            Ok(())
+        };
+        self.take_away(write, call).await
     }
 
     fn posting(&self) -> PostParams {
@@ -134,6 +143,13 @@ impl Hand {
         let request = request.map_err(|error| unsendable(&write.key, error))?;
         self.perform(write, self.client().request(request)).await
     }
+}
+
+/// The same object, which the watches are to show before whoever wrote it looks again.
+fn noted<K: Object>(written: K) -> K {
+    let version = written.meta().resource_version.as_deref();
+    wrote(&addresses::<K>(&(), &Key::of(&written)), version);
+    written
 }
 
 fn at<K: Object>(key: &Key) -> Request {

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, fmt, future::Future, hash::Hash, sync::Arc, time::Duration};
 
+use futures::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
@@ -9,11 +10,17 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Backoff, Next, Priority, Queue, QueueState, backoff::spread};
+use super::{
+    Backoff, Beginning, Next, Observer, Priority, Queue, QueueState,
+    backoff::spread,
+    ended::{Ended, Later},
+    own::Own,
+};
 use crate::{
     clock::{Clock, Uptime},
     lease::Leadership,
-    telemetry::{self, Reconciled, Telemetry},
+    telemetry::{self, EchoLate, Reconciled, Telemetry},
+    watch::Watches,
 };
 
 /// How a controller works.
@@ -29,6 +36,9 @@ pub struct Options {
     pub look_again: Duration,
     /// How long keys that fail wait.
     pub backoff: Backoff,
+    /// So long a key waits for the watches to show what was written for it. A watch that broke off
+    /// is soon opened again; one that says nothing for longer keeps nobody from working.
+    pub echo: Duration,
 }
 
 impl Options {
@@ -40,6 +50,7 @@ impl Options {
             timeout: Duration::from_mins(1),
             look_again: Duration::from_mins(30),
             backoff: Backoff::default(),
+            echo: Duration::from_mins(1),
         }
     }
 }
@@ -99,6 +110,9 @@ pub struct Controller<K> {
     /// Whoever works without asking has nobody beside it.
     leadership: Option<Leadership>,
     telemetry: Telemetry,
+    /// What reconciles read, and what shows what they wrote.
+    watches: Option<Watches>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 /// How the work on a key ended.
@@ -124,6 +138,8 @@ where
             shared: Arc::new(shared),
             leadership: None,
             telemetry: Telemetry::default(),
+            watches: None,
+            observer: None,
         }
     }
 
@@ -137,6 +153,14 @@ where
     /// meanwhile waits.
     pub fn led_by(mut self, leadership: Leadership) -> Self {
         self.leadership = Some(leadership);
+        self
+    }
+
+    /// The same controller, which does not look at a key again before `watches` show what it wrote
+    /// for it.
+    pub fn reading(mut self, watches: Watches) -> Self {
+        self.observer = watches.process().observer().cloned();
+        self.watches = Some(watches);
         self
     }
 
@@ -181,6 +205,7 @@ where
     {
         let mut work = JoinSet::new();
         let mut keys = HashMap::new();
+        let mut echoes = FuturesUnordered::new();
         loop {
             let may_work = may_work(self.leadership.as_ref());
             let wait_until = if may_work {
@@ -194,11 +219,25 @@ where
                 () = self.shared.added.notified() => {}
                 () = clock.sleep_until(wait_until) => {}
                 () = gained(self.leadership.clone()), if !may_work => {}
-                Some(ended) = work.join_next_with_id() => self.note(ended, &mut keys),
+                Some(ended) = work.join_next_with_id() => {
+                    let Some(ended) = self.note(ended, &mut keys) else { continue };
+                    if ended.own.is_shown() {
+                        self.finish(&ended);
+                    } else {
+                        echoes.push(ended.shown(clock, self.options.echo));
+                    }
+                }
+                Some((ended, shown)) = echoes.next() => {
+                    if !shown {
+                        let (controller, key) = (self.options.name, &ended.key);
+                        self.telemetry.emit(&EchoLate { controller, key });
+                    }
+                    self.finish(&ended);
+                }
             }
         }
         while let Some(ended) = work.join_next_with_id().await {
-            self.note(ended, &mut keys);
+            let _ = self.note(ended, &mut keys);
         }
     }
 
@@ -222,7 +261,8 @@ where
                 Next::Wait(until) => return until,
                 Next::Idle => return Duration::MAX,
             };
-            let reconciling = reconcile(key.clone());
+            let own = Own::new(self.watches.clone(), self.observed(&key));
+            let reconciling = own.clone().of(reconcile(key.clone()));
             let task = work.spawn(async move {
                 match clock.within(limit, reconciling).await {
                     Some(Ok(outcome)) => End::Well(outcome),
@@ -230,19 +270,29 @@ where
                     None => End::TimedOut,
                 }
             });
-            keys.insert(task.id(), (key, clock.uptime()));
+            keys.insert(task.id(), (key, clock.uptime(), own));
         }
         Duration::MAX
     }
 
-    fn note<E: fmt::Display>(&self, ended: Joined<E>, keys: &mut Keys<K>) {
+    /// The number that whoever looks on gives to a reconcile that begins.
+    fn observed(&self, key: &K) -> Option<u64> {
+        let (observer, watches) = (self.observer.as_ref()?, self.watches.as_ref()?);
+        let controller = self.options.name;
+        Some(observer.begins(&Beginning {
+            controller,
+            key,
+            watches,
+        }))
+    }
+
+    /// Tells what came of a reconcile.
+    fn note<E: fmt::Display>(&self, ended: Joined<E>, keys: &mut Keys<K>) -> Option<Ended<K>> {
         let (id, end) = match ended {
             Ok((id, end)) => (id, Ok(end)),
             Err(error) => (error.id(), Err(error)),
         };
-        let Some((key, begun)) = keys.remove(&id) else {
-            return;
-        };
+        let (key, begun, own) = keys.remove(&id)?;
         let now = self.shared.clock.uptime();
         let (result, error) = self.judge(&end);
         self.telemetry.emit(&Reconciled {
@@ -252,13 +302,25 @@ where
             error,
             took: now.saturating_sub(begun),
         });
-        match end {
-            Ok(End::Well(outcome)) => self.well(&key, outcome),
+        let next = match end {
+            Ok(End::Well(outcome)) => Later::Well(outcome),
+            _ if result == telemetry::Result::LostLead => Later::PutBack,
+            _ => Later::Failed,
+        };
+        Some(Ended { key, next, own })
+    }
+
+    /// The key may be looked at again.
+    fn finish(&self, ended: &Ended<K>) {
+        let now = self.shared.clock.uptime();
+        let key = &ended.key;
+        match ended.next {
+            Later::Well(outcome) => self.well(key, outcome),
             // It is the first to go on.
-            _ if result == telemetry::Result::LostLead => self.put_back(&key),
-            _ => {
-                let wait = |failures| now + self.options.backoff.wait(&key, failures);
-                self.shared.queue.lock().failed(&key, wait, now);
+            Later::PutBack => self.put_back(key),
+            Later::Failed => {
+                let wait = |failures| now + self.options.backoff.wait(key, failures);
+                self.shared.queue.lock().failed(key, wait, now);
             }
         }
     }
@@ -307,7 +369,7 @@ async fn gained(leadership: Option<Leadership>) {
     }
 }
 
-type Keys<K> = HashMap<Id, (K, Uptime)>;
+type Keys<K> = HashMap<Id, (K, Uptime, Arc<Own>)>;
 type Joined<E> = Result<(Id, End<E>), JoinError>;
 
 impl<K> fmt::Debug for Controller<K> {

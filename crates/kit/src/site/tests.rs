@@ -1,4 +1,10 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -136,4 +142,64 @@ async fn copied(api: &Api<ConfigMap>, clock: Clock, former: Option<String>) -> O
         }
     };
     clock.within(PATIENCE, there).await.expect("a copy")
+}
+
+/// A controller that writes once for its key and is then asked to look again: how often it had
+/// looked shortly after, and when its patience was over.
+async fn looks(watching_goes_on: bool) -> (usize, usize, String) {
+    let server = Server::open().await;
+    let clock = Clock::system();
+    let (watches, watching) = Watches::new(clock);
+    let site = site(&server, watches.clone(), clock);
+    let api = Api::default_namespaced(site.client.clone());
+    let maps: Cache<ConfigMap> = watches.of(api, Selection::default()).unwrap();
+    let controller = site.controller::<Key>(Options::new("twice"));
+    let (trigger, hand) = (controller.trigger(), site.hand("twice"));
+    let (made, key) = (map(&server, "made"), Key::new("", "key"));
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let reconcile = move |_| {
+        let (hand, made) = (hand.clone(), made.clone());
+        let first = counted.fetch_add(1, Ordering::Relaxed) == 0;
+        async move {
+            if first {
+                hand.create(&made).await?;
+            }
+            Ok::<_, Error>(Outcome::Settled)
+        }
+    };
+    let (stop, blind) = (CancellationToken::new(), CancellationToken::new());
+    let script = async {
+        maps.synced().await;
+        if !watching_goes_on {
+            blind.cancel();
+        }
+        trigger.changed(key.clone());
+        clock.sleep(Duration::from_secs(5)).await;
+        trigger.changed(key.clone());
+        clock.sleep(Duration::from_secs(5)).await;
+        let soon = count.load(Ordering::Relaxed);
+        clock.sleep(Duration::from_mins(1)).await;
+        stop.cancel();
+        blind.cancel();
+        soon
+    };
+    let (soon, (), ()) = tokio::join!(
+        script,
+        watching.run(blind.clone()),
+        controller.run(reconcile, stop.clone()),
+    );
+    let late = watches.process().metrics();
+    let late = late
+        .lines()
+        .find(|line| line.starts_with("neaptide_late_echoes_total{"));
+    let late = late.unwrap_or_default().to_owned();
+    (soon, count.load(Ordering::Relaxed), late)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_looked_at_again_once_the_watch_shows_what_was_written_for_it() {
+    assert_eq!(looks(true).await, (2, 2, String::new()));
+    let late = r#"neaptide_late_echoes_total{controller="twice"} 1"#;
+    assert_eq!(looks(false).await, (1, 2, late.to_owned()));
 }

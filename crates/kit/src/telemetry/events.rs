@@ -93,6 +93,32 @@ impl Event<Metrics> for Reconciled<'_> {
     }
 }
 
+/// The watches have not shown in time what was written for a key.
+#[derive(Debug)]
+pub struct EchoLate<'a> {
+    /// Of which controller.
+    pub controller: &'static str,
+    /// Which key.
+    pub key: &'a dyn fmt::Debug,
+}
+
+impl Event<Metrics> for EchoLate<'_> {
+    fn log(&self) {
+        let Self { controller, key } = self;
+        tracing::warn!(
+            controller,
+            ?key,
+            "the watches are late with what was written here; going on without"
+        );
+    }
+
+    fn count(&self, metrics: &Metrics) {
+        let controller = self.controller;
+        let late = &metrics.late_echoes;
+        late.get_or_create(&Controller { controller }).inc();
+    }
+}
+
 /// A write of a controller was answered, or not begun.
 #[derive(Debug)]
 pub struct Wrote<'a> {

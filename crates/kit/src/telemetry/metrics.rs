@@ -12,6 +12,7 @@ pub struct Metrics {
     pub(super) reconciles: Family<Reconcile, Counter>,
     pub(super) reconcile_errors: Family<ReconcileError, Counter>,
     pub(super) reconcile_duration: Durations<Controller>,
+    pub(super) late_echoes: Family<Controller, Counter>,
     queue: Family<Queue, Gauge>,
     pub(super) writes: Family<Write, Counter>,
     pub(super) calls: Family<Call, Counter>,
@@ -61,6 +62,7 @@ impl Metrics {
             reconciles: Family::default(),
             reconcile_errors: Family::default(),
             reconcile_duration: Family::new_with_constructor(durations),
+            late_echoes: Family::default(),
             queue: Family::default(),
             writes: Family::default(),
             calls: Family::default(),
@@ -86,6 +88,12 @@ impl Metrics {
             "How long reconciles took",
             Unit::Seconds,
             self.reconcile_duration.clone(),
+        );
+        let late = self.late_echoes.clone();
+        registry.register(
+            "late_echoes",
+            "Keys looked at again before the watches showed what was written for them",
+            late,
         );
         let queue = self.queue.clone();
         registry.register("queue_keys", "Keys in the queues of controllers", queue);

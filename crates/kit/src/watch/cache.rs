@@ -6,7 +6,7 @@ use kube::{Resource, runtime::watcher::Event};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::watch;
 
-use super::{Change, Unreadable, contents::Contents, lenient::Lenient};
+use super::{Change, Stand, Unreadable, contents::Contents, lenient::Lenient};
 use crate::{
     clock::Clock,
     key::Key,
@@ -144,6 +144,18 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
             version: version.to_owned(),
             waited: limit,
         })
+    }
+
+    pub(super) fn stand(&self) -> Stand {
+        self.shared.contents.read().stand()
+    }
+
+    /// Resolves once something was taken in after this was called.
+    pub(super) fn moved(&self) -> impl Future<Output = ()> + Send + use<K> {
+        let mut taken = self.shared.taken.subscribe();
+        async move {
+            let _ = taken.changed().await;
+        }
     }
 
     async fn until(&self, condition: impl Fn(&Contents<K>) -> bool) {

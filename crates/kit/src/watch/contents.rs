@@ -8,6 +8,7 @@ use std::{
 use kube::{Resource, runtime::watcher::Event};
 
 use super::{
+    echo::Stand,
     entry::{Entries, Named},
     lenient::{Invalid, Lenient},
 };
@@ -236,6 +237,14 @@ impl<K> Contents<K> {
     /// How many listings were begun so far.
     pub(super) fn listings(&self) -> u64 {
         self.begun
+    }
+
+    pub(super) fn stand(&self) -> Stand {
+        Stand {
+            reached: self.reached,
+            begun: self.begun,
+            complete: self.complete,
+        }
     }
 
     /// Whether what was written as `version`, when so many listings had been begun, is known here

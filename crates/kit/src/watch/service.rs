@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{Cache, Lenient, Unreadable};
+use super::{Cache, Echo, Lenient, Stand, Unreadable};
 use crate::{
     clock::Clock,
     key::Key,
@@ -64,6 +64,7 @@ struct Entry {
     /// A [`Cache`] of the type that the identity names.
     cache: Box<dyn Any + Send + Sync>,
     look: Box<dyn Fn() -> Sight + Send + Sync>,
+    echo: Arc<dyn Echo>,
 }
 
 /// What is seen of a cache of any type.
@@ -150,6 +151,7 @@ impl Watches {
         let entry = Entry {
             cache: Box::new(cache.clone()),
             look: Box::new(look),
+            echo: Arc::new(cache.clone()),
         };
         caches.insert(identity, entry);
         Ok(cache)
@@ -178,6 +180,28 @@ impl Watches {
         let mut states: Vec<_> = states.collect();
         states.sort_unstable_by(|one, other| one.address.cmp(&other.address));
         states
+    }
+
+    /// The caches of everything at an address, of which there may be one with whole objects and one
+    /// with metadata alone. What is only a choice of objects may never show a write.
+    pub(crate) fn echoes(&self, address: &str) -> Vec<Arc<dyn Echo>> {
+        let caches = self.shared.caches.lock();
+        let whole = caches.iter().filter(|((_, found, selection), _)| {
+            found == address && *selection == Selection::default()
+        });
+        whole.map(|(_, entry)| entry.echo.clone()).collect()
+    }
+
+    /// How far the watches of everything at an address have come.
+    pub fn stands(&self, address: &str) -> Vec<Stand> {
+        let echoes = self.echoes(address);
+        echoes.iter().map(|echo| echo.stand()).collect()
+    }
+
+    /// Whether a watch of everything at an address still shows this object, and as one that stays.
+    pub fn holds(&self, address: &str, key: &Key, uid: &str) -> bool {
+        let echoes = self.echoes(address);
+        echoes.iter().any(|echo| echo.holds(key, uid))
     }
 
     /// What there is one of in this process.

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{Answer, Call, answer};
 use crate::{
+    own::Own,
     plan::{Fault, Verb},
     scene::Open,
 };
@@ -35,6 +36,7 @@ pub(crate) struct Line {
     death: mpsc::Sender<Restart>,
     open: Open,
     lagged: Notify,
+    own: Arc<Own>,
     state: Mutex<State>,
 }
 
@@ -63,6 +65,7 @@ impl Line {
         view: View,
         death: mpsc::Sender<Restart>,
         open: Open,
+        own: Arc<Own>,
     ) -> Self {
         Self {
             actor,
@@ -71,8 +74,14 @@ impl Line {
             death,
             open,
             lagged: Notify::new(),
+            own,
             state: Mutex::default(),
         }
+    }
+
+    /// What it wrote.
+    pub(crate) fn own(&self) -> &Arc<Own> {
+        &self.own
     }
 
     pub(crate) fn actor(&self) -> &str {
@@ -80,7 +89,7 @@ impl Line {
     }
 
     /// Resolves when the actor may go on: at once, after its pause, or never if it is dead.
-    pub(super) async fn go_on(&self) {
+    pub(crate) async fn go_on(&self) {
         loop {
             let until = {
                 let mut state = self.state.lock();
@@ -104,7 +113,7 @@ impl Line {
         }
     }
 
-    pub(super) fn crash(&self, restart: Restart) {
+    pub(crate) fn crash(&self, restart: Restart) {
         let first = !std::mem::replace(&mut self.state.lock().dead, true);
         if first {
             // There is room for one, and one is enough.
@@ -112,7 +121,7 @@ impl Line {
         }
     }
 
-    pub(super) async fn pause(&self, time: Duration) {
+    pub(crate) async fn pause(&self, time: Duration) {
         let until = self.clock.uptime() + time;
         self.open.until(until);
         self.state.lock().paused = Some(until);

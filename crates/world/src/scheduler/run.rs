@@ -1,6 +1,9 @@
 //! Reads the facts, and carries the decision out.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use k8s_openapi::{
     api::core::v1::{Binding, Node, ObjectReference, Pod, PodCondition},
@@ -9,7 +12,7 @@ use k8s_openapi::{
 use kube::ResourceExt;
 use neap_kit::{
     apply::Error,
-    controller::{Options, Outcome, Trigger},
+    controller::{Outcome, Trigger},
     event::Note,
     key::Key,
     manager::Service,
@@ -30,12 +33,7 @@ const PENDING: &str = "(none)";
 
 /// The scheduler.
 pub fn service(site: &Site) -> Result<Service, Ended> {
-    let options = Options {
-        // One after the other: two pods must not be given the same room.
-        concurrency: 1,
-        ..Options::new("default-scheduler")
-    };
-    let mut wiring = Wiring::with(site, options);
+    let mut wiring = Wiring::new(site, "default-scheduler");
     let pods = wiring.read()?;
     let nodes = wiring.read()?;
     let by_node = Index::new(&pods, |pod| whereabouts(pod).into_iter().collect());
@@ -56,7 +54,8 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
     });
     let work = Work {
         by_node,
-        placed: Mutex::default(),
+        rooms: Mutex::default(),
+        trigger: wiring.trigger(),
         tools: wiring.tools(),
         pods,
         nodes,
@@ -100,12 +99,21 @@ fn wake(waiting: &Index<Pod>, trigger: &Trigger<Key>) {
     }
 }
 
+/// Rooms that are taken and of which the cache does not know yet.
+#[derive(Default)]
+struct Rooms {
+    /// Pods that are being given a node, or were, by uid.
+    placed: HashMap<String, (Arc<Pod>, String)>,
+    /// Pods for which there might be room if one of those does not get it.
+    waiting: HashSet<Key>,
+}
+
 struct Work {
     pods: Cache<Pod>,
     nodes: Cache<Node>,
     by_node: Index<Pod>,
-    /// Pods that were given a node of which the cache does not know yet, by uid.
-    placed: Mutex<HashMap<String, (Arc<Pod>, String)>>,
+    rooms: Mutex<Rooms>,
+    trigger: Trigger<Key>,
     tools: Tools,
 }
 
@@ -114,12 +122,13 @@ impl Work {
         let Some(pod) = self.pods.get(&key) else {
             return Ok(Outcome::Gone);
         };
-        let placed = self.placed();
-        let known = pod.uid().is_some_and(|uid| placed.contains_key(&uid));
-        if known || !is_pending(&pod) {
+        if !is_pending(&pod) {
             return Ok(Outcome::Gone);
         }
-        match self.choose(&pod, &placed) {
+        let Some(decision) = self.choose(&pod) else {
+            return Ok(Outcome::Gone);
+        };
+        match decision {
             Decision::Bind(node) => self.bind(&pod, node).await,
             Decision::Gated => {
                 let message = "Scheduling is blocked due to non-empty scheduling gates";
@@ -129,17 +138,37 @@ impl Work {
         }
     }
 
-    /// What was placed and is not yet seen to be.
-    fn placed(&self) -> HashMap<String, (Arc<Pod>, String)> {
-        let mut placed = self.placed.lock();
-        placed.retain(|uid, (pod, _)| {
+    /// Decides, and takes the room there before anybody else can: pods are placed one after the
+    /// other, and none waits for the server's answer to another. Nothing if the pod has its room
+    /// already.
+    fn choose(&self, pod: &Arc<Pod>) -> Option<Decision> {
+        let uid = pod.uid()?;
+        let mut rooms = self.rooms.lock();
+        rooms.placed.retain(|uid, (pod, _)| {
             let now = self.pods.get(&Key::of(&**pod));
             now.is_some_and(|now| now.uid().as_ref() == Some(uid) && is_pending(&now))
         });
-        placed.clone()
+        if rooms.placed.contains_key(&uid) {
+            return None;
+        }
+        if rooms.placed.is_empty() {
+            rooms.waiting.clear();
+        }
+        let decision = self.decide(pod, &rooms.placed);
+        match &decision {
+            Decision::Bind(node) => {
+                let node = node.clone();
+                rooms.placed.insert(uid, (pod.clone(), node));
+            }
+            Decision::Nowhere(_) if !rooms.placed.is_empty() => {
+                rooms.waiting.insert(Key::of(&**pod));
+            }
+            _ => {}
+        }
+        Some(decision)
     }
 
-    fn choose(&self, pod: &Pod, placed: &HashMap<String, (Arc<Pod>, String)>) -> Decision {
+    fn decide(&self, pod: &Pod, placed: &HashMap<String, (Arc<Pod>, String)>) -> Decision {
         let nodes = self.nodes.list("");
         let on: Vec<_> = nodes
             .iter()
@@ -160,6 +189,7 @@ impl Work {
 
     async fn bind(&self, pod: &Arc<Pod>, node: String) -> Result<Outcome, Error> {
         let key = Key::of(&**pod);
+        let room = Room::of(pod, self);
         let binding = Binding {
             metadata: ObjectMeta {
                 name: pod.metadata.name.clone(),
@@ -190,11 +220,8 @@ impl Work {
             self.tools.tell(&**pod, &note).await;
             return Err(error);
         }
+        room.keep();
         let message = format!("Successfully assigned {key} to {node}");
-        if let Some(uid) = pod.uid() {
-            let mut placed = self.placed.lock();
-            placed.insert(uid, (pod.clone(), node));
-        }
         let note = Note::normal("Scheduled", message);
         self.tools.tell(&**pod, &note).await;
         Ok(Outcome::Gone)
@@ -233,5 +260,34 @@ impl Work {
         }
         self.tools.hand.replace_status(&pod).await?;
         Ok(Outcome::Settled)
+    }
+}
+
+/// Room that a pod has taken. It is given back unless the server says that the pod has it, however
+/// the asking ends.
+struct Room<'a> {
+    uid: Option<String>,
+    work: &'a Work,
+}
+
+impl<'a> Room<'a> {
+    fn of(pod: &Pod, work: &'a Work) -> Self {
+        let uid = pod.uid();
+        Self { uid, work }
+    }
+
+    fn keep(mut self) {
+        self.uid = None;
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        let Some(uid) = &self.uid else { return };
+        let mut rooms = self.work.rooms.lock();
+        rooms.placed.remove(uid);
+        for key in rooms.waiting.drain() {
+            self.work.trigger.changed(key);
+        }
     }
 }

@@ -1,13 +1,16 @@
-use std::time::Duration;
+use std::{future::pending, time::Duration};
 
+use hyper::Request;
 use k8s_openapi::{
     api::core::v1::{Event, Node, Pod},
     apimachinery::pkg::api::resource::Quantity,
 };
 use kube::{
-    Api,
+    Api, Client,
     api::{DeleteParams, Patch, PatchParams},
+    client::Body,
 };
+use neap_kit::site::Site;
 use serde_json::{Value, json};
 
 use super::decide::{Decision, Place, decide};
@@ -143,6 +146,49 @@ async fn two_pods_are_not_given_the_same_room() {
     places.sort();
     let full = "Unschedulable: 0/2 nodes are available: 2 Insufficient cpu.";
     assert_eq!(places, [full, "one", "two"]);
+}
+
+/// A scheduler whose question where to put the pod `stuck` the server never answers.
+async fn stuck_stage() -> Stage {
+    Stage::open(|site| {
+        let server = site.client.clone();
+        let silent = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                if request.uri().path().ends_with("/pods/stuck/binding") {
+                    pending::<()>().await;
+                }
+                server.send(request).await
+            }
+        });
+        let site = Site {
+            client: Client::new(silent, "default"),
+            ..site.clone()
+        };
+        Ok(vec![super::service(&site)?])
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_the_answer_to_another_and_room_that_is_not_given_is_free_again() {
+    let stage = stuck_stage().await;
+    add_node(&stage, node("one", "1")).await;
+    stage.pass(SOON).await;
+    stage.create::<Pod>(pod("stuck", json!({}))).await;
+    let small = json!({"containers": [{"name": "main", "image": "app"}]});
+    stage.create::<Pod>(pod("small", small)).await;
+    stage.create::<Pod>(pod("large", json!({}))).await;
+    stage.pass(SOON).await;
+    assert_eq!(place(&stage, "small").await, "one");
+    let full = "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.";
+    assert_eq!(
+        place(&stage, "large").await,
+        full,
+        "the other may get it yet"
+    );
+    stage.pass(Duration::from_secs(12)).await;
+    assert_eq!(place(&stage, "large").await, "one");
 }
 
 #[tokio::test(start_paused = true)]

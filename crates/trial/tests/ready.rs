@@ -1,0 +1,104 @@
+//! What a developer is handed when something goes wrong: where the runs part, what is there
+//! otherwise, and a test to paste. One such test is here, as it was handed out.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+#[expect(dead_code, reason = "others need more of it")]
+#[path = "oracles/toy.rs"]
+mod toy;
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::BoxFuture};
+use k8s_openapi::api::core::v1::ConfigMap;
+use neap_kit::{apply::Error, key::Key};
+use neap_trial::{
+    Workload,
+    difference::Difference,
+    judge::Reference,
+    plan::{Plan, parse},
+    run::run,
+    shrink::Case,
+};
+use toy::{MINUTE, Toy, map, typed};
+
+/// Keeps a copy that is always called the same.
+fn careful(toy: Toy, _: Arc<ConfigMap>) -> BoxFuture<'static, Result<(), Error>> {
+    copy(toy, "copy".to_owned()).boxed()
+}
+
+/// Calls it after the time of day.
+fn careless(toy: Toy, _: Arc<ConfigMap>) -> BoxFuture<'static, Result<(), Error>> {
+    let name = format!("copy-{}", toy.site.clock.uptime().as_secs());
+    copy(toy, name).boxed()
+}
+
+async fn copy(toy: Toy, name: String) -> Result<(), Error> {
+    if toy.maps.list("default").len() > 2 || toy.maps.get(&Key::new("default", "copy")).is_some() {
+        return Ok(());
+    }
+    toy.hand.create(&typed(map(&name))).await.map(drop)
+}
+
+/// The workload under trial, by name, as the test below asks for it.
+fn workload(_: &str) -> Workload {
+    toy::workload(careful, MINUTE)
+}
+
+/// O1 step 1: /configmaps/default/copy-150 is missing
+#[test]
+fn stands_a_crash_before_the_copy() -> Result<(), String> {
+    let plan = "\
+plan a-crash-before-the-copy
+workload toy seed 7
+on write.before verb=create kind=configmaps #1 for controller do crash
+";
+    let steps = ["create"];
+    neap_trial::proof::stands(&workload("toy"), &steps, plan)
+}
+
+const PLAN: &str = "\
+plan a-crash-before-the-copy
+workload toy seed 7
+on write.before verb=create kind=configmaps #1 for controller do crash
+";
+
+#[test]
+fn a_failing_plan_is_handed_out_as_a_test_that_can_be_pasted() {
+    let mut workload = toy::workload(careless, MINUTE);
+    workload.steps.truncate(1);
+    let ground = toy::ground();
+    let plan = parse(PLAN).unwrap().remove(0);
+    let passing = run(&workload, &Plan::calm("toy", 7), &ground).unwrap();
+    let failing = run(&workload, &plan, &ground).unwrap();
+    let (reference, _) = Reference::new(&passing);
+    let found = reference.judge(&failing).remove(0);
+    let case = Case { workload, plan };
+    let difference = Difference::of(&case, &found, (&reference, &passing.entries), &failing);
+    assert!(
+        include_str!("ready.rs").contains(&difference.test),
+        "this is what is handed out:\n{}",
+        difference.test
+    );
+    // As long as the mistake is there, it fails.
+    let said = neap_trial::proof::stands(&case.workload, &["create"], PLAN).unwrap_err();
+    assert!(said.contains(&found.to_string()), "{said}");
+    let text = difference.to_string();
+    for part in [
+        "it parts from a run without faults where",
+        "create configmaps default/copy-",
+        "copy-150 is missing",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_test_of_steps_that_are_not_there_or_of_faults_that_never_strike_fails() {
+    let missing =
+        neap_trial::proof::stands(&workload("toy"), &["create", "sing"], PLAN).unwrap_err();
+    assert!(missing.contains("sing"), "{missing}");
+    let never = PLAN.replace("configmaps", "secrets");
+    let void = neap_trial::proof::stands(&workload("toy"), &["create"], &never).unwrap_err();
+    assert!(void.contains("never struck"), "{void}");
+}
