@@ -113,10 +113,8 @@ impl Desk {
     /// Hands out plans to one worker until the time is over.
     fn lane(&self) -> Result<()> {
         let mut worker = Worker::start(self.seed)?;
-        for number in 0_usize.. {
-            if self.watch.elapsed() >= self.budget {
-                break;
-            }
+        let mut number = 0_usize;
+        while self.watch.elapsed() < self.budget {
             if let Some(order) = self.aside.due(self.watch, self.seed) {
                 let begun = self.watch.elapsed();
                 let answer = worker.ask(&order)?;
@@ -135,9 +133,10 @@ impl Desk {
                 Turn::Show(swarm) => swarm.plans(&worker.show(&swarm)?),
             };
             let outcomes = worker.play(&batch)?;
-            if number % AGAIN == 0 {
+            if number.is_multiple_of(AGAIN) {
                 self.compare(&batch, &outcomes, &worker.play(&batch)?);
             }
+            number += 1;
             let bad = self.note(&batch, &outcomes);
             for (plan, violations) in bad {
                 self.examine(&mut worker, &plan, violations)?;

@@ -164,7 +164,8 @@ impl House {
 
     /// What there is, as two runs can be compared by it.
     pub(crate) fn state(&self) -> State {
-        let history = self.pocket.store().export_history();
+        let mut history = self.pocket.store().export_history();
+        history.retain(|event| event.revision() > self.since);
         settled::state(&self.there(), &history)
     }
 

@@ -175,10 +175,7 @@ async fn play(
                 stage.record.violations.push(violation);
             }
         }
-        if let Some(moment) = step.until {
-            let left = moment.saturating_sub(clock.uptime());
-            clock.sleep(left).await;
-        }
+        stage.reach(step.until).await;
         stage.rest(step.name).await;
     }
     stage.stay().await;
@@ -220,6 +217,15 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// Lets the time come until which a step goes on.
+    async fn reach(&self, moment: Option<Duration>) {
+        let clock = self.scene.clock;
+        if let Some(moment) = moment {
+            let left = moment.saturating_sub(clock.uptime());
+            clock.sleep(left).await;
+        }
+    }
+
     /// Waits until nobody writes any longer, and keeps what there is then.
     async fn rest(&mut self, step: &'static str) {
         let clock = self.scene.clock;

@@ -13,7 +13,10 @@ pub(super) fn starts(workload: Workload) -> Starts {
     Starts {
         workload,
         make,
-        counts: |place, _| Some(place.to_owned()),
+        counts: |place, object| {
+            forget_version(object);
+            Some(place.to_owned())
+        },
         wrong: |_| None,
     }
 }
@@ -104,4 +107,12 @@ fn taken() -> Value {
             "claimRef": {"namespace": "default", "name": "later"},
         },
     })
+}
+
+/// Which version of a claim a volume was made for depends on who made it.
+fn forget_version(volume: &mut Value) {
+    let claim = volume.pointer_mut("/spec/claimRef");
+    if let Some(claim) = claim.and_then(Value::as_object_mut) {
+        claim.remove("resourceVersion");
+    }
 }

@@ -14,7 +14,12 @@ pub(super) fn starts(workload: Workload) -> Starts {
     Starts {
         workload,
         make,
-        counts,
+        counts: |place, object| {
+            if is(place, "/persistentvolumeclaims") {
+                forget_owner(object);
+            }
+            Some(place.to_owned())
+        },
         wrong: |_| None,
     }
 }
@@ -106,11 +111,7 @@ fn member(chance: &mut Chance, number: usize, owner: Option<Value>) -> Value {
     }
 }
 
-/// Whose a claim is depends on who made it. Which revision is called what depends on which was
-/// there.
-fn counts(place: &str, object: &mut Value) -> Option<String> {
-    if is(place, "/persistentvolumeclaims") {
-        *object = json!({"spec": object["spec"]});
-    }
-    Some(place.to_owned())
+/// Whose a claim is depends on who made it.
+fn forget_owner(claim: &mut Value) {
+    *claim = json!({"spec": claim["spec"]});
 }
