@@ -28,13 +28,8 @@ pub(crate) struct Faults {
 
 /// Plays; false if something went wrong.
 pub(crate) fn run(faults: &Faults) -> Result<bool> {
-    let build = ["build", "--release", "--locked", "--quiet"];
-    process::run(
-        process::cargo()
-            .args(build)
-            .args(["--package", "neap-faults"]),
-    )?;
-    let mut command = Command::new(process::root().join("target/release/neap-faults"));
+    build()?;
+    let mut command = program();
     command.args(["--budget", &faults.budget, "--only", &faults.only]);
     command.args(["--seed", &faults.seed.to_string()]);
     command.args(["--output", &faults.output]);
@@ -42,4 +37,21 @@ pub(crate) fn run(faults: &Faults) -> Result<bool> {
         command.arg("--replay").arg(file);
     }
     Ok(command.status()?.success())
+}
+
+/// What the test command plays; false if something went wrong.
+pub(crate) fn standing() -> Result<bool> {
+    Ok(program().args(["--budget", "120s"]).status()?.success())
+}
+
+/// Builds `neap` and the program that plays. Both at once: what they share is then built once, with
+/// the features that both need.
+pub(crate) fn build() -> Result<()> {
+    let packages = ["--package", "neap", "--package", "neap-faults"];
+    let build = ["build", "--release", "--locked"];
+    process::run(process::cargo().args(build).args(packages))
+}
+
+fn program() -> Command {
+    Command::new(process::root().join("target/release/neap-faults"))
 }

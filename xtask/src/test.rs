@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 
 use self::tally::Tally;
 use crate::{
-    check, process,
+    check, faults, process,
     stopwatch::Stopwatch,
     tools::{self, Helm, Kubectl},
 };
@@ -39,7 +39,7 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
             println!(" ! API test data        none, the test that needs it is skipped: {error:#}");
         }
     }
-    process::run(process::cargo().args(["build", "--release", "--locked", "--package", "neap"]))?;
+    faults::build()?;
     println!(" ✓ neap                 target/release/neap");
 
     println!("test");
@@ -54,12 +54,22 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
         arguments,
     )?;
     tally.add_skips(&fs::read_to_string(&skips)?);
+    let faultless = if arguments.is_empty() {
+        println!("faults");
+        faults::standing()?
+    } else {
+        println!("faults: not played, since only some tests were asked for");
+        true
+    };
     if !checked {
         println!(" ✗ a check failed: see the top");
     }
+    if !faultless {
+        println!(" ✗ a fault broke something: see above");
+    }
     print_tally(&tally, built, watch);
     let complete = tally.skipped.is_empty() || !in_ci();
-    Ok(checked && built && tally.failed.is_empty() && complete)
+    Ok(checked && built && tally.failed.is_empty() && faultless && complete)
 }
 
 fn announce(kubectl: &Result<Kubectl>) {

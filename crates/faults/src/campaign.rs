@@ -40,7 +40,7 @@ pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result
     let watch = Stopwatch::start();
     let ground = worker::ground()?;
     let mut report = Report {
-        masks: MASKS,
+        masks: &MASKS,
         ..Report::default()
     };
     let mut known = Vec::new();

@@ -4,8 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 use neap_trial::{
-    apart::apart,
-    judge::Reference,
+    apart::{apart, calm},
     plan::{Plan, parse},
     run::run as play_once,
 };
@@ -26,13 +25,9 @@ pub(crate) fn run(file: &Path) -> Result<bool> {
 fn play(worker: &Worker, plan: &Plan) -> Result<bool> {
     let workload = worker.workload(&plan.workload)?;
     print!("{plan}");
-    let told = apart(|| {
-        let calm = play_once(
-            workload,
-            &Plan::calm(workload.name, plan.seed),
-            &worker.ground,
-        )?;
-        let (reference, _) = Reference::new(&calm);
+    let shown = calm(workload, plan.seed, &worker.ground);
+    let (reference, _, _) = shown.map_err(anyhow::Error::msg)?;
+    let told = apart(plan.seed, || {
         let record = play_once(workload, plan, &worker.ground)?;
         let lines: Vec<_> = record.entries.iter().map(ToString::to_string).collect();
         Ok((

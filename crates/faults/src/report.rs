@@ -32,7 +32,7 @@ pub(crate) struct Report {
     /// By kind of fault: how often each was played, by workload.
     pub(crate) matrix: BTreeMap<String, BTreeMap<String, usize>>,
     /// What is not compared.
-    pub(crate) masks: [&'static str; 1],
+    pub(crate) masks: &'static [&'static str],
     /// Runs without faults that went wrong, old plans that no longer strike, plans that leave
     /// another trace when they are played again.
     pub(crate) restless: Vec<String>,

@@ -17,7 +17,9 @@ mod journal;
 mod objects;
 mod runner;
 mod script;
+mod service;
 mod story;
+mod task;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -25,9 +27,11 @@ mod timeline;
 pub use self::{
     api::{Operation, OperationSpec, OperationStatus, Phase, StepStatus, Target},
     decide::{Next, decide},
-    journal::{InMemory, Journal, JournalError, Version},
+    journal::{InMemory, Journal, JournalError, Kept, Version},
     objects::Objects,
     runner::{Failure, Progress, Runner, Work},
     script::{How, Retry, Script, Step},
+    service::service,
+    task::Task,
     timeline::{Attempt, Cause, Entry, Outcome, State, Timeline},
 };

@@ -14,6 +14,8 @@ use nix::{
     unistd::{ForkResult, Pid, fork},
 };
 
+use crate::afresh;
+
 /// Which of the two this is.
 #[derive(Debug)]
 pub enum Role {
@@ -33,20 +35,20 @@ pub struct Child {
 /// What the copy tells the original with.
 pub struct Pen(PipeWriter);
 
-/// Goes on as two processes. Refused unless the caller is the only thread of its process: whatever
-/// another one holds would be held for ever in the copy.
+/// Goes on as two processes. Refused unless the caller is the only thread of its process that does
+/// anything: whatever another one holds would be held for ever in the copy.
 ///
 /// The copy is killed once it has used `limit` of a core: real time says nothing about a run, which
 /// may have to wait for its turn.
 pub fn split(limit: Duration) -> io::Result<Role> {
-    if fs::read_dir("/proc/self/task")?.count() > 1 {
+    if fs::read_dir("/proc/self/task")?.count() > 1 + afresh::waiting() {
         return Err(io::Error::other(
             "a process with several threads cannot split",
         ));
     }
     let (words, pen) = io::pipe()?;
-    // SAFETY: the process has one thread, as was just seen, and that is here: no lock is held by
-    // anybody who is not copied.
+    // SAFETY: no other thread does anything, as was just seen: one may wait for this one to end, and
+    // holds nothing meanwhile. So no lock is held by anybody who is not copied.
     match unsafe { fork() }? {
         ForkResult::Parent { child } => {
             drop(pen);

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{ServiceBuilder, retry::RetryLayer};
 
 use crate::{
+    outside::Outside,
     own::Own,
     scene::Scene,
     seam::{Line, Restart, Seam},
@@ -27,7 +28,7 @@ const RESTART: Duration = Duration::from_secs(1);
 /// How long a server stays behind that a restarted process reads from.
 const STALE: Duration = Duration::from_secs(10);
 
-type Services = Arc<dyn Fn(&Site) -> Result<Vec<Service>, Ended> + Send + Sync>;
+type Services = Arc<dyn Fn(&Site, &Outside) -> Result<Vec<Service>, Ended> + Send + Sync>;
 
 /// What a process runs.
 #[derive(Clone)]
@@ -65,7 +66,8 @@ impl Actor {
                 line.lag(restart.events, restart.kinds, STALE);
             }
             let seam = Seam::new(pocket.service(), late, line.clone(), scene.clone());
-            let mut life = self.live(seam, number, &line, &scene);
+            let outside = Outside::new(line.clone(), scene.clone());
+            let mut life = self.live(seam, &outside, &line, number, &scene);
             if let Err(problem) = &mut life {
                 odd.lock().push(std::mem::take(problem));
                 return;
@@ -90,8 +92,9 @@ impl Actor {
     fn live(
         &self,
         seam: Seam,
-        number: u32,
+        outside: &Outside,
         line: &Line,
+        number: u32,
         scene: &Scene,
     ) -> Result<JoinSet<()>, String> {
         let clock = scene.clock;
@@ -126,7 +129,7 @@ impl Actor {
             leadership,
             clock,
         };
-        let services = (self.services)(&site).map_err(|error| error.to_string())?;
+        let services = (self.services)(&site, outside).map_err(|error| error.to_string())?;
         for service in services {
             tasks.spawn(service.run(stop.clone()));
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neap_replay::{Role, split};
+use neap_replay::{Role, afresh, split};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -17,13 +17,18 @@ use crate::{
 /// A batch of plans takes minutes at most.
 const LONG: Duration = Duration::from_mins(20);
 
-/// What `work` comes to, in a process of its own. This one must have no other thread.
-pub fn apart<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String>
+/// What `work` comes to, in a process of its own that begins like any other with this seed. This
+/// process must have no other thread, and must not have run a runtime since its ground was prepared:
+/// runtimes count themselves.
+pub fn apart<T>(seed: u64, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String>
 where
-    T: Serialize + DeserializeOwned,
+    T: Serialize + DeserializeOwned + Send,
 {
     match split(LONG).map_err(|error| error.to_string())? {
-        Role::Child(pen) => pen.finish(&serde_json::to_vec(&work()).unwrap_or_default()),
+        Role::Child(pen) => {
+            let done = afresh(seed, work).unwrap_or_else(|| Err("it panicked".to_owned()));
+            pen.finish(&serde_json::to_vec(&done).unwrap_or_default())
+        }
         Role::Parent(child) => {
             let told = child.wait().map_err(|error| error.to_string())?;
             serde_json::from_slice(&told).map_err(|_| "a run died without a word".to_owned())?
@@ -37,7 +42,7 @@ pub fn calm(
     seed: u64,
     ground: &Ground,
 ) -> Result<(Reference, Vec<Entry>, Vec<Violation>), String> {
-    apart(|| {
+    apart(seed, || {
         let record = run::run(workload, &Plan::calm(workload.name, seed), ground)?;
         let (reference, violations) = Reference::new(&record);
         Ok((reference, record.entries, violations))
@@ -80,7 +85,7 @@ fn play_alone(
     reference: &Reference,
     ground: &Ground,
 ) -> Result<Outcome, String> {
-    apart(|| {
+    apart(plan.seed, || {
         let record = run::run(workload, plan, ground)?;
         Ok(Outcome::of(&record, reference))
     })
@@ -93,7 +98,7 @@ fn play_together(
     reference: &Reference,
     ground: &Ground,
 ) -> Result<Vec<Outcome>, String> {
-    apart(|| {
+    apart(seed, || {
         let director = Director::of_all(plans);
         let told = run_all(workload, seed, ground, reference, director)?;
         let mut outcomes = vec![Outcome::silent(); plans.len()];

@@ -7,7 +7,7 @@ use neap_pocket::store::{Change, Event, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::plan::plural;
+use crate::{judge::FENCE, plan::plural};
 
 /// Who names what it makes after its own uid, so that names differ where uids do, and what that is.
 const NAMED_BY_UID: [(&str, &str); 4] = [
@@ -22,7 +22,7 @@ const TOKEN_VOLUME: &str = "kube-api-access-";
 /// What is not compared. All else is, or is judged by a rule: a uid by whose it is, a version by
 /// being that of the last write, a moment by lying between the beginning and the last write, a
 /// generation by there having been as many writes.
-pub const MASKS: [&str; 1] = [TRIGGER];
+pub const MASKS: [&str; 3] = [TRIGGER, FENCE, "status.steps[].attempts of Operations"];
 
 /// What objects are called in a comparison, by their uids and names, and when and how often they
 /// were written.
@@ -99,6 +99,8 @@ pub(crate) fn canonical(object: &Object, names: &Names) -> (Value, Share) {
     count_from_now(&mut value, writes.copied().unwrap_or_default());
     put_in_order(&mut value);
     share.masked += forget_trigger(&mut value["metadata"]);
+    share.masked += forget(&mut value["metadata"], "annotations", FENCE);
+    share.masked += forget_attempts(&mut value);
     let last = names.moments.get(&object.revision());
     let mask = Mask {
         names,
@@ -121,6 +123,16 @@ fn count_from_now(value: &mut Value, writes: i64) {
     if (1..=writes).contains(&generation) {
         value["metadata"]["generation"] = "at most its writes".into();
     }
+}
+
+/// How often an Operation tried a step is what faults change; what came of it is not.
+fn forget_attempts(value: &mut Value) -> usize {
+    if value["kind"] != "Operation" {
+        return 0;
+    }
+    let steps = value.pointer_mut("/status/steps");
+    let steps = steps.and_then(Value::as_array_mut).into_iter().flatten();
+    steps.map(|step| step["attempts"] = Value::Null).count()
 }
 
 /// On endpoints: when happened what they were last written for.
@@ -223,8 +235,8 @@ impl Mask<'_> {
         if text.starts_with(TOKEN_VOLUME) {
             return Some(TOKEN_VOLUME);
         }
-        // Something that is told to go has until then.
-        let last = if field == "deletionTimestamp" {
+        // Something that is told to go has until then, and what waits is due then.
+        let last = if matches!(field, "deletionTimestamp" | "due") {
             Timestamp::MAX
         } else {
             self.last

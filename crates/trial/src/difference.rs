@@ -38,7 +38,7 @@ pub struct Parting {
 
 /// Plays the case with its faults and without, each in a process of its own.
 pub fn difference(case: &Case, found: &Violation, ground: &Ground) -> Result<Difference, String> {
-    apart(|| {
+    apart(case.plan.seed, || {
         let Case { workload, plan } = case;
         let passing = run(workload, &Plan::calm(workload.name, plan.seed), ground)?;
         let failing = run(workload, plan, ground)?;

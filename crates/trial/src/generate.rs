@@ -69,6 +69,11 @@ pub fn single(places: &[Place]) -> Vec<Rule> {
     let mut rules = Vec::new();
     for place in places {
         rules.extend(actions(place).into_iter().map(|action| place.rule(action)));
+        if place.renews() {
+            // Long enough for another to take over.
+            rules.push(place.rule_for_more(7, fail(500, None)));
+            rules.push(place.rule_for_more(3, Action::Delay(LONG)));
+        }
     }
     rules
 }
@@ -108,6 +113,18 @@ fn actions(place: &Place) -> Vec<Action> {
             all
         }
         Point::WatchEvent => event(),
+        Point::ExtBefore => vec![
+            Action::Crash,
+            fail(500, None),
+            fail(429, Some(Duration::from_secs(2))),
+            Action::Delay(LONG),
+            Action::Pause(Duration::from_secs(40)),
+        ],
+        Point::ExtAfter => {
+            let mut all = after();
+            all.push(Action::Pause(Duration::from_secs(40)));
+            all
+        }
         Point::Read | Point::ListPage | Point::WatchOpen => {
             let later = Some(Duration::from_secs(1));
             vec![fail(500, None), fail(429, later), Action::Delay(LONG)]

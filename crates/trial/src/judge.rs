@@ -2,7 +2,9 @@
 
 mod blast;
 mod end_state;
+mod fences;
 mod history;
+mod ledger;
 pub(crate) mod secrets;
 mod watches;
 
@@ -13,6 +15,7 @@ use serde_json::Value;
 
 pub use crate::canonical::{MASKS, Share};
 use crate::{canonical, run::Record};
+pub use fences::FENCE;
 pub(crate) use watches::streams;
 
 /// What is asked of a run.
@@ -24,6 +27,8 @@ pub enum Oracle {
     Counts,
     /// O3: everything has a living owner, or none.
     Orphan,
+    /// O5: what is done outside is done once, and not too late.
+    Outside,
     /// O6: what only grows did not shrink, and what is over stayed so.
     Backwards,
     /// O7: it came to rest, and stayed there.
@@ -49,6 +54,7 @@ impl Oracle {
             Self::EndState => "O1",
             Self::Counts => "O2",
             Self::Orphan => "O3",
+            Self::Outside => "O5",
             Self::Backwards => "O6",
             Self::Rest => "O7",
             Self::Watch => "O9",
@@ -96,6 +102,7 @@ type States = BTreeMap<String, Vec<Value>>;
 pub struct Reference {
     states: Vec<States>,
     counts: BTreeMap<String, (u32, u32)>,
+    effects: ledger::Effects,
     writes: usize,
     moments: blast::Moments,
     /// How much of what there was is compared.
@@ -110,6 +117,7 @@ impl Reference {
         let reference = Self {
             states,
             counts: history::counts(&record.history),
+            effects: ledger::effects(&record.ledger),
             writes: history::writes(&record.entries),
             moments: blast::moments(record),
             share,
@@ -139,6 +147,8 @@ impl Reference {
         violations.extend(history::compare_counts(&self.counts, &record.history));
         violations.extend(history::orphans(record));
         violations.extend(history::backwards(&record.history));
+        violations.extend(fences::backwards(&record.history));
+        violations.extend(ledger::judge(&self.effects, &record.ledger));
         violations.extend(history::storm(self.writes, &record.entries));
         violations.extend(secrets::written(&record.history));
         if record.poisoned {

@@ -21,6 +21,8 @@ pub mod generate;
 mod ground;
 pub mod judge;
 mod node;
+pub mod operation;
+pub mod outside;
 mod own;
 mod panics;
 pub mod plan;

@@ -18,6 +18,7 @@ use crate::{
     canary::{self, Listener},
     canonical::collection,
     judge::{Oracle, Outcome, Reference, Violation, secrets},
+    outside::{Ledger, Row},
     panics,
     plan::Plan,
     poison,
@@ -29,7 +30,7 @@ use crate::{
 const START: &str = "2026-01-01T00:00:00Z";
 /// So long nobody writes before a step has come to rest: longer than a watch that broke off takes
 /// to be opened again.
-const QUIET: Duration = Duration::from_secs(150);
+const QUIET: Duration = Duration::from_secs(75);
 /// So long a step may take to get there after its last fault.
 const LIMIT: Duration = Duration::from_mins(30);
 /// So long nothing may be written in the end.
@@ -48,6 +49,8 @@ pub struct Record {
     pub entries: Vec<Entry>,
     /// A number that any difference in what passed changes.
     pub fingerprint: u64,
+    /// What systems outside were asked and did.
+    pub ledger: Vec<Row>,
     /// The rules that never struck.
     pub idle: Vec<usize>,
     /// How long each step took to come to rest.
@@ -144,7 +147,7 @@ async fn play(
         .await
         .map_err(|error| error.to_string())?;
     let clock = Clock::starting_at(START.parse().map_err(|_| "no such moment")?);
-    let scene = Arc::new(Scene::new(clock, director));
+    let scene = Arc::new(Scene::new(clock, director, Ledger::of((workload.system)())));
     let odd = Arc::new(Mutex::new(Vec::new()));
     let user = Client::new(pocket.service(), "default");
     for deed in &workload.setting {
@@ -197,6 +200,7 @@ fn look_back(record: &mut Record, scene: &Scene) {
     violations.extend(crate::judge::streams(&streams, &record.history));
     drop(streams);
     record.violations.extend(violations);
+    record.ledger = scene.ledger.lock().rows();
     (record.entries, record.fingerprint) = scene.trace.lock().take();
 }
 

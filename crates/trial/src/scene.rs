@@ -11,8 +11,10 @@ use std::{
 use http::{StatusCode, request::Parts};
 use neap_kit::clock::{Clock, Uptime};
 use parking_lot::Mutex;
+use tokio::task::JoinSet;
 
 use crate::{
+    outside::{Errand, Ledger},
     own::Own,
     plan::{Action, Point},
     seam::{Call, Director, Line, Stream},
@@ -29,6 +31,9 @@ pub(crate) struct Scene {
     pub(crate) director: Mutex<Director>,
     pub(crate) streams: Mutex<Vec<Stream>>,
     pub(crate) trace: Mutex<Trace>,
+    pub(crate) ledger: Mutex<Ledger>,
+    /// Requests to systems outside that are on their way.
+    pub(crate) travelling: Mutex<JoinSet<()>>,
     /// What each life of each actor wrote.
     pub(crate) lives: Mutex<Vec<Arc<Own>>>,
 }
@@ -49,13 +54,15 @@ impl Open {
 }
 
 impl Scene {
-    pub(crate) fn new(clock: Clock, director: Director) -> Self {
+    pub(crate) fn new(clock: Clock, director: Director, ledger: Ledger) -> Self {
         Self {
             clock,
             open: Open::default(),
             director: Mutex::new(director),
             streams: Mutex::default(),
             trace: Mutex::default(),
+            ledger: Mutex::new(ledger),
+            travelling: Mutex::default(),
             lives: Mutex::default(),
         }
     }
@@ -80,6 +87,14 @@ impl Scene {
         trace.hash(parts.uri.path().as_bytes());
         trace.hash(parts.uri.query().unwrap_or_default().as_bytes());
         trace.hash(body);
+        trace.add(self.clock, line.actor(), call, What::Asked);
+    }
+
+    /// Somebody outside is asked.
+    pub(crate) fn sent(&self, line: &Line, call: &Call, errand: &Errand) {
+        let mut trace = self.trace.lock();
+        trace.hash(errand.key.as_bytes());
+        trace.hash(&errand.fence.to_le_bytes());
         trace.add(self.clock, line.actor(), call, What::Asked);
     }
 

@@ -5,7 +5,11 @@ use std::{fmt, sync::Arc};
 use neap_kit::{manager::Service, site::Site, watch::Ended};
 use serde_json::Value;
 
-use crate::{actor::Actor, node::Node};
+use crate::{
+    actor::Actor,
+    node::Node,
+    outside::{Keeper, Outside, System},
+};
 
 /// The processes under trial, the node that plays along, and what users do, step by step.
 #[derive(Clone)]
@@ -16,6 +20,8 @@ pub struct Workload {
     pub(crate) node: Option<Node>,
     /// What is there before anything begins.
     pub(crate) setting: Vec<Deed>,
+    /// Who is outside.
+    pub(crate) system: Arc<dyn Fn() -> Box<dyn System> + Send + Sync>,
     /// What users do. Each step waits until the one before has come to rest.
     pub steps: Vec<Step>,
 }
@@ -49,6 +55,7 @@ impl Workload {
             actors: Vec::new(),
             node: None,
             setting: Vec::new(),
+            system: Arc::new(|| Box::new(Keeper::default())),
             steps: Vec::new(),
         }
     }
@@ -59,7 +66,7 @@ impl Workload {
         name: &'static str,
         services: impl Fn(&Site) -> Result<Vec<Service>, Ended> + Send + Sync + 'static,
     ) -> Self {
-        self.with(name, None, services)
+        self.process(name, None, move |site, _| services(site))
     }
 
     /// Adds a process that works while it holds the Lease of that name.
@@ -69,20 +76,30 @@ impl Workload {
         lease: &'static str,
         services: impl Fn(&Site) -> Result<Vec<Service>, Ended> + Send + Sync + 'static,
     ) -> Self {
-        self.with(name, Some(lease), services)
+        self.process(name, Some(lease), move |site, _| services(site))
     }
 
-    fn with(
+    /// Adds a process that asks systems outside; one that stands for a Lease if that is named.
+    pub fn process(
         mut self,
         name: &'static str,
         elected: Option<&'static str>,
-        services: impl Fn(&Site) -> Result<Vec<Service>, Ended> + Send + Sync + 'static,
+        services: impl Fn(&Site, &Outside) -> Result<Vec<Service>, Ended> + Send + Sync + 'static,
     ) -> Self {
         self.actors.push(Actor {
             name,
             services: Arc::new(services),
             elected,
         });
+        self
+    }
+
+    /// Puts another system outside than one that knows every key and every fence.
+    pub fn system<S: System + 'static>(
+        mut self,
+        system: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self {
+        self.system = Arc::new(move || Box::new(system()));
         self
     }
 

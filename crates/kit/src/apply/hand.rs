@@ -119,25 +119,46 @@ impl Hand {
         match change {
             Change::Create(goal) => {
                 let key = goal.key();
-                self.apply(&goal.kind, &key, &goal.object).await.map(Some)
+                self.free(&goal.kind, &key).await?;
+                let parameters = PatchParams::apply(&self.manager);
+                let made = self.apply(&goal.kind, &key, &goal.object, &parameters);
+                made.await.map(Some)
             }
             Change::Update { mut goal, uid, .. } => {
                 let key = goal.key();
                 // With its uid an apply is refused if the object was replaced, and never makes one.
                 goal.object["metadata"]["uid"] = uid.into();
-                self.apply(&goal.kind, &key, &goal.object).await.map(Some)
+                let parameters = PatchParams::apply(&self.manager).force();
+                let changed = self.apply(&goal.kind, &key, &goal.object, &parameters);
+                changed.await.map(Some)
             }
             Change::Delete { kind, key, uid } => self.delete(&kind, &key, uid).await.map(|()| None),
         }
     }
 
-    async fn apply(&self, kind: &Kind, key: &Key, object: &Value) -> Result<DynamicObject, Error> {
+    /// Asks the server itself whether the name is free. An apply takes over what it finds, and a cache
+    /// may not show yet that another has that name.
+    async fn free(&self, kind: &Kind, key: &Key) -> Result<(), Error> {
         let api = self.api(kind, key);
-        let parameters = PatchParams::apply(&self.manager).force();
+        let found = api.get_metadata_opt(key.name());
+        match self.answered(key, found).await? {
+            Some(_) => Err(Error::Replaced(key.clone())),
+            None => Ok(()),
+        }
+    }
+
+    async fn apply(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        object: &Value,
+        parameters: &PatchParams,
+    ) -> Result<DynamicObject, Error> {
+        let api = self.api(kind, key);
         let object = typed(kind, object);
         let patch = Patch::Apply(&object);
         let write = self.write("apply", kind, key, None);
-        let written = api.patch(key.name(), &parameters, &patch);
+        let written = api.patch(key.name(), parameters, &patch);
         let written = self.perform(write, written).await?;
         noted(kind, key, &written);
         Ok(written)
@@ -240,7 +261,10 @@ impl Hand {
             // Asked last before a request is sent, so that a process which was stopped does not
             // begin it.
             let outcome = match self.leadership.check() {
-                Ok(_) => self.answered(&write.key, call).await,
+                Ok(_) => {
+                    let limit = self.limit.min(self.leadership.left());
+                    self.answered_within(limit, &write.key, call).await
+                }
                 Err(error) => Err(error.into()),
             };
             self.tell(&write, outcome.as_ref().map(|_| ())).await;
@@ -269,7 +293,16 @@ impl Hand {
         key: &Key,
         call: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, Error> {
-        match self.clock.within(self.limit, call).await {
+        self.answered_within(self.limit, key, call).await
+    }
+
+    async fn answered_within<T>(
+        &self,
+        limit: Duration,
+        key: &Key,
+        call: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, Error> {
+        match self.clock.within(limit, call).await {
             Some(Ok(done)) => Ok(done),
             Some(Err(kube::Error::Api(status))) if is_of_another(&status, key) => {
                 Err(Error::Replaced(key.clone()))
@@ -280,7 +313,7 @@ impl Hand {
             }),
             None => Err(Error::Late {
                 key: key.clone(),
-                waited: self.limit,
+                waited: limit,
             }),
         }
     }

@@ -298,3 +298,36 @@ async fn every_write_is_counted_and_told_to_the_witness() {
     let replaced = r#"neaptide_writes_total{manager="test",verb="replace",result="replaced"} 1"#;
     assert!(text.contains(replaced), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_given_up_before_another_may_lead() {
+    let second = std::time::Duration::from_secs(1);
+    let clock = Clock::system();
+    let (post, leadership) = Leadership::new(clock);
+    post.lead(crate::lease::Term(1), 10 * second, 15 * second);
+    let hand = Hand::new(crate::server::nobody(), "test", leadership, clock);
+    let map = ConfigMap::default();
+    let waited = async || match hand.create(&map).await {
+        Err(Error::Late { waited, .. }) => waited,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(waited().await, 10 * second, "the limit of every write");
+    post.lead(crate::lease::Term(1), 20 * second, 25 * second);
+    clock.sleep(9 * second).await;
+    assert_eq!(waited().await, 6 * second, "19 s after the beginning");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_has_made_is_not_taken_over_unseen() {
+    let bench = Bench::new().await;
+    let theirs = bench.map("a", &json!({"color": "theirs"}));
+    let theirs: ConfigMap = serde_json::from_value(theirs).unwrap();
+    let maps: Api<ConfigMap> = Api::default_namespaced(bench.server.client.clone());
+    let parameters = kube::api::PostParams::default();
+    maps.create(&parameters, &theirs).await.unwrap();
+    let ours = bench.goal("a", &json!({"color": "ours"}));
+    let refused = bench.hand.carry_out(plan(&[ours], &[])).await.unwrap_err();
+    assert!(matches!(refused, Error::Replaced(_)), "{refused:?}");
+    let live = bench.api.get("a").await.unwrap();
+    assert_eq!(live.data["data"]["color"], "theirs");
+}

@@ -319,7 +319,7 @@ async fn nothing_is_begun_while_another_leads_and_nothing_is_forgotten() {
     let acting = async {
         clock.sleep(60 * SECOND).await;
         assert!(view().paused && tried.load(Ordering::Relaxed) == 0);
-        post.lead(crate::lease::Term(1), Duration::MAX);
+        post.lead(crate::lease::Term(1), Duration::MAX, Duration::MAX);
         clock.sleep(SECOND / 2).await;
         assert_eq!(view().running.keys, ["\"a\""]);
         post.follow(None);
@@ -327,7 +327,7 @@ async fn nothing_is_begun_while_another_leads_and_nothing_is_forgotten() {
         assert_eq!(tried.load(Ordering::Relaxed), 1, "it is not tried in vain");
         let state = view();
         assert_eq!((state.waiting.count, state.failing.count), (1, 0));
-        post.lead(crate::lease::Term(2), Duration::MAX);
+        post.lead(crate::lease::Term(2), Duration::MAX, Duration::MAX);
         clock.sleep(2 * SECOND).await;
         assert_eq!(tried.load(Ordering::Relaxed), 2);
         stop.cancel();

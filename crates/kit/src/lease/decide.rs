@@ -30,7 +30,7 @@ impl Sight {
     }
 
     /// When another than the holder may take it.
-    fn expires(&self) -> Uptime {
+    pub(super) fn expires(&self) -> Uptime {
         self.since.saturating_add(self.record.duration)
     }
 }

@@ -51,6 +51,8 @@ pub struct Elector {
     post: Post,
     telemetry: Telemetry,
     sight: Option<Sight>,
+    /// What a Lease said that was deleted: terms are counted on from there.
+    former: Option<Record>,
     /// The term, and when the last renewal that succeeded was begun; nothing while others lead.
     held: Option<(Term, Uptime)>,
     /// After a failure nothing is tried before this.
@@ -84,6 +86,7 @@ impl Elector {
             post,
             telemetry: Telemetry::default(),
             sight: None,
+            former: None,
             held: None,
             not_before: Uptime::ZERO,
         };
@@ -131,7 +134,10 @@ impl Elector {
             (Decision::Wait(until), _) => return until,
             (Decision::Renew, Some(last)) => last.renewed(timings.duration, wall),
             (_, Some(last)) => last.taken(identity, timings.duration, wall),
-            (_, None) => Record::first(identity, timings.duration, wall),
+            (_, None) => match &self.former {
+                Some(former) => former.taken(identity, timings.duration, wall),
+                None => Record::first(identity, timings.duration, wall),
+            },
         };
         self.write(record, now).await;
         self.clock.uptime().max(self.not_before)
@@ -148,13 +154,13 @@ impl Elector {
             Some(Ok(lease)) => {
                 self.saw(&lease);
                 self.held = Some((term, begun));
-                self.lead(term, begun + self.options.timings.deadline);
+                self.lead(term, begun);
             }
             Some(Err(error)) => {
                 // A conflict says that another was faster, which is how an election goes.
                 if !is_conflict(&error) {
                     tracing::warn!(lease = self.options.name, %error, "the lease could not be written");
-                    self.not_before = self.clock.uptime() + self.options.timings.retry;
+                    self.pause();
                 }
                 self.look().await;
             }
@@ -193,20 +199,35 @@ impl Elector {
         let read = self.leases.get_opt(&self.options.name);
         match self.clock.within(self.options.timings.retry, read).await {
             Some(Ok(Some(lease))) => self.saw(&lease),
-            Some(Ok(None)) => {
-                self.sight = None;
-                self.held = None;
-                self.follow(None);
-            }
+            Some(Ok(None)) => self.missed(),
             Some(Err(error)) => {
                 tracing::warn!(lease = self.options.name, %error, "the lease could not be read");
-                self.not_before = self.clock.uptime() + self.options.timings.retry;
+                self.pause();
             }
             None => tracing::warn!(
                 lease = self.options.name,
                 "no answer to a read of the lease"
             ),
         }
+    }
+
+    /// Nothing is tried for a while after a failure.
+    fn pause(&mut self) {
+        let later = self.clock.uptime() + self.options.timings.retry;
+        self.not_before = self.not_before.max(later);
+    }
+
+    /// The Lease is gone. Whoever held it may not know yet, and may write until it would have expired.
+    fn missed(&mut self) {
+        if let Some(sight) = self.sight.take() {
+            let holder = sight.record.holder.as_deref();
+            if holder.is_some_and(|holder| holder != self.options.identity) {
+                self.not_before = self.not_before.max(sight.expires());
+            }
+            self.former = Some(sight.record);
+        }
+        self.held = None;
+        self.follow(None);
     }
 
     /// A watch may tell what is past, so whoever leads believes only what it looks up.
@@ -231,8 +252,12 @@ impl Elector {
         self.sight = Some(sight);
     }
 
-    fn lead(&self, term: Term, until: Uptime) {
-        if self.post.lead(term, until) {
+    fn lead(&self, term: Term, renewed: Uptime) {
+        let Timings {
+            duration, deadline, ..
+        } = self.options.timings;
+        let (until, expires) = (renewed + deadline, renewed + duration);
+        if self.post.lead(term, until, expires) {
             self.tell(true, Some(&self.options.identity));
         }
     }

@@ -42,6 +42,8 @@ pub struct Leadership {
     standing: watch::Receiver<Standing>,
     /// Milliseconds of uptime until which writes may begin.
     until: Arc<AtomicU64>,
+    /// Milliseconds of uptime at which another may begin to lead.
+    expires: Arc<AtomicU64>,
 }
 
 /// The end of it that the elector holds.
@@ -49,31 +51,32 @@ pub(crate) struct Post {
     clock: Clock,
     standing: watch::Sender<Standing>,
     until: Arc<AtomicU64>,
+    expires: Arc<AtomicU64>,
 }
 
 impl Leadership {
     pub(crate) fn new(clock: Clock) -> (Post, Self) {
         let (sender, standing) = watch::channel(Standing::Following(None));
-        let until = Arc::new(AtomicU64::new(0));
+        let (until, expires) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let post = Post {
             clock,
             standing: sender,
             until: until.clone(),
+            expires: expires.clone(),
         };
-        (
-            post,
-            Self {
-                clock,
-                standing,
-                until,
-            },
-        )
+        let leadership = Self {
+            clock,
+            standing,
+            until,
+            expires,
+        };
+        (post, leadership)
     }
 
     /// For a process that has nobody beside it: it may always write.
     pub fn alone(clock: Clock) -> Self {
         let (post, leadership) = Self::new(clock);
-        post.lead(Term(0), Duration::MAX);
+        post.lead(Term(0), Duration::MAX, Duration::MAX);
         leadership
     }
 
@@ -88,6 +91,13 @@ impl Leadership {
                 holder: holder.clone(),
             }),
         }
+    }
+
+    /// How long a write that begins now may take: whatever is on its way when another begins to lead
+    /// could be done after what that one does.
+    pub fn left(&self) -> Duration {
+        let expires = Duration::from_millis(self.expires.load(Ordering::Acquire));
+        expires.saturating_sub(self.clock.uptime())
     }
 
     /// Resolves with the term once this process leads; never if its elector ended.
@@ -133,9 +143,12 @@ impl fmt::Debug for Leadership {
 }
 
 impl Post {
-    /// Writes may begin until `until`. Whether that changes the standing.
-    pub(crate) fn lead(&self, term: Term, until: Uptime) -> bool {
-        let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
+    /// Writes may begin until `until`, and others may lead when it `expires`. Whether that changes
+    /// the standing.
+    pub(crate) fn lead(&self, term: Term, until: Uptime, expires: Uptime) -> bool {
+        let millis = |moment: Uptime| u64::try_from(moment.as_millis()).unwrap_or(u64::MAX);
+        let until = millis(until);
+        self.expires.store(millis(expires), Ordering::Release);
         let former = self.until.swap(until, Ordering::AcqRel);
         // Whoever found the time over waits to hear that it goes on.
         let lapsed = self.clock.uptime() >= Duration::from_millis(former);

@@ -79,12 +79,15 @@ fn a_record_survives_the_api() {
 async fn whoever_waits_hears_of_a_renewal_that_came_late() {
     let clock = crate::clock::Clock::system();
     let (post, mut leadership) = Leadership::new(clock);
-    assert!(post.lead(Term(1), 10 * SECOND));
+    assert!(post.lead(Term(1), 10 * SECOND, 15 * SECOND));
     clock.sleep(11 * SECOND).await;
     assert!(leadership.check().is_err());
     let renewing = async {
         clock.sleep(SECOND).await;
-        assert!(!post.lead(Term(1), 30 * SECOND), "it is the same term");
+        assert!(
+            !post.lead(Term(1), 30 * SECOND, 35 * SECOND),
+            "it is the same term"
+        );
     };
     let waiting = clock.within(5 * SECOND, leadership.gained());
     let (gained, ()) = tokio::join!(waiting, renewing);

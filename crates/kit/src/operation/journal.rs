@@ -11,6 +11,17 @@ use crate::why::{Code, Coded};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version(pub String);
 
+/// A timeline as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// What became of the operation so far.
+    pub timeline: Timeline,
+    /// The state in which it was read.
+    pub version: Version,
+    /// Unlike that of every other operation, also of one that had the same name before.
+    pub identity: String,
+}
+
 /// Why a timeline could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
@@ -28,10 +39,7 @@ pub enum JournalError {
 /// Keeps timelines: durable when a call returns, and written only in the state that was read.
 pub trait Journal: Send + Sync {
     /// The timeline of operation `id`.
-    fn load(
-        &self,
-        id: &str,
-    ) -> impl Future<Output = Result<(Timeline, Version), JournalError>> + Send;
+    fn load(&self, id: &str) -> impl Future<Output = Result<Kept, JournalError>> + Send;
 
     /// Replaces the timeline of operation `id`.
     fn save(
@@ -54,10 +62,15 @@ impl InMemory {
 }
 
 impl Journal for InMemory {
-    async fn load(&self, id: &str) -> Result<(Timeline, Version), JournalError> {
+    async fn load(&self, id: &str) -> Result<Kept, JournalError> {
         let kept = self.0.lock();
         let (timeline, version) = kept.get(id).ok_or(JournalError::Missing)?;
-        Ok((timeline.clone(), Version(version.to_string())))
+        Ok(Kept {
+            timeline: timeline.clone(),
+            version: Version(version.to_string()),
+            // Operations are added, and never taken away.
+            identity: id.to_owned(),
+        })
     }
 
     async fn save(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use kube::{Api, ResourceExt};
 use parking_lot::Mutex;
 
-use super::{Journal, JournalError, Operation, Timeline, Version, story};
+use super::{Journal, JournalError, Kept, Operation, Timeline, Version, story};
 use crate::{
     apply::{Error, Hand},
     clock::Clock,
@@ -73,11 +73,15 @@ impl Objects {
 }
 
 impl Journal for Objects {
-    async fn load(&self, id: &str) -> Result<(Timeline, Version), JournalError> {
+    async fn load(&self, id: &str) -> Result<Kept, JournalError> {
         let operation = self.read(id).await?;
-        let (timeline, version) = (story::timeline(&operation), version(&operation));
-        self.remember(id, operation, timeline.is_over());
-        Ok((timeline, version))
+        let kept = Kept {
+            timeline: story::timeline(&operation),
+            version: version(&operation),
+            identity: operation.uid().unwrap_or_default(),
+        };
+        self.remember(id, operation, kept.timeline.is_over());
+        Ok(kept)
     }
 
     async fn save(

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Attempt, Cause, Journal, JournalError, Next, Outcome, Script, Step, Timeline, Version, decide,
+    Attempt, Cause, Journal, JournalError, Kept, Next, Outcome, Script, Step, Task, decide,
 };
 use crate::{clock::Clock, why::Code};
 
@@ -30,8 +30,9 @@ pub struct Failure {
 
 /// Does the steps of a script. Each may be done again, and must then find that it is done.
 pub trait Work: Send + Sync {
-    /// One attempt at `step`.
-    fn attempt(&self, step: &str) -> impl Future<Output = Result<Progress, Failure>> + Send;
+    /// One attempt at the step that `task` names. What it asks of others it asks with the key and
+    /// the fence of the task, if they can use them.
+    fn attempt(&self, task: &Task) -> impl Future<Output = Result<Progress, Failure>> + Send;
 }
 
 /// One operation and those who carry it out.
@@ -54,8 +55,8 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
     /// for whoever goes on later. `None` if it was stopped.
     pub async fn run(&self, stop: &CancellationToken) -> Result<Option<Outcome>, JournalError> {
         loop {
-            let (timeline, seen) = self.journal.load(self.id).await?;
-            match self.advance(timeline, &seen, stop).await {
+            let kept = self.journal.load(self.id).await?;
+            match self.advance(kept, stop).await {
                 Ok(Some(outcome)) => return Ok(Some(outcome)),
                 Ok(None) if stop.is_cancelled() => return Ok(None),
                 // After a conflict somebody asked for it to be cancelled, or goes on elsewhere.
@@ -68,16 +69,20 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
     /// Does what is next; the outcome if that was the end.
     async fn advance(
         &self,
-        mut timeline: Timeline,
-        seen: &Version,
+        kept: Kept,
         stop: &CancellationToken,
     ) -> Result<Option<Outcome>, JournalError> {
+        let Kept {
+            mut timeline,
+            version: seen,
+            identity,
+        } = kept;
         let now = self.clock.now();
         match decide(self.script, &timeline, now) {
             Next::End(outcome) => {
                 if !timeline.is_over() {
                     timeline.outcome = Some(outcome.clone());
-                    self.journal.save(self.id, &timeline, seen).await?;
+                    self.journal.save(self.id, &timeline, &seen).await?;
                 }
                 Ok(Some(outcome))
             }
@@ -91,8 +96,9 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
             Next::Attempt(index) => {
                 let step = &self.script.steps[index];
                 timeline.begin(index, step, now);
-                let seen = self.journal.save(self.id, &timeline, seen).await?;
-                let Some(attempt) = self.attempt(step, stop).await else {
+                let seen = self.journal.save(self.id, &timeline, &seen).await?;
+                let task = Task::new(&identity, step.name, timeline.attempts());
+                let Some(attempt) = self.attempt(step, &task, stop).await else {
                     return Ok(None);
                 };
                 timeline.note(step, attempt, self.clock.now());
@@ -103,10 +109,8 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
     }
 
     /// What an attempt came to; nothing if it was broken off.
-    async fn attempt(&self, step: &Step, stop: &CancellationToken) -> Option<Attempt> {
-        let attempt = self
-            .clock
-            .within(step.limit(), self.work.attempt(step.name));
+    async fn attempt(&self, step: &Step, task: &Task, stop: &CancellationToken) -> Option<Attempt> {
+        let attempt = self.clock.within(step.limit(), self.work.attempt(task));
         let ended = tokio::select! {
             () = stop.cancelled() => return None,
             ended = attempt => ended,

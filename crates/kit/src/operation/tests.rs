@@ -37,6 +37,7 @@ fn script() -> Script {
 struct Told {
     answers: Mutex<Vec<(&'static str, Answer)>>,
     log: Mutex<Vec<String>>,
+    tasks: Mutex<Vec<Task>>,
     clock: Clock,
 }
 
@@ -53,6 +54,7 @@ impl Told {
         Self {
             answers: Mutex::new(answers.to_vec()),
             log: Mutex::default(),
+            tasks: Mutex::default(),
             clock,
         }
     }
@@ -67,9 +69,10 @@ impl Told {
 }
 
 impl Work for Told {
-    async fn attempt(&self, step: &str) -> Result<Progress, Failure> {
+    async fn attempt(&self, task: &Task) -> Result<Progress, Failure> {
         let cause = Cause::new("no water");
-        match self.next(step) {
+        self.tasks.lock().push(task.clone());
+        match self.next(&task.step) {
             None => Ok(Progress::Done),
             Some(Answer::NotYet) => Ok(Progress::NotYet("not hot".into())),
             Some(Answer::Fails) => Err(Failure {
@@ -108,7 +111,7 @@ async fn played(answers: &[(&'static str, Answer)]) -> (Outcome, Vec<String>, Ti
         .await
         .unwrap()
         .unwrap();
-    let (timeline, _) = journal.load("tea").await.unwrap();
+    let timeline = journal.load("tea").await.unwrap().timeline;
     assert_eq!(timeline.outcome.as_ref(), Some(&outcome));
     (outcome, work.log.into_inner(), timeline)
 }
@@ -160,6 +163,31 @@ async fn only_a_failure_that_may_pass_is_tried_again_and_not_for_ever() {
     assert_eq!((outcome, log.len()), (failed("pour", "no water"), 3));
     let (outcome, log, _) = played(&[("fill", Answer::Fails)]).await;
     assert_eq!((outcome, log.len()), (failed("fill", "no water"), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_at_a_step_share_a_key_and_no_two_share_a_fence() {
+    let clock = virtual_clock();
+    let (journal, work) = (
+        InMemory::default(),
+        Told::to(clock, &[("boil", Answer::NotYet), ("pour", Answer::Fails)]),
+    );
+    journal.add("tea");
+    let script = script();
+    let stop = CancellationToken::new();
+    making(&script, &journal, &work).run(&stop).await.unwrap();
+    let tasks = work.tasks.into_inner();
+    let told: Vec<_> = tasks.iter().map(|task| (&*task.key, task.fence)).collect();
+    assert_eq!(
+        told,
+        [
+            ("tea/fill", 1),
+            ("tea/boil", 2),
+            ("tea/boil", 3),
+            ("tea/pour", 4),
+            ("tea/pour", 5),
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +255,7 @@ impl<'a, J> Crashing<'a, J> {
 }
 
 impl<J: Journal> Journal for Crashing<'_, J> {
-    async fn load(&self, id: &str) -> Result<(Timeline, Version), JournalError> {
+    async fn load(&self, id: &str) -> Result<Kept, JournalError> {
         self.inner.load(id).await
     }
 
@@ -286,7 +314,7 @@ async fn a_stop_leaves_the_step_for_whoever_goes_on() {
     assert_eq!(ended.unwrap(), None);
     let outcome = runner.run(&CancellationToken::new()).await.unwrap();
     assert_eq!(outcome, Some(Outcome::Succeeded));
-    let (timeline, _) = journal.load("tea").await.unwrap();
+    let timeline = journal.load("tea").await.unwrap().timeline;
     assert_eq!(timeline.steps[0].attempts, 2);
 }
 
@@ -302,10 +330,14 @@ async fn a_cancelled_operation_ends_before_its_next_step() {
     let runner = making(&script, &journal, &work);
     let cancel = async {
         clock.sleep(SECOND * 5 / 2).await;
-        let (mut timeline, seen) = journal.load("tea").await.unwrap();
+        let Kept {
+            mut timeline,
+            version,
+            ..
+        } = journal.load("tea").await.unwrap();
         timeline.cancel(Cause::new("no longer thirsty"));
         timeline.cancel(Cause::new("says another"));
-        journal.save("tea", &timeline, &seen).await.unwrap();
+        journal.save("tea", &timeline, &version).await.unwrap();
     };
     let stop = CancellationToken::new();
     let (ended, ()) = tokio::join!(runner.run(&stop), cancel);

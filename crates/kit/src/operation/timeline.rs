@@ -129,6 +129,13 @@ impl Timeline {
         self.outcome.is_some()
     }
 
+    /// How many attempts were begun, at all steps. No two attempts of an operation have the same
+    /// number, whoever makes them, because a timeline is written only in the state that was read.
+    pub fn attempts(&self) -> u64 {
+        let attempts = self.steps.iter().map(|entry| u64::from(entry.attempts));
+        attempts.sum()
+    }
+
     /// Asks for the operation to end. The first who asks is remembered.
     pub fn cancel(&mut self, cause: Cause) {
         if !self.is_over() {

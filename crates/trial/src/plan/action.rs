@@ -47,7 +47,9 @@ impl Action {
     pub fn misplaced(&self, point: Point) -> Option<&'static str> {
         let at_event = point == Point::WatchEvent;
         let at_write = matches!(point, Point::WriteBefore | Point::WriteAfter);
+        let outside = matches!(point, Point::ExtBefore | Point::ExtAfter);
         match self {
+            Self::Lag(..) if outside => Some("a system outside has no watches"),
             Self::Reset | Self::Merge(_) | Self::Twice if !at_event => {
                 Some("only a watch.event can do that")
             }
@@ -65,15 +67,16 @@ impl Action {
 
     /// One word for the kind of fault, as matrices name it.
     pub fn word(&self, point: Point) -> String {
-        let after = if point == Point::WriteAfter {
-            " committed"
-        } else {
-            ""
+        let after = match point {
+            Point::WriteAfter => " committed",
+            Point::ExtBefore => " outside",
+            Point::ExtAfter => " outside, done",
+            _ => "",
         };
         match self {
             Self::Crash => format!("crash{after}"),
             Self::CrashStale(..) => "crash stale".to_owned(),
-            Self::Pause(_) => "pause".to_owned(),
+            Self::Pause(_) => format!("pause{after}"),
             Self::Fail(fault) => format!("fail {}{after}", fault.code),
             Self::Conflict(times) => format!("conflict x {times}"),
             Self::Delay(_) => format!("delay{after}"),

@@ -103,6 +103,15 @@ fn rule(words: &mut Words<'_>) -> Result<Rule, String> {
     if let Some(problem) = action.misplaced(point) {
         return Err(format!("{action} cannot happen at {point}: {problem}"));
     }
+    let outside = matches!(point, Point::ExtBefore | Point::ExtAfter);
+    if outside && (filter.verb.is_some() || filter.kind.is_some()) {
+        return Err(format!("{point} has only the filters call= and name="));
+    }
+    if !outside && filter.call.is_some() {
+        return Err(format!(
+            "call= is of ext.before and ext.after, not of {point}"
+        ));
+    }
     Ok(Rule {
         point,
         filter,
@@ -141,7 +150,7 @@ fn nth(range: &str, words: &mut Words<'_>) -> Result<Nth, String> {
 }
 
 fn narrow(filter: &mut Filter, word: &str) -> Result<(), String> {
-    let known = "verb=, kind=, ns= and name=";
+    let known = "verb=, kind=, ns=, name= and call=";
     let (field, value) = word
         .split_once('=')
         .ok_or_else(|| format!("`{word}` is no filter; there are {known}"))?;
@@ -153,6 +162,7 @@ fn narrow(filter: &mut Filter, word: &str) -> Result<(), String> {
         "kind" => filter.kind = Some(kind(value)),
         "ns" => filter.namespace = Some(value.to_owned()),
         "name" => filter.name = Some(value.to_owned()),
+        "call" => filter.call = Some(value.to_owned()),
         other => return Err(format!("there is no filter {other}; there are {known}")),
     }
     Ok(())

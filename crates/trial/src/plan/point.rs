@@ -19,27 +19,31 @@ pub enum Point {
     WatchOpen,
     /// A watch tells of a change.
     WatchEvent,
+    /// A system outside is about to be asked.
+    ExtBefore,
+    /// A system outside has done what it was asked, and its answer is not sent yet.
+    ExtAfter,
 }
 
 impl Point {
     /// Those that a run in one process has.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::WriteBefore,
         Self::WriteAfter,
         Self::Read,
         Self::ListPage,
         Self::WatchOpen,
         Self::WatchEvent,
+        Self::ExtBefore,
+        Self::ExtAfter,
     ];
 
-    /// Those of the grammar that only a run with a database, outside systems or sockets has.
-    pub const ELSEWHERE: [&str; 15] = [
+    /// Those of the grammar that only a run with a database or sockets has.
+    pub const ELSEWHERE: [&str; 13] = [
         "sql.before",
         "sql.after",
         "commit.before",
         "commit.after",
-        "ext.before",
-        "ext.after",
         "lease.renew",
         "timer",
         "quiesce",
@@ -60,6 +64,8 @@ impl Point {
             Self::ListPage => "list.page",
             Self::WatchOpen => "watch.open",
             Self::WatchEvent => "watch.event",
+            Self::ExtBefore => "ext.before",
+            Self::ExtAfter => "ext.after",
         }
     }
 }
@@ -87,11 +93,13 @@ pub enum Verb {
     Patch,
     /// It is deleted.
     Delete,
+    /// A system outside is asked for something.
+    Call,
 }
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Get,
         Self::List,
         Self::Watch,
@@ -99,6 +107,7 @@ impl Verb {
         Self::Update,
         Self::Patch,
         Self::Delete,
+        Self::Call,
     ];
 
     /// How plans call it.
@@ -111,12 +120,13 @@ impl Verb {
             Self::Update => "update",
             Self::Patch => "patch",
             Self::Delete => "delete",
+            Self::Call => "call",
         }
     }
 
-    /// Whether it changes something.
+    /// Whether it changes something of the server.
     pub fn writes(self) -> bool {
-        !matches!(self, Self::Get | Self::List | Self::Watch)
+        !matches!(self, Self::Get | Self::List | Self::Watch | Self::Call)
     }
 }
 
@@ -131,6 +141,8 @@ pub struct Filter {
     pub namespace: Option<String>,
     /// Under which name. A star at the end stands for anything.
     pub name: Option<String>,
+    /// What is asked of a system outside.
+    pub call: Option<String>,
 }
 
 impl Filter {
@@ -140,6 +152,7 @@ impl Filter {
             && self.kind.as_deref().is_none_or(|wanted| wanted == kind)
             && fits(self.namespace.as_deref(), namespace)
             && fits(self.name.as_deref(), name)
+            && (self.call.is_none() || verb == Verb::Call && self.call.as_deref() == Some(kind))
     }
 }
 
@@ -162,6 +175,7 @@ impl fmt::Display for Filter {
             ("kind", &self.kind),
             ("ns", &self.namespace),
             ("name", &self.name),
+            ("call", &self.call),
         ];
         for (word, text) in texts {
             if let Some(text) = text {

@@ -11,6 +11,8 @@ on watch.event kind=endpointslices #every 3 for node do merge 20s
 on write.before for any do conflict x 5
 on watch.event #1 for any do dup
 on write.after #3 for any do lag 3 kinds=pods,jobs until 1500ms
+on ext.before call=make #1 for any do pause 90s
+on ext.after name=network call=make for one do fail 504
 ";
 
 #[test]
@@ -95,5 +97,27 @@ fn what_is_wrong_is_told_with_its_line() {
         let error = parse(text).unwrap_err();
         assert!(error.problem.contains(problem), "{text}: {error}");
         assert_eq!(error.line, text.lines().count(), "{text}");
+    }
+}
+
+#[test]
+fn systems_outside_are_named_by_what_is_asked_of_them() {
+    for (rule, problem) in [
+        (
+            "read call=make for any do crash",
+            "call= is of ext.before and ext.after",
+        ),
+        (
+            "ext.after kind=pods for any do crash",
+            "only the filters call= and name=",
+        ),
+        ("ext.after for any do dup", "only a watch.event can do that"),
+        (
+            "ext.before for any do lag 3 until 5s",
+            "a system outside has no watches",
+        ),
+    ] {
+        let error = parse(&format!("plan a\nworkload w seed 1\non {rule}\n")).unwrap_err();
+        assert!(error.problem.contains(problem), "{rule}: {error}");
     }
 }

@@ -89,7 +89,7 @@ impl Line {
     }
 
     /// Resolves when the actor may go on: at once, after its pause, or never if it is dead.
-    pub(super) async fn go_on(&self) {
+    pub(crate) async fn go_on(&self) {
         loop {
             let until = {
                 let mut state = self.state.lock();
@@ -113,7 +113,7 @@ impl Line {
         }
     }
 
-    pub(super) fn crash(&self, restart: Restart) {
+    pub(crate) fn crash(&self, restart: Restart) {
         let first = !std::mem::replace(&mut self.state.lock().dead, true);
         if first {
             // There is room for one, and one is enough.
@@ -121,7 +121,7 @@ impl Line {
         }
     }
 
-    pub(super) async fn pause(&self, time: Duration) {
+    pub(crate) async fn pause(&self, time: Duration) {
         let until = self.clock.uptime() + time;
         self.open.until(until);
         self.state.lock().paused = Some(until);

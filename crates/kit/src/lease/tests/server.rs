@@ -85,16 +85,34 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_deleted_is_made_again() {
+async fn a_lease_that_was_deleted_is_made_again_and_terms_go_on() {
     let server = Server::open().await;
     let leases: Api<Lease> = Api::default_namespaced(server.client.clone());
     let mut leader = Stands::up(&server, "a");
     leader.leadership.gained().await;
-    leases
-        .delete("neap", &DeleteParams::default())
-        .await
-        .unwrap();
-    Clock::system().sleep(5 * SECOND).await;
-    assert_eq!(leader.leadership.gained().await, Term(0));
-    assert!(leases.get_opt("neap").await.unwrap().is_some());
+    let mut follower = Stands::up(&server, "b");
+    let clock = Clock::system();
+    clock.sleep(5 * SECOND).await;
+    let delete = async || {
+        let parameters = DeleteParams::default();
+        leases.delete("neap", &parameters).await.unwrap();
+    };
+    delete().await;
+    clock.sleep(5 * SECOND).await;
+    assert_eq!(
+        leader.leadership.gained().await,
+        Term(1),
+        "whoever led goes on"
+    );
+    assert!(follower.leadership.check().is_err());
+    leader.task.abort();
+    delete().await;
+    let gone = clock.uptime();
+    assert_eq!(follower.leadership.gained().await, Term(2));
+    let waited = clock.uptime().saturating_sub(gone);
+    let duration = Timings::default().duration;
+    assert!(
+        waited + 4 * SECOND > duration,
+        "the one that is gone might have written until then: {waited:?}"
+    );
 }

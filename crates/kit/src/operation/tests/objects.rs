@@ -113,9 +113,9 @@ impl Bench {
 struct Making<'a>(&'a Bench);
 
 impl Work for Making<'_> {
-    async fn attempt(&self, step: &str) -> Result<Progress, Failure> {
-        let metadata =
-            json!({"namespace": self.0.server.namespace(), "name": step, "labels": {"of": "tea"}});
+    async fn attempt(&self, task: &Task) -> Result<Progress, Failure> {
+        let (namespace, name) = (self.0.server.namespace(), &task.step);
+        let metadata = json!({"namespace": namespace, "name": name, "labels": {"of": "tea"}});
         let map: ConfigMap = serde_json::from_value(json!({"metadata": metadata})).unwrap();
         match self.0.hand.create(&map).await {
             Ok(_) => Ok(Progress::Done),
@@ -239,16 +239,25 @@ async fn a_field_of_the_spec_cancels_it() {
 async fn two_runners_do_not_overwrite_each_other() {
     let bench = Bench::new().await;
     let (one, other) = (bench.journal(), bench.journal());
-    let (mut timeline, seen) = one.load(&bench.id).await.unwrap();
-    let (_, same) = other.load(&bench.id).await.unwrap();
+    let Kept {
+        mut timeline,
+        version: seen,
+        identity,
+    } = one.load(&bench.id).await.unwrap();
+    let same = other.load(&bench.id).await.unwrap();
+    assert_eq!(same.identity, identity);
+    let uid = bench.operations().get("tea").await.unwrap().metadata.uid;
+    assert_eq!(Some(identity), uid, "one made anew is another");
     timeline.begin(0, &script().steps[0], bench.clock.now());
     one.save(&bench.id, &timeline, &seen).await.unwrap();
-    let refused = other.save(&bench.id, &Timeline::default(), &same).await;
+    let refused = other
+        .save(&bench.id, &Timeline::default(), &same.version)
+        .await;
     assert!(
         matches!(refused, Err(JournalError::Conflict)),
         "{refused:?}"
     );
-    assert_eq!(other.load(&bench.id).await.unwrap().0, timeline);
+    assert_eq!(other.load(&bench.id).await.unwrap().timeline, timeline);
     for missing in ["default/coffee", "coffee"] {
         let missing = one.load(missing).await;
         assert!(matches!(missing, Err(JournalError::Missing)), "{missing:?}");
