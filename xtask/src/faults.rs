@@ -21,6 +21,15 @@ pub(crate) struct Faults {
     /// Plays the plans of this file, tells what passed, and judges it
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
+    /// Only walks through declarations: every value of every property
+    #[arg(long, conflicts_with = "starts")]
+    walk: bool,
+    /// Only plays start states
+    #[arg(long)]
+    starts: bool,
+    /// With --walk or --starts: only the chain or the start state of this number
+    #[arg(long, value_name = "N")]
+    number: Option<u64>,
     /// How to print what came of it: text or json
     #[arg(short, long, default_value = "text")]
     output: String,
@@ -35,6 +44,12 @@ pub(crate) fn run(faults: &Faults) -> Result<bool> {
     command.args(["--output", &faults.output]);
     if let Some(file) = &faults.replay {
         command.arg("--replay").arg(file);
+    }
+    for (flag, is_set) in [("--walk", faults.walk), ("--starts", faults.starts)] {
+        command.args(is_set.then_some(flag));
+    }
+    if let Some(number) = faults.number {
+        command.args(["--number", &number.to_string()]);
     }
     Ok(command.status()?.success())
 }

@@ -18,6 +18,7 @@ use neap_trial::{
 use parking_lot::Mutex;
 
 use crate::{
+    aside::Aside,
     message::{Answer, Order},
     report::{Finding, Report, Tally},
     stopwatch::Stopwatch,
@@ -36,7 +37,12 @@ const AGAIN: usize = 40;
 const SHRUNK: usize = 12;
 
 /// Plays for `budget`.
-pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result<Report> {
+pub(crate) fn run(
+    workloads: &[Workload],
+    budget: Duration,
+    seed: u64,
+    aside: Aside,
+) -> Result<Report> {
     let watch = Stopwatch::start();
     let ground = worker::ground()?;
     let mut report = Report {
@@ -44,7 +50,7 @@ pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result
         ..Report::default()
     };
     let mut known = Vec::new();
-    for workload in workloads {
+    for workload in aside.played(workloads) {
         let shown = calm(workload, seed, &ground).map_err(anyhow::Error::msg)?;
         let (reference, entries, restless) = shown;
         let says = restless.iter();
@@ -74,6 +80,7 @@ pub(crate) fn run(workloads: &[Workload], budget: Duration, seed: u64) -> Result
         budget,
         seed,
         watch,
+        aside,
     };
     let cores = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
@@ -97,6 +104,7 @@ struct Desk {
     budget: Duration,
     seed: u64,
     watch: Stopwatch,
+    aside: Aside,
 }
 
 impl Desk {
@@ -105,6 +113,18 @@ impl Desk {
         let mut worker = Worker::start(self.seed)?;
         for number in 0_usize.. {
             if self.watch.elapsed() >= self.budget {
+                break;
+            }
+            if let Some(order) = self.aside.due(self.watch, self.seed) {
+                let begun = self.watch.elapsed();
+                let answer = worker.ask(&order)?;
+                let mut report = self.report.lock();
+                self.aside.note(&order, answer, &mut report)?;
+                self.aside
+                    .spent(&order, self.watch.elapsed().saturating_sub(begun));
+                continue;
+            }
+            if self.aside.is_all() {
                 break;
             }
             let turn = self.supply.lock().next();

@@ -9,13 +9,16 @@
     reason = "a command-line tool speaks"
 )]
 
+mod aside;
 mod campaign;
 mod kit;
 mod message;
 mod replay;
 mod report;
+mod start_states;
 mod stopwatch;
 mod supply;
+mod walk;
 mod worker;
 mod world;
 
@@ -24,6 +27,8 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use neap_trial::Workload;
+
+use self::aside::{Aside, Focus};
 
 /// Runs make and drop small objects all the time, in one thread.
 #[global_allocator]
@@ -45,12 +50,31 @@ struct Cli {
     /// Plays the plans of this file, tells what passed, and judges it
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
+    /// Only walks through declarations: every value of every property
+    #[arg(long, conflicts_with = "starts")]
+    walk: bool,
+    /// Only plays start states
+    #[arg(long)]
+    starts: bool,
+    /// With --walk or --starts: only the chain or the start state of this number
+    #[arg(long, value_name = "N")]
+    number: Option<u64>,
     /// How to print what came of it
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
     /// Plays what it is told to on standard input
     #[arg(long, hide = true)]
     work: bool,
+}
+
+impl Cli {
+    fn focus(&self) -> Focus {
+        match (self.walk, self.starts) {
+            (true, _) => Focus::Walk,
+            (_, true) => Focus::Starts,
+            _ => Focus::Plans,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -86,14 +110,15 @@ fn run(cli: &Cli) -> Result<bool> {
     let mut chosen = workloads();
     let names: Vec<_> = chosen.iter().map(|workload| workload.name).collect();
     chosen.retain(|workload| workload.name.contains(&cli.only));
-    if chosen.is_empty() {
+    if chosen.is_empty() && !cli.walk {
         bail!(
             "no workload has {:?} in its name; there are {}",
             cli.only,
             names.join(", ")
         );
     }
-    let report = campaign::run(&chosen, cli.budget, cli.seed)?;
+    let aside = Aside::new(&chosen, &cli.only, cli.focus(), cli.number)?;
+    let report = campaign::run(&chosen, cli.budget, cli.seed, aside)?;
     match cli.output {
         Output::Text => println!("{report}"),
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),

@@ -4,6 +4,7 @@ use neap_trial::{
     Entry,
     difference::Difference,
     judge::{Outcome, Violation},
+    walk::Walked,
 };
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,19 @@ pub(crate) enum Order {
     Show { workload: String, seed: u64 },
     /// Make this plan smaller, which goes wrong like this.
     Shrink { plan: String, found: Violation },
+    /// Walk through this chain of properties.
+    Walk {
+        subject: String,
+        chain: usize,
+        seed: u64,
+    },
+    /// Play so many start states, beginning with this number.
+    Start {
+        workload: String,
+        from: u64,
+        count: u64,
+        seed: u64,
+    },
 }
 
 /// What it says when it is done.
@@ -36,6 +50,10 @@ pub(crate) enum Answer {
         steps: Vec<String>,
         difference: Option<Difference>,
     },
+    /// What came of the chain.
+    Walked(Walked),
+    /// The numbers of the start states that went wrong, and how.
+    Started(Vec<(u64, Vec<Violation>)>),
     /// It could not be done.
     Failed(String),
 }

@@ -8,6 +8,8 @@ use neap_trial::{
 };
 use serde::Serialize;
 
+use crate::aside::{Began, Walks};
+
 /// What came of a campaign.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
@@ -36,6 +38,10 @@ pub(crate) struct Report {
     /// Runs without faults that went wrong, old plans that no longer strike, plans that leave
     /// another trace when they are played again.
     pub(crate) restless: Vec<String>,
+    /// Declarations that were walked through, by workload.
+    pub(crate) walked: BTreeMap<String, Walks>,
+    /// Start states that were played, by workload.
+    pub(crate) starts: BTreeMap<String, Began>,
 }
 
 /// What came of the plans of a workload.
@@ -66,7 +72,16 @@ pub(crate) struct Finding {
 impl Report {
     /// Whether nothing went wrong.
     pub(crate) fn holds(&self) -> bool {
-        self.violations.is_empty() && self.restless.is_empty() && self.plans > 0
+        let walked = self
+            .walked
+            .values()
+            .all(|walks| walks.violations.is_empty());
+        let started = self
+            .starts
+            .values()
+            .all(|began| began.violations.is_empty());
+        let played = self.plans > 0 || !self.walked.is_empty() || !self.starts.is_empty();
+        self.violations.is_empty() && self.restless.is_empty() && walked && started && played
     }
 }
 
@@ -95,6 +110,12 @@ impl fmt::Display for Report {
         }
         for trouble in &self.restless {
             writeln!(f, " ✗ {trouble}")?;
+        }
+        for (name, walks) in &self.walked {
+            write!(f, "{}", walks.of(name))?;
+        }
+        for (name, began) in &self.starts {
+            write!(f, "{}", began.of(name))?;
         }
         let (all, played) = self.alone;
         let Share { compared, masked } = self.fields;

@@ -8,16 +8,18 @@ use std::{
 use anyhow::{Context, Result};
 use neap_trial::{
     Ground, Workload,
-    apart::{calm, play},
+    apart::{apart, calm, play},
     difference::difference,
     judge::{Reference, Violation},
     plan::{Plan, parse},
     shrink::{Case, shrink},
+    walk::Subject,
 };
 
 use crate::{
     message::{Answer, Order},
-    workloads,
+    start_states::StartStates,
+    walk, workloads,
 };
 
 /// No failure needs more tries than that to become small.
@@ -42,13 +44,18 @@ pub(crate) struct Worker {
     pub(crate) ground: Ground,
     workloads: Vec<Workload>,
     references: HashMap<(String, u64), Reference>,
+    subjects: Vec<Subject>,
+    starts: StartStates,
 }
 
 impl Worker {
     pub(crate) fn new() -> Result<Self> {
+        let workloads = workloads();
         Ok(Self {
             ground: ground()?,
-            workloads: workloads(),
+            subjects: walk::subjects(&workloads)?,
+            starts: StartStates::of(&workloads),
+            workloads,
             references: HashMap::new(),
         })
     }
@@ -78,6 +85,25 @@ impl Worker {
                 Ok(Answer::Shown(entries))
             }
             Order::Shrink { plan, found } => self.shrink(&parse(&plan)?[0], &found),
+            Order::Walk {
+                subject,
+                chain,
+                seed,
+            } => {
+                let subject = walk::find(&self.subjects, &subject)?;
+                let walked = apart(seed, || subject.walk(chain, seed, &self.ground));
+                Ok(Answer::Walked(walked.map_err(anyhow::Error::msg)?))
+            }
+            Order::Start {
+                workload,
+                from,
+                count,
+                seed,
+            } => {
+                let numbers = from..from + count;
+                let played = self.starts.play(&workload, numbers, seed, &self.ground);
+                Ok(Answer::Started(played?))
+            }
         }
     }
 

@@ -1,13 +1,16 @@
 //! The controllers of `world`.
 
-mod daemon_set;
+pub(crate) mod claim;
+pub(crate) mod cron_job;
+pub(crate) mod daemon_set;
 mod deployment;
-mod disruption_budget;
-mod job;
+pub(crate) mod disruption_budget;
+pub(crate) mod job;
+pub(crate) mod node_taints;
 mod replica_set;
 mod scheduler;
-mod service;
-mod stateful_set;
+pub(crate) mod service;
+pub(crate) mod stateful_set;
 
 use neap_trial::Workload;
 use serde_json::{Value, json};
@@ -15,10 +18,13 @@ use serde_json::{Value, json};
 /// One workload for each of them.
 pub(crate) fn workloads() -> Vec<Workload> {
     vec![
+        claim::workload(),
+        cron_job::workload(),
         daemon_set::workload(),
         deployment::workload(),
         disruption_budget::workload(),
         job::workload(),
+        node_taints::workload(),
         replica_set::workload(),
         scheduler::workload(),
         service::workload(),
@@ -27,7 +33,7 @@ pub(crate) fn workloads() -> Vec<Workload> {
 }
 
 /// A Deployment or ReplicaSet called `web`, of so many pods.
-fn web(kind: &str, replicas: u32) -> Value {
+pub(crate) fn web(kind: &str, replicas: u32) -> Value {
     let container = json!({"name": "main", "image": "app:1"});
     json!({
         "apiVersion": "apps/v1", "kind": kind,

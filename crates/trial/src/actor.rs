@@ -67,7 +67,7 @@ impl Actor {
             }
             let seam = Seam::new(pocket.service(), late, line.clone(), scene.clone());
             let outside = Outside::new(line.clone(), scene.clone());
-            let mut life = self.live(seam, &outside, &line, number, &scene);
+            let mut life = self.live(seam, &outside, number, &line, &scene);
             if let Err(problem) = &mut life {
                 odd.lock().push(std::mem::take(problem));
                 return;
@@ -93,8 +93,8 @@ impl Actor {
         &self,
         seam: Seam,
         outside: &Outside,
-        line: &Line,
         number: u32,
+        line: &Line,
         scene: &Scene,
     ) -> Result<JoinSet<()>, String> {
         let clock = scene.clock;

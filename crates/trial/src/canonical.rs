@@ -16,6 +16,8 @@ const NAMED_BY_UID: [(&str, &str); 4] = [
     ("Job", "/pods"),
     ("Service", "discovery.k8s.io/endpointslices"),
 ];
+/// A volume is named after the uid of the claim that it is made for.
+const VOLUME: &str = "pvc-";
 /// The server chooses the end of it.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
@@ -83,6 +85,10 @@ pub(crate) fn place(resource: &str, path: &str, object: &Object) -> String {
         (Some(owner), Some((namespace, _))) => {
             format!("{resource}/{namespace}/{}-*", owner.name)
         }
+        _ if resource == "/persistentvolumes" && path.starts_with(VOLUME) => {
+            let claim = object.value()["spec"]["claimRef"]["name"].to_string();
+            format!("{resource}/{VOLUME}{claim}")
+        }
         _ => format!("{resource}/{path}"),
     }
 }
@@ -119,6 +125,13 @@ fn count_from_now(value: &mut Value, writes: i64) {
         && let Some(observed) = seen.as_i64()
     {
         *seen = (observed - generation).into();
+    }
+    let conditions = value.pointer_mut("/status/conditions");
+    let conditions = conditions.and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        if let Some(observed) = condition["observedGeneration"].as_i64() {
+            condition["observedGeneration"] = (observed - generation).into();
+        }
     }
     if (1..=writes).contains(&generation) {
         value["metadata"]["generation"] = "at most its writes".into();
@@ -206,6 +219,13 @@ impl Mask<'_> {
     fn apply(&self, field: &str, value: &mut Value, share: &mut Share) {
         match value {
             Value::Object(fields) => {
+                // A reference to an object may say which version was meant.
+                if fields.contains_key("uid")
+                    && !fields.contains_key("creationTimestamp")
+                    && fields.remove("resourceVersion").is_some()
+                {
+                    share.masked += 1;
+                }
                 for (field, value) in fields.iter_mut() {
                     self.apply(field, value, share);
                 }
@@ -217,7 +237,11 @@ impl Mask<'_> {
                 }
             }
             Value::String(text) => {
-                if let Some(word) = self.word(field, text) {
+                if let Some((folder, name)) = text.rsplit_once('/')
+                    && let Some(alias) = self.names.names.get(name)
+                {
+                    *text = format!("{folder}/{alias}");
+                } else if let Some(word) = self.word(field, text) {
                     word.clone_into(text);
                 }
                 share.compared += 1;

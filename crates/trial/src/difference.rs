@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Entry, Ground, What,
-    apart::apart,
+    apart::{apart, calm},
     judge::{Reference, Violation},
-    plan::Plan,
     run::{Record, run},
     shrink::Case,
 };
@@ -38,22 +37,27 @@ pub struct Parting {
 
 /// Plays the case with its faults and without, each in a process of its own.
 pub fn difference(case: &Case, found: &Violation, ground: &Ground) -> Result<Difference, String> {
-    apart(case.plan.seed, || {
-        let Case { workload, plan } = case;
-        let passing = run(workload, &Plan::calm(workload.name, plan.seed), ground)?;
+    let Case { workload, plan } = case;
+    let (reference, entries, _) = calm(workload, plan.seed, ground)?;
+    apart(plan.seed, || {
         let failing = run(workload, plan, ground)?;
-        Ok(Difference::of(case, found, &passing, &failing))
+        let passing = (&reference, &entries[..]);
+        Ok(Difference::of(case, found, passing, &failing))
     })
 }
 
 impl Difference {
-    /// Of two runs of the case.
-    pub fn of(case: &Case, found: &Violation, passing: &Record, failing: &Record) -> Self {
-        let (reference, _) = Reference::new(passing);
+    /// Of two runs of the case; of the passing one, what is right and what passed.
+    pub fn of(
+        case: &Case,
+        found: &Violation,
+        (reference, passing): (&Reference, &[Entry]),
+        failing: &Record,
+    ) -> Self {
         let mut state = reference.differs(failing);
         state.truncate(LINES);
         Self {
-            request: parting(&passing.entries, &failing.entries),
+            request: parting(passing, &failing.entries),
             state,
             test: test(case, found),
         }

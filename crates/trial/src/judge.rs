@@ -15,6 +15,7 @@ use serde_json::Value;
 
 pub use crate::canonical::{MASKS, Share};
 use crate::{canonical, run::Record};
+pub(crate) use end_state::differ;
 pub use fences::FENCE;
 pub(crate) use watches::streams;
 

@@ -5,10 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::Client;
 use neap_kit::clock::Clock;
-use neap_pocket::{
-    Pocket,
-    store::{Change, Object},
-};
+use neap_pocket::{Pocket, store::Change};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -31,6 +28,7 @@ pub enum Fate {
 pub struct Node {
     fates: HashMap<&'static str, Fate>,
     bound: bool,
+    since: Option<u64>,
 }
 
 impl Node {
@@ -46,9 +44,15 @@ impl Node {
         self
     }
 
+    /// Also runs what was there before it began, if it was written after this revision.
+    pub(crate) fn since(mut self, revision: u64) -> Self {
+        self.since = Some(revision);
+        self
+    }
+
     pub(crate) async fn run(self, pocket: Pocket, client: Client, clock: Clock) {
         let view = pocket.view(None);
-        let mut cursor = view.watch("/pods", view.revision());
+        let mut cursor = view.watch("/pods", self.since.unwrap_or_else(|| view.revision()));
         let mut lives: HashMap<Arc<str>, String> = HashMap::new();
         let mut tasks = JoinSet::new();
         loop {
@@ -71,7 +75,8 @@ impl Node {
                 if lives.get(&event.path) == Some(&uid) {
                     continue;
                 }
-                if self.bound && !is_bound(&event.object) {
+                let pod: Pod = serde_json::from_slice(event.object.body()).unwrap_or_default();
+                if pod.is_over() || self.bound && pod.spec.node_name.is_none() {
                     continue;
                 }
                 lives.insert(event.path.clone(), uid.clone());
@@ -89,18 +94,31 @@ impl Node {
     }
 }
 
-fn is_bound(pod: &Object) -> bool {
-    #[derive(Deserialize)]
-    struct Pod {
-        spec: Spec,
+/// What a node asks of a pod.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Pod {
+    spec: Spec,
+    status: Status,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Status {
+    phase: String,
+}
+
+impl Pod {
+    /// Such a pod is there before the node is.
+    fn is_over(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Spec {
-        node_name: Option<String>,
-    }
-    let pod: Option<Pod> = serde_json::from_slice(pod.body()).ok();
-    pod.is_some_and(|pod| pod.spec.node_name.is_some())
 }
 
 async fn live(client: Client, path: String, uid: String, fate: Fate, clock: Clock) {

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// When runs begin.
-const START: &str = "2026-01-01T00:00:00Z";
+pub(crate) const START: &str = "2026-01-01T00:00:00Z";
 /// So long nobody writes before a step has come to rest: longer than a watch that broke off takes
 /// to be opened again.
 const QUIET: Duration = Duration::from_secs(75);
@@ -169,7 +169,15 @@ async fn play(
     stage.rest("start").await;
     for step in &workload.steps {
         for deed in &step.deeds {
-            perform(&user, deed, poisoned).await?;
+            if let Err(refused) = perform(&user, deed, poisoned).await {
+                // What the step is about is not as it should be by now.
+                let violation = Violation::new(Oracle::EndState, "", refused);
+                stage.record.violations.push(violation);
+            }
+        }
+        if let Some(moment) = step.until {
+            let left = moment.saturating_sub(clock.uptime());
+            clock.sleep(left).await;
         }
         stage.rest(step.name).await;
     }
@@ -289,7 +297,7 @@ impl Stage<'_> {
 }
 
 /// Does what a user does, and the same for the poisoned twin of what it is done to.
-async fn perform(user: &Client, deed: &Deed, poisoned: bool) -> Result<(), String> {
+pub(crate) async fn perform(user: &Client, deed: &Deed, poisoned: bool) -> Result<(), String> {
     let (method, path, body) = match deed {
         Deed::Create(object) => ("POST", collection(object), canary::planted(object)),
         Deed::Patch(path, patch) => ("PATCH", (*path).to_owned(), canary::planted(patch)),

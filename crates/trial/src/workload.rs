@@ -1,6 +1,6 @@
 //! What is done while faults strike.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use neap_kit::{manager::Service, site::Site, watch::Ended};
 use serde_json::Value;
@@ -37,6 +37,8 @@ pub struct Step {
     pub name: &'static str,
     /// One after another, without waiting.
     pub deeds: Vec<Deed>,
+    /// It goes on until this time of the run at least: what waits for the clock is at rest before.
+    pub until: Option<Duration>,
 }
 
 /// One request of a user.
@@ -138,7 +140,17 @@ impl Workload {
     /// Something that users do once all before has come to rest.
     pub fn step(mut self, name: &'static str, deeds: impl Into<Vec<Deed>>) -> Self {
         let deeds = deeds.into();
-        self.steps.push(Step { name, deeds });
+        let until = None;
+        self.steps.push(Step { name, deeds, until });
+        self
+    }
+
+    /// The last step goes on until this time of the run at least. Whatever delays the steps before,
+    /// what comes at a time of day comes in the same step.
+    pub fn until(mut self, moment: Duration) -> Self {
+        if let Some(step) = self.steps.last_mut() {
+            step.until = Some(moment);
+        }
         self
     }
 }

@@ -39,7 +39,7 @@ fn node(name: &str, path: &'static str) -> Vec<Deed> {
     ]
 }
 
-fn agent() -> Value {
+pub(crate) fn agent() -> Value {
     let container = json!({"name": "main", "image": "app:1"});
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet",

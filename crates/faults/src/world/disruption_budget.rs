@@ -26,7 +26,7 @@ pub(super) fn workload() -> Workload {
         .step("delete", [Deed::Delete(BUDGET)])
 }
 
-fn budget() -> Value {
+pub(crate) fn budget() -> Value {
     json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": "web", "namespace": "default"},

@@ -41,7 +41,7 @@ pub(super) fn workload() -> Workload {
         .step("delete", [Deed::Delete(LONG), Deed::Delete(BAD)])
 }
 
-fn indexed(name: &str, mut spec: Value) -> Value {
+pub(crate) fn indexed(name: &str, mut spec: Value) -> Value {
     spec["completionMode"] = "Indexed".into();
     spec["template"] = json!({
         "metadata": {"labels": {"fate": name}},

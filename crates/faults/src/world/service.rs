@@ -35,7 +35,7 @@ pub(super) fn workload() -> Workload {
         .step("delete", [Deed::Delete(WEB)])
 }
 
-fn web() -> Value {
+pub(crate) fn web() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "web", "namespace": "default"},

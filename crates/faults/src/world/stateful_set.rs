@@ -17,7 +17,7 @@ pub(super) fn workload() -> Workload {
         .step("delete", [Deed::Delete(STORE)])
 }
 
-fn store() -> Value {
+pub(crate) fn store() -> Value {
     let mounts = json!([{"name": "data", "mountPath": "/data"}]);
     let container = json!({"name": "main", "image": "app:1", "volumeMounts": mounts});
     let claim = json!({

@@ -40,7 +40,7 @@ fn kind(path: &str) -> &str {
 }
 
 /// Where two values differ, at most a few places.
-fn differ(at: &str, wanted: &Value, found: &Value, differences: &mut Vec<String>) {
+pub(crate) fn differ(at: &str, wanted: &Value, found: &Value, differences: &mut Vec<String>) {
     if differences.len() > 4 || wanted == found {
         return;
     }

@@ -112,7 +112,8 @@ impl Work {
 }
 
 async fn remove(path: Option<PathBuf>) -> io::Result<()> {
-    let Some(path) = path else {
+    // A volume that nobody mounted has no folder; a look is cheaper than a thread.
+    let Some(path) = path.filter(|path| path.symlink_metadata().is_ok()) else {
         return Ok(());
     };
     let removing = tokio::task::spawn_blocking(move || folder::remove(&path));

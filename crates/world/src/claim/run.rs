@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     wiring::Wiring,
-    workload::{Tools, claim_names, echoed},
+    workload::{ECHO, Tools, claim_names, echoed},
 };
 
 /// A claim is bound in fewer steps than this; more would go round in a circle.
@@ -81,10 +81,9 @@ async fn furnish(classes: Cache<StorageClass>, tools: Tools) {
     classes.synced().await;
     while classes.is_empty() {
         match tools.hand.create(&usual()).await {
-            Ok(made) => {
-                let version = made.and_then(|class| class.resource_version());
-                return echoed(&classes, version).await;
-            }
+            Ok(Some(made)) => return echoed(&classes, made.resource_version()).await,
+            // It is there, or so the server said: then the watch will say so.
+            Ok(None) => tools.clock.sleep(TRY_AGAIN).await,
             Err(error) => {
                 tracing::warn!(%error, "the usual StorageClass could not be made");
                 tools.clock.sleep(TRY_AGAIN).await;
@@ -114,6 +113,13 @@ fn used(pod: &Pod) -> Vec<String> {
         .collect()
 }
 
+/// What follows a step.
+enum Then {
+    GoOn,
+    Rest,
+    LookAgain,
+}
+
 struct Work {
     claims: Cache<PersistentVolumeClaim>,
     volumes: Cache<PersistentVolume>,
@@ -141,49 +147,51 @@ impl Work {
                 is_used: !self.used.get(&key.to_string()).is_empty(),
                 folder: &self.folder,
             });
-            if !self.take(&key, step, &mut claim, &mut volumes).await? {
-                break;
+            match self.take(&key, step, &mut claim, &mut volumes).await? {
+                Then::GoOn => {}
+                Then::Rest => break,
+                Then::LookAgain => return Ok(Outcome::Again(ECHO)),
             }
         }
         Ok(Outcome::Settled)
     }
 
-    /// Does one step, and puts what came of it in the place of what was known; whether to go on.
+    /// Does one step, and puts what came of it in the place of what was known.
     async fn take(
         &self,
         key: &Key,
         step: Step,
         claim: &mut PersistentVolumeClaim,
         volumes: &mut Vec<Arc<PersistentVolume>>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Then, Error> {
         let hand = &self.tools.hand;
         let written = match step {
             Step::Nothing => {
                 self.told.lock().remove(key);
-                return Ok(false);
+                return Ok(Then::Rest);
             }
             Step::Wait(note) => {
                 self.tell(key, claim, note).await;
-                return Ok(false);
+                return Ok(Then::Rest);
             }
             Step::Make(volume) => self.make(claim, &volume).await?,
             Step::Change(volume) => Some(hand.replace(&*volume).await?),
             Step::Write(changed) => {
                 *claim = hand.replace(&*changed).await?;
-                return Ok(true);
+                return Ok(Then::GoOn);
             }
             Step::Report(said) => {
                 *claim = hand.replace_status(&*said).await?;
-                return Ok(true);
+                return Ok(Then::GoOn);
             }
         };
         let Some(volume) = written else {
-            // It was there and not known yet; it asks for another look when it is.
-            return Ok(false);
+            // It was there and is not known yet, or so the server said.
+            return Ok(Then::LookAgain);
         };
         volumes.retain(|known| known.metadata.name != volume.metadata.name);
         volumes.push(Arc::new(volume));
-        Ok(true)
+        Ok(Then::GoOn)
     }
 
     async fn make(

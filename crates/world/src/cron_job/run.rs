@@ -17,7 +17,7 @@ use neap_kit::{
 use super::decide::{Decision, Facts, decide, reference};
 use crate::{
     wiring::Wiring,
-    workload::{Claimable, Made, Tools, owner_of, reason, second},
+    workload::{Claimable, Tools, echoed, owner_of, reason, second},
 };
 
 /// The controller of CronJobs.
@@ -69,9 +69,6 @@ impl Work {
     async fn carry_out(&self, cron: &CronJob, decision: Decision<'_>) -> Result<(), Error> {
         let makes = decision.create.is_some();
         self.tools.confirm(cron, makes).await?;
-        for note in &decision.notes {
-            self.tools.tell(cron, note).await;
-        }
         for job in &decision.delete {
             self.tools.hand.remove(*job, None).await?;
             let message = format!("Deleted job {}", job.name_any());
@@ -80,18 +77,25 @@ impl Work {
                 .await;
         }
         let mut status = decision.status;
-        let mut sum = Made::default();
+        let mut newest = None;
         if let Some(job) = &decision.create {
-            let made = self.create(cron, job).await?;
-            sum.add(job, made.as_ref());
-            if let Some(made) = &made {
-                status.active.get_or_insert_default().push(reference(made));
-            }
+            let Some(made) = self.create(cron, job).await? else {
+                // It is there, or so the server said. That its time was seen to is written when
+                // the Job was seen, and is ours.
+                return Err(Error::Replaced(Key::of(job)));
+            };
+            newest = made.resource_version();
+            status.active.get_or_insert_default().push(reference(&made));
         }
         let mut said = cron.clone();
         said.status = Some(status);
         self.tools.report(cron, &said).await?;
-        sum.shown(&self.jobs).await
+        // What was seen is in the status by now, so it is told once.
+        for note in &decision.notes {
+            self.tools.tell(cron, note).await;
+        }
+        echoed(&self.jobs, newest).await;
+        Ok(())
     }
 
     async fn create(&self, cron: &CronJob, job: &Job) -> Result<Option<Job>, Error> {

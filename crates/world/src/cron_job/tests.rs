@@ -209,6 +209,22 @@ async fn what_is_too_late_is_not_started() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_time_is_not_seen_to_by_a_job_of_somebody_else() {
+    let stage = stage().await;
+    let cron = cron("tick", "good", json!({}));
+    let name = format!("tick-{}", FIRST + 10);
+    let foreign = json!({"metadata": {"name": name}, "spec": cron["spec"]["jobTemplate"]["spec"]});
+    stage.create::<Job>(foreign).await;
+    stage.create::<CronJob>(cron).await;
+    stage.pass(11 * MINUTE).await;
+    assert_eq!(status(&stage).await.last_schedule_time, None);
+    stage.delete::<Job>(&name).await;
+    stage.pass(MINUTE).await;
+    assert!(status(&stage).await.last_schedule_time.is_some());
+    assert_eq!(minutes(&stage).await, [10]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_controllers_at_once_start_each_job_once() {
     let services = |site: &_| Ok(vec![super::service(site)?, super::service(site)?]);
     let stage = Stage::open(services).await;

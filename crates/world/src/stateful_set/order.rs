@@ -1,6 +1,6 @@
 //! Who comes and who goes, one after the other or all at once.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -37,8 +37,7 @@ pub(super) struct Places<'a> {
 
 impl<'a> Places<'a> {
     pub(super) fn sort(set: &StatefulSet, spec: &StatefulSetSpec, pods: &[&'a Pod]) -> Self {
-        let first = first(spec);
-        let end = first + spec.replicas.unwrap_or(1);
+        let all = numbers(spec);
         let set_name = set.name_any();
         let mut numbered: Vec<(i32, &Pod)> = pods
             .iter()
@@ -50,15 +49,23 @@ impl<'a> Places<'a> {
             place.ok().map(|place| numbered[place].1)
         };
         let surplus = numbered.iter().rev();
-        let surplus = surplus.filter(|(number, _)| !(first..end).contains(number));
+        let surplus = surplus.filter(|(number, _)| !all.contains(number));
+        let surplus = surplus.map(|(_, pod)| *pod).collect();
         Self {
-            wanted: (first..end).map(|number| (number, find(number))).collect(),
-            surplus: surplus.map(|(_, pod)| *pod).collect(),
+            wanted: all.map(|number| (number, find(number))).collect(),
+            surplus,
         }
     }
 }
 
-pub(super) fn first(spec: &StatefulSetSpec) -> i32 {
+/// The numbers that there shall be. Where the highest that can be written comes first, there is
+/// room for fewer than were asked for.
+pub(super) fn numbers(spec: &StatefulSetSpec) -> Range<i32> {
+    let first = first(spec);
+    first..first.saturating_add(spec.replicas.unwrap_or(1))
+}
+
+fn first(spec: &StatefulSetSpec) -> i32 {
     spec.ordinals
         .as_ref()
         .and_then(|ordinals| ordinals.start)
@@ -196,5 +203,26 @@ impl Walk<'_, '_> {
             self.again = [self.again, left].into_iter().flatten().min();
         }
         wellness.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::StatefulSetOrdinals;
+
+    use super::*;
+
+    #[test]
+    fn numbers_end_where_no_more_can_be_written() {
+        let numbers = |start: i32, replicas: i32| {
+            numbers(&StatefulSetSpec {
+                ordinals: Some(StatefulSetOrdinals { start: Some(start) }),
+                replicas: Some(replicas),
+                ..StatefulSetSpec::default()
+            })
+        };
+        assert_eq!(numbers(3, 2), 3..5);
+        assert_eq!(numbers(i32::MAX, 2).count(), 0);
+        assert_eq!(numbers(i32::MAX - 1, 2).count(), 1);
     }
 }

@@ -21,7 +21,7 @@ use super::{
     claim,
     decide::{Decision, Facts, decide},
     identity,
-    order::{Step, first},
+    order::{Step, numbers},
 };
 use crate::{
     wiring::Wiring,
@@ -89,17 +89,13 @@ impl Work {
         let Some(spec) = &set.spec else {
             return Vec::new();
         };
-        let first = first(spec);
-        let wanted = first..first + spec.replicas.unwrap_or(1);
         let set_name = set.name_any();
         let there = pods
             .iter()
             .filter_map(|pod| identity::number(&set_name, pod));
-        let numbers: BTreeSet<i32> = wanted.chain(there).collect();
+        let all: BTreeSet<i32> = numbers(spec).chain(there).collect();
         let namespace = set.namespace().unwrap_or_default();
-        let names = numbers
-            .into_iter()
-            .flat_map(|number| claim::names(set, number));
+        let names = all.into_iter().flat_map(|number| claim::names(set, number));
         names
             .filter_map(|(_, name)| self.claims.get(&Key::new(&namespace, &name)))
             .collect()

@@ -1,0 +1,203 @@
+//! A cluster whose controllers are started, fed and looked at step by step, without a plan.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use kube::Client;
+use neap_kit::clock::Clock;
+use neap_pocket::{
+    Pocket,
+    store::{Event, Placed},
+};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::{
+    Ground, Workload,
+    judge::{Oracle, Violation},
+    outside::Ledger,
+    panics,
+    plan::Plan,
+    run::{START, perform},
+    scene::Scene,
+    seam::Director,
+    settled,
+};
+
+/// So long nobody writes before all is at rest. No fault strikes here, so it is short; whoever
+/// waits for longer is seen while nothing may be written.
+const QUIET: Duration = Duration::from_secs(30);
+/// So long it may take to get there.
+const LIMIT: Duration = Duration::from_mins(30);
+/// So long nothing may be written in the end.
+const REST: Duration = Duration::from_mins(10);
+/// Renewals and words are no sign of work.
+const NO_WORK: [&str; 2] = ["coordination.k8s.io/leases", "/events"];
+
+/// Objects by place, without what no two runs share and what is kept as history.
+pub(crate) type State = BTreeMap<String, Vec<Value>>;
+
+pub(crate) struct House {
+    pub(crate) user: Client,
+    pub(crate) pocket: Pocket,
+    clock: Clock,
+    scene: Arc<Scene>,
+    odd: Arc<Mutex<Vec<String>>>,
+    tasks: JoinSet<()>,
+    since: u64,
+}
+
+/// What `work` comes to on a runtime of its own under a paused clock, and the panics meanwhile.
+pub(crate) fn alone<T>(
+    work: impl Future<Output = Result<T, String>>,
+) -> Result<(T, Vec<Violation>), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    panics::listen();
+    let done = runtime.block_on(work);
+    let panics = panics::take().into_iter();
+    let panics = panics.map(|panic| Violation::new(Oracle::Panic, "panic", panic));
+    Ok((done?, panics.collect()))
+}
+
+impl House {
+    /// The setting of `workload`, and nobody at work yet.
+    pub(crate) async fn open(
+        workload: &Workload,
+        seed: u64,
+        ground: &Ground,
+    ) -> Result<Self, String> {
+        let pocket = ground.copy(seed).await.map_err(|error| error.to_string())?;
+        let clock = Clock::starting_at(START.parse().map_err(|_| "no such moment")?);
+        let director = Director::of(&Plan::calm(workload.name, seed));
+        let ledger = Ledger::of((workload.system)());
+        let house = Self {
+            user: Client::new(pocket.service(), "default"),
+            scene: Arc::new(Scene::new(clock, director, ledger)),
+            odd: Arc::default(),
+            tasks: JoinSet::new(),
+            since: ground.revision(),
+            pocket,
+            clock,
+        };
+        for deed in &workload.setting {
+            perform(&house.user, deed, false).await?;
+        }
+        Ok(house)
+    }
+
+    /// Those of `workload` begin to work. What is there by now was there before them.
+    pub(crate) fn start(&mut self, workload: &Workload) {
+        for actor in workload.actors.clone() {
+            let (scene, odd) = (self.scene.clone(), self.odd.clone());
+            self.tasks
+                .spawn(actor.keep(self.pocket.clone(), scene, odd));
+        }
+        if let Some(node) = workload.node.clone() {
+            let (pocket, user) = (self.pocket.clone(), self.user.clone());
+            self.tasks
+                .spawn(node.since(self.since).run(pocket, user, self.clock));
+        }
+    }
+
+    /// Waits until nobody writes any longer; a violation if that takes too long.
+    pub(crate) async fn rest(&self) -> Option<Violation> {
+        let store = self.pocket.store();
+        let begun = self.clock.uptime();
+        let (mut committed, mut last, mut since) = (store.committed(), store.revision(), begun);
+        loop {
+            let left = (since + QUIET).saturating_sub(self.clock.uptime());
+            let left = left.max(Duration::from_millis(1));
+            let moved = self.clock.within(left, committed.changed()).await.is_some();
+            if !moved {
+                return None;
+            }
+            let now = self.clock.uptime();
+            if !self.work_after(last).is_empty() {
+                since = now;
+            }
+            last = store.revision();
+            if now.saturating_sub(begun) > LIMIT || self.scene.is_storm() {
+                let busy = format!("still busy after {:?}", now.saturating_sub(begun));
+                return Some(Violation::new(Oracle::Rest, "", busy));
+            }
+        }
+    }
+
+    /// Lets ten minutes pass.
+    pub(crate) async fn wait(&self) {
+        self.clock.sleep(REST).await;
+    }
+
+    /// Nothing may be written now, for ten minutes.
+    pub(crate) async fn stay(&self) -> Option<Violation> {
+        let revision = self.pocket.store().revision();
+        self.clock.sleep(REST).await;
+        let written = self.changes_after(revision, &NO_WORK[..1]);
+        let event = written.first()?;
+        let restless = format!(
+            "{} writes in {REST:?} of rest, the first to {} {}",
+            written.len(),
+            event.resource,
+            event.path
+        );
+        Some(Violation::new(Oracle::Rest, &event.resource, restless))
+    }
+
+    fn work_after(&self, revision: u64) -> Vec<Arc<Event>> {
+        self.changes_after(revision, &NO_WORK)
+    }
+
+    fn changes_after(&self, revision: u64, but: &[&str]) -> Vec<Arc<Event>> {
+        let changes = self.pocket.store().changes_after(revision, usize::MAX);
+        let changes = changes.unwrap_or_default().into_iter();
+        let counted = changes.filter(|event| !but.contains(&&*event.resource));
+        counted.collect()
+    }
+
+    /// What there is, as two runs can be compared by it.
+    pub(crate) fn state(&self) -> State {
+        let history = self.pocket.store().export_history();
+        settled::state(&self.there(), &history)
+    }
+
+    /// Objects that have lost their owners.
+    pub(crate) fn orphans(&self) -> Vec<Violation> {
+        let there = self.there();
+        let alive: HashSet<&str> = there
+            .iter()
+            .map(|(.., object)| &*object.metadata().uid)
+            .collect();
+        let lost = there.iter().filter(|(.., object)| {
+            let owners = &object.metadata().owner_references;
+            !owners.is_empty() && owners.iter().all(|owner| !alive.contains(&*owner.uid))
+        });
+        let tell = |(resource, path, _): &Placed| {
+            let text = format!("{resource}/{path} has lost its owner and is still there");
+            Violation::new(Oracle::Orphan, resource, text)
+        };
+        lost.map(tell).collect()
+    }
+
+    fn there(&self) -> Vec<Placed> {
+        let (_, all) = self.pocket.store().everything();
+        let new = all.into_iter();
+        new.filter(|(.., object)| object.revision() > self.since)
+            .collect()
+    }
+
+    /// What should not have happened to those at work.
+    pub(crate) fn oddities(&self) -> Vec<Violation> {
+        let mut odd = self.odd.lock();
+        let odd = odd.drain(..);
+        odd.map(|oddity| Violation::new(Oracle::Panic, "process", oddity))
+            .collect()
+    }
+}
