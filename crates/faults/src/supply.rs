@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use neap_trial::{
     Entry, Workload,
-    generate::{places, plan, poison, single},
+    generate::{places, plan, single},
     plan::{ParseError, Plan, Rule, parse},
 };
 
@@ -65,6 +65,8 @@ struct Field {
     workload: &'static str,
     small: bool,
     rules: Vec<Rule>,
+    /// What happens to poisoned objects.
+    beside: Vec<Rule>,
     pairs: Pairs,
 }
 
@@ -80,6 +82,7 @@ impl Supply {
             Field {
                 workload: workload.name,
                 small: *writes <= SMALL,
+                beside: workload.poison(),
                 pairs: Pairs::of(rules.len(), seed),
                 rules,
             }
@@ -115,7 +118,7 @@ impl Supply {
         let mut batches = Vec::new();
         for field in &self.fields {
             // What happens to poisoned objects happens beside nothing else, so it is in no pair.
-            let alone = poison().into_iter().chain(field.rules.iter().cloned());
+            let alone = field.beside.iter().chain(&field.rules).cloned();
             let alone = alone.map(|rule| plan(field.workload, self.seed, vec![rule]));
             let alone: Vec<_> = alone.collect();
             for (number, plans) in alone.chunks(BATCH).enumerate() {

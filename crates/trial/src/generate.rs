@@ -83,7 +83,7 @@ pub fn single(places: &[Place]) -> Vec<Rule> {
 }
 
 /// Nothing can be written for poisoned objects: all the ways in which that happens.
-pub fn poison() -> Vec<Rule> {
+pub(crate) fn poison() -> Vec<Rule> {
     let later = Some(Duration::from_secs(2));
     let actions = [
         fail(422, None),

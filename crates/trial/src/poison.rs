@@ -4,6 +4,7 @@
 //! as well. A rule with `ns=poison` sees to it that nothing can be written there: whoever works on
 //! such an object fails, again and again. O11 asks that nobody else notices.
 
+use neap_pocket::store::Object;
 use serde_json::{Value, json};
 
 use crate::{plan::Plan, run::Record};
@@ -38,7 +39,9 @@ pub(crate) fn twin(path: &str, body: &Value) -> Option<(String, Value)> {
 fn ask_for_nothing(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.remove("resources");
+            if fields.contains_key("image") {
+                fields.remove("resources");
+            }
             fields
                 .iter_mut()
                 .for_each(|(_, field)| ask_for_nothing(field));
@@ -50,21 +53,26 @@ fn ask_for_nothing(value: &mut Value) {
 
 /// Takes what is about them out of a record: what is left is about everybody else.
 pub(crate) fn strip(record: &mut Record) {
-    let is_theirs = |resource: &str, path: &str| {
-        path.split_once('/')
-            .is_some_and(|(space, _)| space == NAMESPACE)
-            || (resource == "/namespaces" && path == NAMESPACE)
-    };
     for state in &mut record.states {
-        state.retain(|(resource, path, _)| !is_theirs(resource, path));
+        state.retain(|(resource, path, object)| !is_theirs(resource, path, object));
     }
     record
         .history
-        .retain(|event| !is_theirs(&event.resource, &event.path));
+        .retain(|event| !is_theirs(&event.resource, &event.path, &event.object));
     record
         .entries
         .retain(|entry| entry.call.namespace != NAMESPACE);
     record.poisoned = true;
+}
+
+/// What is in their namespace, and the volumes of their claims, which are in none.
+fn is_theirs(resource: &str, path: &str, object: &Object) -> bool {
+    if resource == "/persistentvolumes" {
+        return object.value()["spec"]["claimRef"]["namespace"] == NAMESPACE;
+    }
+    path.split_once('/')
+        .is_some_and(|(space, _)| space == NAMESPACE)
+        || (resource == "/namespaces" && path == NAMESPACE)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use crate::{
     Ground, Workload,
-    generate::{places, plan, poison, single},
+    generate::{places, plan, single},
     judge::{Reference, Violation},
     plan::{Plan, parse},
     run::run,
@@ -29,7 +29,10 @@ pub fn every_nth_fault(workload: &Workload, step: usize) -> Result<usize, String
     if !odd.is_empty() {
         return Err(format!("without any fault:\n{}", listed(&odd)));
     }
-    let faults = poison().into_iter().chain(single(&places(&calm.entries)));
+    let faults = workload
+        .poison()
+        .into_iter()
+        .chain(single(&places(&calm.entries)));
     let plans = faults.step_by(step.max(1));
     let plans: Vec<_> = plans
         .map(|rule| plan(workload.name, SEED, vec![rule]))

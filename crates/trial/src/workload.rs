@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use crate::{
     actor::Actor,
+    generate,
     node::Node,
     outside::{Keeper, Outside, System},
+    plan::Rule,
 };
 
 /// The processes under trial, the node that plays along, and what users do, step by step.
@@ -24,6 +26,8 @@ pub struct Workload {
     pub(crate) system: Arc<dyn Fn() -> Box<dyn System> + Send + Sync>,
     /// What users do. Each step waits until the one before has come to rest.
     pub steps: Vec<Step>,
+    /// Why there can be no poisoned objects beside it, if so.
+    unpoisoned: Option<&'static str>,
 }
 
 /// Something that users do.
@@ -59,6 +63,22 @@ impl Workload {
             setting: Vec::new(),
             system: Arc::new(|| Box::new(Keeper::default())),
             steps: Vec::new(),
+            unpoisoned: None,
+        }
+    }
+
+    /// There can be no poisoned objects beside it, and why: those who look at all namespaces as one
+    /// see theirs too.
+    pub fn without_poison(mut self, why: &'static str) -> Self {
+        self.unpoisoned = Some(why);
+        self
+    }
+
+    /// What can happen to poisoned objects beside it.
+    pub fn poison(&self) -> Vec<Rule> {
+        match self.unpoisoned {
+            Some(_) => Vec::new(),
+            None => generate::poison(),
         }
     }
 

@@ -25,6 +25,7 @@ const HELD: &str = "/api/v1/namespaces/default/configmaps/app-3";
 
 pub(super) fn workload() -> Workload {
     Workload::new("apply")
+        .without_poison("what it applies is marked with a sum over the uid of its owner")
         .actor("controller", services)
         .step("create", [Deed::Create(app())])
         .step(

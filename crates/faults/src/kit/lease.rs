@@ -22,6 +22,7 @@ const FAN: &str = "/api/v1/namespaces/default/configmaps/fan";
 
 pub(super) fn workload() -> Workload {
     Workload::new("lease")
+        .without_poison("it keeps one object, whichever namespaces there are")
         .elected("one", LEASE, services)
         .elected("two", LEASE, services)
         .elected("three", LEASE, services)

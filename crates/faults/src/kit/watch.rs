@@ -31,6 +31,7 @@ pub(super) fn workload() -> Workload {
     let fill = |kind, name, basket| Deed::Create(made(kind, name, basket));
     let moved = |basket: Value| json!({"metadata": {"labels": {BASKET: basket}}});
     Workload::new("watch")
+        .without_poison("it counts in all namespaces together")
         .actor("counter", services)
         .step("create", [basket("red"), basket("blue")])
         .step("put something in", [fill("Secret", "pear", "red")])

@@ -10,6 +10,7 @@ const STATUSES: [&str; 2] = ["/api/v1/nodes/one/status", "/api/v1/nodes/two/stat
 pub(super) fn workload() -> Workload {
     let mark = json!({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}});
     Workload::new("node-taints")
+        .without_poison("nodes are in no namespace")
         .actor("controllers", |site| Ok(vec![node_taints::service(site)?]))
         .step("nodes come", ["one", "two"].map(node))
         .step("they get ready", both(STATUSES, &ready("True")))

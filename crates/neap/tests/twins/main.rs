@@ -70,8 +70,11 @@ fn a_stale_view_after_a_restart() {
         relay.deafen("replicasets");
         let _again = Controllers::start(&relay.url, None);
         relay.follows("pods").await;
+        relay.follows("replicasets").await;
         // It saw the set when it began, and is not told that it has gone.
         stage.delete_set("default").await;
+        // It is about to make pods for it, and asks the server first.
+        relay.reads("/replicasets/web").await;
         stage.pods_are("default", 0).await;
         stage.change_of_mind().await;
         assert_eq!(relay.made("pods"), 3, "none for a set that is gone");
@@ -92,6 +95,7 @@ fn an_event_that_comes_late() {
         stage.pods_are("default", 2).await;
         relay.deafen("deployments");
         stage.delete_deployment().await;
+        relay.reads("/deployments/web").await;
         stage.pods_are("default", 0).await;
         stage.change_of_mind().await;
         let made = (relay.made("replicasets"), relay.made("pods"));

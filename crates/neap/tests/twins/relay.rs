@@ -79,6 +79,8 @@ struct Shared {
     deaf: watch::Sender<HashSet<String>>,
     /// Kinds that are watched, since the last that was deafened.
     watched: watch::Sender<Vec<String>>,
+    /// Paths that were read, since then.
+    read: watch::Sender<Vec<String>>,
     /// How many requests are kept, and whether they are.
     kept: watch::Sender<(usize, bool)>,
     /// Writes that were done: method and path.
@@ -94,6 +96,7 @@ impl Relay {
             rule: Mutex::new(Box::new(|_| Fate::Pass)),
             deaf: watch::Sender::default(),
             watched: watch::Sender::default(),
+            read: watch::Sender::default(),
             kept: watch::Sender::new((0, true)),
             done: Mutex::default(),
         });
@@ -114,6 +117,7 @@ impl Relay {
     /// Watches of this kind tell nothing until they are heard again.
     pub(crate) fn deafen(&self, kind: &str) {
         self.shared.watched.send_modify(Vec::clear);
+        self.shared.read.send_modify(Vec::clear);
         self.shared.deaf.send_modify(|deaf| {
             deaf.insert(kind.to_owned());
         });
@@ -128,6 +132,13 @@ impl Relay {
         let mut watched = self.shared.watched.subscribe();
         let watched = watched.wait_for(|watched| watched.iter().any(|other| other == kind));
         watched.await.unwrap();
+    }
+
+    /// Resolves once somebody reads the object at a path that ends so.
+    pub(crate) async fn reads(&self, path: &str) {
+        let mut read = self.shared.read.subscribe();
+        let read = read.wait_for(|read| read.iter().any(|other| other.ends_with(path)));
+        read.await.unwrap();
     }
 
     /// Resolves once a request is kept.
@@ -195,7 +206,9 @@ async fn pass(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer>
     }
     let forwarded = forwarded.body(Body::from(body.to_vec()))?;
     let answer = shared.server.send(forwarded).await?;
-    if method != Method::GET && answer.status().is_success() {
+    if method == Method::GET {
+        shared.read.send_modify(|all| all.push(path.clone()));
+    } else if answer.status().is_success() {
         shared.done.lock().push((method.clone(), path.clone()));
         if let Some(refusal) = shared.fate(&method, &path, true).await? {
             return Ok(refusal);

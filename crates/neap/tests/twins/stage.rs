@@ -1,6 +1,6 @@
 //! A server in a process of its own, and what users do there and see.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use http::Request;
 use k8s_openapi::api::{apps::v1::ReplicaSet, coordination::v1::Lease, core::v1::Pod};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::relay::Relay;
 
 /// Long enough for a machine with much else to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How often one looks.
 const PACE: Duration = Duration::from_millis(20);
 /// A controller that is going to do what it should not has done it by then: it takes milliseconds.
@@ -41,7 +41,7 @@ pub(crate) struct Stage {
 }
 
 /// Plays with a server of its own.
-pub(crate) fn run<F: Future<Output = ()>>(play: impl FnOnce(std::sync::Arc<Stage>) -> F) {
+pub(crate) fn run<F: Future<Output = ()>>(play: impl FnOnce(Arc<Stage>) -> F) {
     let server = Server::start(Path::new(env!("CARGO_BIN_EXE_neap")), None).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -56,7 +56,9 @@ pub(crate) fn run<F: Future<Output = ()>>(play: impl FnOnce(std::sync::Arc<Stage
             clock: Clock::system(),
             _server: server,
         };
-        play(std::sync::Arc::new(stage)).await;
+        let clock = stage.clock;
+        let played = clock.within(2 * PATIENCE, play(Arc::new(stage))).await;
+        assert!(played.is_some(), "something that was waited for never came");
     });
 }
 
