@@ -146,7 +146,7 @@ impl fmt::Display for Report {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for violation in self.says.iter().take(4) {
-            writeln!(f, "✗ {violation}")?;
+            writeln!(f, "✗ {}", clipped(&violation.to_string()))?;
         }
         match &self.small {
             Some((plan, steps)) => {
@@ -158,12 +158,22 @@ impl fmt::Display for Finding {
                     steps.join(", ")
                 )?;
                 if let Some(difference) = &self.difference {
-                    let text = difference.to_string();
-                    writeln!(f, "    {}", text.trim_end().replace('\n', "\n    "))?;
+                    for line in difference.to_string().trim_end().lines() {
+                        writeln!(f, "    {}", clipped(line))?;
+                    }
                 }
                 Ok(())
             }
             None => writeln!(f, "    {}", self.plan.trim_end().replace('\n', "\n    ")),
         }
+    }
+}
+
+/// As much of a line as anybody reads; all of it is in the JSON.
+fn clipped(line: &str) -> String {
+    const MOST: usize = 400;
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
     }
 }

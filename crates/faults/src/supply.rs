@@ -121,12 +121,16 @@ impl Supply {
             let alone = field.beside.iter().chain(&field.rules).cloned();
             let alone = alone.map(|rule| plan(field.workload, self.seed, vec![rule]));
             let alone: Vec<_> = alone.collect();
-            for (number, plans) in alone.chunks(BATCH).enumerate() {
+            // Each batch has some from every part of the run: what a campaign of any length has
+            // played is an even share.
+            let count = alone.len().div_ceil(BATCH);
+            for number in 0..count {
+                let plans = alone.iter().skip(number).step_by(count);
                 let batch = Batch {
                     workload: field.workload,
                     seed: self.seed,
                     why: Why::Alone,
-                    plans: plans.to_vec(),
+                    plans: plans.cloned().collect(),
                 };
                 batches.push((number, batch));
             }

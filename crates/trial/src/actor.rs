@@ -28,6 +28,14 @@ const RESTART: Duration = Duration::from_secs(1);
 /// How long a server stays behind that a restarted process reads from.
 const STALE: Duration = Duration::from_secs(10);
 
+/// Twice as patient as in production: what elections cost is renewals, and there is nothing to see in
+/// most of them.
+const PATIENT: Timings = Timings {
+    duration: Duration::from_secs(30),
+    deadline: Duration::from_secs(20),
+    retry: Duration::from_secs(4),
+};
+
 type Services = Arc<dyn Fn(&Site, &Outside) -> Result<Vec<Service>, Ended> + Send + Sync>;
 
 /// What a process runs.
@@ -108,7 +116,7 @@ impl Actor {
                     namespace: "kube-system".to_owned(),
                     name: lease.to_owned(),
                     identity: format!("{}-{number}", self.name),
-                    timings: Timings::default(),
+                    timings: PATIENT,
                 };
                 let elected = Elector::new(bare, options, clock);
                 let (elector, leadership) = elected.map_err(|error| error.to_string())?;

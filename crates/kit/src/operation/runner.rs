@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Attempt, Cause, Journal, JournalError, Kept, Next, Outcome, Script, Step, Task, decide,
 };
-use crate::{clock::Clock, why::Code};
+use crate::{clock::Clock, controller::Backoff, why::Code};
 
 /// What an attempt that did not fail came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,13 +54,23 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
     /// Goes on with the operation until it ends, or until `stop`, when the step under way is left
     /// for whoever goes on later. `None` if it was stopped.
     pub async fn run(&self, stop: &CancellationToken) -> Result<Option<Outcome>, JournalError> {
+        let mut conflicts = 0;
         loop {
             let kept = self.journal.load(self.id).await?;
             match self.advance(kept, stop).await {
                 Ok(Some(outcome)) => return Ok(Some(outcome)),
                 Ok(None) if stop.is_cancelled() => return Ok(None),
-                // After a conflict somebody asked for it to be cancelled, or goes on elsewhere.
-                Ok(None) | Err(JournalError::Conflict) => {}
+                Ok(None) => conflicts = 0,
+                // Somebody asked for it to be cancelled, or goes on elsewhere. If it stays so, asking
+                // again at once would keep everybody else from being answered.
+                Err(JournalError::Conflict) => {
+                    conflicts += 1;
+                    let wait = Backoff::default().wait(&self.id, conflicts);
+                    tokio::select! {
+                        () = stop.cancelled() => return Ok(None),
+                        () = self.clock.sleep(wait) => {}
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }

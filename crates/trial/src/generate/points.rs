@@ -104,7 +104,7 @@ pub fn places(entries: &[Entry]) -> Vec<Place> {
 
 const LEASES: &str = "leases";
 /// As long as a leader waits between two renewals.
-const CLOSE: Duration = Duration::from_secs(2);
+const CLOSE: Duration = Duration::from_secs(4);
 
 /// When somebody wrote something other than a Lease.
 fn moments(entries: &[Entry]) -> Vec<Duration> {
