@@ -31,7 +31,7 @@ pub const MASKS: [&str; 3] = [TRIGGER, FENCE, "status.steps[].attempts of Operat
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     uids: HashMap<String, String>,
-    names: HashMap<String, String>,
+    aliases: HashMap<String, String>,
     /// When the write of each revision was.
     moments: HashMap<u64, Timestamp>,
     /// How often each object was written, by uid.
@@ -57,7 +57,7 @@ impl Names {
                     && alias != &*metadata.name
                 {
                     let name = metadata.name.to_string();
-                    names.names.insert(name, alias.to_owned());
+                    names.aliases.insert(name, alias.to_owned());
                 }
                 if &*event.resource == "/services"
                     && let Some(address) = event.object.value()["spec"]["clusterIP"].as_str()
@@ -65,7 +65,7 @@ impl Names {
                 {
                     // The server chooses it by chance; whoever repeats it must mean the same.
                     names
-                        .names
+                        .aliases
                         .insert(address.to_owned(), format!("address of {place}"));
                 }
                 names.uids.insert(metadata.uid.to_string(), place);
@@ -262,7 +262,7 @@ impl Mask<'_> {
             }
             Value::String(text) => {
                 if let Some((folder, name)) = text.rsplit_once('/')
-                    && let Some(alias) = self.names.names.get(name)
+                    && let Some(alias) = self.names.aliases.get(name)
                 {
                     *text = format!("{folder}/{alias}");
                 } else if let Some(word) = self.word(field, text) {
@@ -277,7 +277,7 @@ impl Mask<'_> {
     /// What is compared instead of `text`.
     fn word(&self, field: &str, text: &str) -> Option<&str> {
         let alias = self.names.uids.get(text);
-        if let Some(alias) = alias.or_else(|| self.names.names.get(text)) {
+        if let Some(alias) = alias.or_else(|| self.names.aliases.get(text)) {
             return Some(alias);
         }
         if text.starts_with(TOKEN_VOLUME) {

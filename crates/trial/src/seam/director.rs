@@ -125,22 +125,18 @@ impl Director {
     pub(crate) fn close(&mut self, outcome: impl FnOnce() -> Outcome) -> Vec<(usize, Outcome)> {
         let plans = std::mem::take(&mut self.plans);
         let mut told = std::mem::take(&mut self.told);
-        match self.pen.take() {
-            Some(pen) => {
-                let outcome = outcome();
-                told.extend(plans.iter().map(|plan| {
-                    let idle = plan.idle();
-                    let outcome = outcome.clone();
-                    (plan.index, Outcome { idle, ..outcome })
-                }));
-                pen.finish(&serde_json::to_vec(&told).unwrap_or_default())
-            }
-            None => {
-                let never = |plan: &Waiting| (plan.index, Outcome::never(plan.rules.len()));
-                told.extend(plans.iter().map(never));
-                told
-            }
-        }
+        let Some(pen) = self.pen.take() else {
+            let never = |plan: &Waiting| (plan.index, Outcome::never(plan.rules.len()));
+            told.extend(plans.iter().map(never));
+            return told;
+        };
+        let outcome = outcome();
+        told.extend(plans.iter().map(|plan| {
+            let idle = plan.idle();
+            let outcome = outcome.clone();
+            (plan.index, Outcome { idle, ..outcome })
+        }));
+        pen.finish(&serde_json::to_vec(&told).unwrap_or_default())
     }
 }
 
