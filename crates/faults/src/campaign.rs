@@ -77,7 +77,6 @@ pub(crate) fn run(
     let desk = Desk {
         supply: Mutex::new(supply),
         report: Mutex::new(report),
-        costs: Mutex::default(),
         bar: bar(budget)?,
         budget,
         seed,
@@ -101,7 +100,6 @@ pub(crate) fn run(
 struct Desk {
     supply: Mutex<Supply>,
     report: Mutex<Report>,
-    costs: Mutex<Vec<u64>>,
     bar: ProgressBar,
     budget: Duration,
     seed: u64,
@@ -130,7 +128,16 @@ impl Desk {
             let turn = self.supply.lock().next();
             let batch = match turn {
                 Turn::Play(batch) => batch,
-                Turn::Show(swarm) => swarm.plans(&worker.show(&swarm)?),
+                Turn::Show(swarm) => {
+                    let (entries, says) = worker.show(&swarm)?;
+                    let Swarm { workload, seed } = &swarm;
+                    let says = says.iter();
+                    let says = says.map(|wrong| {
+                        format!("without any fault, with seed {seed}: {workload}: {wrong}")
+                    });
+                    self.report.lock().restless.extend(says);
+                    swarm.plans(&entries)
+                }
             };
             let outcomes = worker.play(&batch)?;
             if number.is_multiple_of(AGAIN) {
@@ -180,13 +187,13 @@ impl Desk {
             }
             let tally = report.workloads.entry(plan.workload.clone()).or_default();
             tally.plans += 1;
+            tally.costs.push(outcome.cost);
             tally.pairs.1 += usize::from(batch.why == Why::Pairs);
             tally.slowest = tally.slowest.max(outcome.slowest as f64 / 1000.0);
             if !outcome.violations.is_empty() {
                 tally.violations += 1;
                 bad.push((plan.clone(), outcome.violations.clone()));
             }
-            self.costs.lock().push(outcome.cost);
         }
         let seconds = self.watch.elapsed().min(self.budget).as_secs();
         self.bar.set_position(seconds);
@@ -234,13 +241,22 @@ impl Desk {
 
     fn close(self) -> Report {
         let mut report = self.report.into_inner();
-        let mut costs = self.costs.into_inner();
-        costs.sort_unstable();
-        let median = costs.get(costs.len() / 2).copied().unwrap_or_default();
-        report.median_cost = median as f64 / 1000.0;
+        let mut all = Vec::new();
+        for tally in report.workloads.values_mut() {
+            tally.median_cost = median(&mut tally.costs);
+            all.append(&mut tally.costs);
+        }
+        report.median_cost = median(&mut all);
         report.seconds = self.watch.elapsed().as_secs_f64();
         report
     }
+}
+
+/// Of microseconds, in milliseconds.
+fn median(costs: &mut [u64]) -> f64 {
+    costs.sort_unstable();
+    let median = costs.get(costs.len() / 2).copied().unwrap_or_default();
+    median as f64 / 1000.0
 }
 
 fn bar(budget: Duration) -> Result<ProgressBar> {
@@ -283,13 +299,13 @@ impl Worker {
         }
     }
 
-    fn show(&mut self, swarm: &Swarm) -> Result<Vec<Entry>> {
+    fn show(&mut self, swarm: &Swarm) -> Result<(Vec<Entry>, Vec<Violation>)> {
         let shown = self.ask(&Order::Show {
             workload: swarm.workload.to_owned(),
             seed: swarm.seed,
         })?;
         match shown {
-            Answer::Shown { entries, .. } => Ok(entries),
+            Answer::Shown { entries, says } => Ok((entries, says)),
             other => bail!("{}: {other:?}", swarm.workload),
         }
     }

@@ -54,6 +54,11 @@ pub(crate) struct Tally {
     pub(crate) violations: usize,
     /// How many pairs of faults there are, and how many were played.
     pub(crate) pairs: (usize, usize),
+    /// What a plan costs, in milliseconds of one core: half of them less.
+    pub(crate) median_cost: f64,
+    /// What each cost, in microseconds.
+    #[serde(skip)]
+    pub(crate) costs: Vec<u64>,
     /// The longest that a step took to come to rest, in virtual seconds.
     pub(crate) slowest: f64,
 }
@@ -103,12 +108,14 @@ impl fmt::Display for Report {
                 writes,
                 violations,
                 pairs: (pairs, paired),
+                median_cost,
                 slowest,
+                ..
             } = tally;
             let mark = if *violations == 0 { '✓' } else { '✗' };
             writeln!(
                 f,
-                " {mark} {name}: {plans} plans on {writes} writes, {violations} violations, {paired} of {pairs} pairs, at rest after {slowest:.0} s at the latest"
+                " {mark} {name}: {plans} plans on {writes} writes, {median_cost:.1} ms each, {violations} violations, {paired} of {pairs} pairs, at rest after {slowest:.0} s at the latest"
             )?;
         }
         if !self.canary {

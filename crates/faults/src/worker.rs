@@ -85,7 +85,7 @@ impl Worker {
             Order::Show { workload, seed } => {
                 let shown = calm(self.workload(&workload)?, seed, &self.ground);
                 let (reference, entries, says) = shown.map_err(anyhow::Error::msg)?;
-                self.references.insert((workload, seed), reference);
+                self.keep((workload, seed), reference);
                 Ok(Answer::Shown { entries, says })
             }
             Order::Shrink { plan, found } => self.shrink(&parse(&plan)?[0], &found),
@@ -128,9 +128,15 @@ impl Worker {
         if !self.references.contains_key(&key) {
             let known = calm(self.workload(workload)?, seed, &self.ground);
             let (reference, _, _) = known.map_err(anyhow::Error::msg)?;
-            self.references.insert(key, reference);
+            self.keep(key, reference);
         }
         Ok(())
+    }
+
+    /// One for each workload: a long campaign comes by thousands of seeds.
+    fn keep(&mut self, key: (String, u64), reference: Reference) {
+        self.references.retain(|(name, _), _| *name != key.0);
+        self.references.insert(key, reference);
     }
 
     fn shrink(&self, plan: &Plan, found: &Violation) -> Result<Answer> {

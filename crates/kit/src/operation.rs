@@ -29,7 +29,7 @@ pub use self::{
     decide::{Next, decide},
     journal::{InMemory, Journal, JournalError, Kept, Version},
     objects::Objects,
-    runner::{Failure, Progress, Runner, Work},
+    runner::{Failure, Progress, Runner, Standing, Work},
     script::{How, Retry, Script, Step},
     service::service,
     task::Task,

@@ -14,6 +14,11 @@ pub(crate) fn waiting() -> usize {
     WAITING.load(Ordering::Relaxed)
 }
 
+/// In a copy of a process there is nobody but the thread that made it.
+pub(crate) fn alone() {
+    WAITING.store(0, Ordering::Relaxed);
+}
+
 /// What `work` comes to in a new thread, with entropy from `seed`; nothing if it panics.
 ///
 /// Hash maps take their keys from a number that their thread drew once and counts up with every map:

@@ -45,22 +45,3 @@ pub unsafe extern "C" fn getrandom(buffer: *mut c_void, length: usize, flags: c_
     }
     isize::try_from(length).unwrap_or(isize::MAX)
 }
-
-#[cfg(test)]
-mod tests {
-    use std::hash::{BuildHasher, RandomState};
-
-    /// The keys of a thread's first map.
-    fn first_hash(seed: u64) -> u64 {
-        super::seed(seed);
-        let hashed = std::thread::spawn(|| RandomState::new().hash_one(1));
-        hashed.join().unwrap_or_default()
-    }
-
-    #[test]
-    fn maps_of_the_standard_library_follow_the_seed() {
-        let one = first_hash(1);
-        assert_eq!(one, first_hash(1));
-        assert_ne!(one, first_hash(2));
-    }
-}

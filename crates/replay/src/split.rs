@@ -59,9 +59,14 @@ pub fn split(limit: Duration) -> io::Result<Role> {
         }
         ForkResult::Child => {
             drop(words);
+            afresh::alone();
             let seconds = limit.as_secs().max(1);
-            setrlimit(Resource::RLIMIT_CPU, seconds, seconds)?;
-            Ok(Role::Child(Pen(pen)))
+            let pen = Pen(pen);
+            if setrlimit(Resource::RLIMIT_CPU, seconds, seconds).is_err() {
+                // It must not go on as if it were the original, nor without a limit.
+                pen.finish(&[]);
+            }
+            Ok(Role::Child(pen))
         }
     }
 }

@@ -251,6 +251,12 @@ impl Stage<'_> {
     async fn stay(&mut self) {
         let revision = self.pocket.store().revision();
         self.scene.clock.sleep(REST).await;
+        if self.scene.is_storm() {
+            // Whoever asks and asks is no longer answered, which looks like rest.
+            let busy = "somebody asks and asks when all is at rest".to_owned();
+            let violation = Violation::new(Oracle::Storm, "", busy);
+            self.record.violations.push(violation);
+        }
         let written = self.written_after(revision);
         if let Some(event) = written.first() {
             let restless = format!(

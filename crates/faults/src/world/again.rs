@@ -11,7 +11,7 @@ const WEB: &str = "/apis/apps/v1/namespaces/default/deployments/web";
 const SERVICE: &str = "/api/v1/namespaces/default/services/web";
 
 pub(super) fn workload() -> Workload {
-    let another = [Deed::Delete(WEB), Deed::Create(web("Deployment", 3))];
+    let another = [Deed::Delete(WEB), Deed::Create(web("Deployment", 2))];
     let service_too = [Deed::Delete(SERVICE), Deed::Create(service(9090))];
     Workload::new("again")
         .actor("controllers", |site| {
@@ -26,17 +26,13 @@ pub(super) fn workload() -> Workload {
         .step(
             "create",
             [
-                Deed::Create(web("Deployment", 2)),
+                Deed::Create(web("Deployment", 1)),
                 Deed::Create(service(8080)),
             ],
         )
         .step("make another of the same name", another)
         .step("change the template", [Deed::Patch(WEB, image("app:2"))])
         .step("make another service of the same name", service_too)
-        .step(
-            "scale down",
-            [Deed::Patch(WEB, json!({"spec": {"replicas": 1}}))],
-        )
         .step("delete", [Deed::Delete(WEB), Deed::Delete(SERVICE)])
 }
 

@@ -11,7 +11,6 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use futures::future::join_all;
 use parking_lot::Mutex;
 
 use crate::{
@@ -19,6 +18,9 @@ use crate::{
     key::Key,
     watch::{Echo, Sign, Watches},
 };
+
+/// More than that are looked through for what is shown by now: a reconcile may go on for long.
+const MANY: usize = 64;
 
 tokio::task_local! {
     static AT_WORK: Arc<Own>;
@@ -64,7 +66,7 @@ fn owe(addresses: &[String], sign: impl Fn(&dyn Echo) -> Sign) {
         let Some(watches) = &own.watches else { return };
         for echo in addresses.iter().flat_map(|at| watches.echoes(at)) {
             let sign = sign(&*echo);
-            own.owed.lock().push((echo, sign));
+            own.owe(echo, sign);
         }
     });
 }
@@ -76,6 +78,22 @@ impl Own {
             number,
             owed: Mutex::default(),
         })
+    }
+
+    fn owe(&self, echo: Arc<dyn Echo>, sign: Sign) {
+        let mut owed = self.owed.lock();
+        if owed.len() > MANY {
+            owed.retain(|(echo, sign)| !echo.shows(sign));
+        }
+        let is_version = |sign: &Sign| matches!(sign, Sign::Version { .. });
+        // Whoever shows the newer version shows the older one too.
+        let former = owed
+            .iter_mut()
+            .find(|(other, former)| Arc::ptr_eq(other, &echo) && is_version(former));
+        match former {
+            Some((_, former)) if is_version(&sign) => *former = sign,
+            _ => owed.push((echo, sign)),
+        }
     }
 
     /// Notes here what `reconcile` writes.
@@ -93,15 +111,18 @@ impl Own {
     /// Resolves once all of it is shown; whether that was before `limit` had passed.
     pub(super) async fn shown(&self, clock: Clock, limit: Duration) -> bool {
         let owed = std::mem::take(&mut *self.owed.lock());
-        let all = owed.into_iter().map(|(echo, sign)| async move {
-            loop {
-                let moved = echo.moved();
-                if echo.shows(&sign) {
-                    return;
+        // One after the other: all of them have to come, and nobody is woken for each.
+        let all = async {
+            for (echo, sign) in owed {
+                loop {
+                    let moved = echo.moved();
+                    if echo.shows(&sign) {
+                        break;
+                    }
+                    moved.await;
                 }
-                moved.await;
             }
-        });
-        clock.within(limit, join_all(all)).await.is_some()
+        };
+        clock.within(limit, all).await.is_some()
     }
 }

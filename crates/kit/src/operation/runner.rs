@@ -1,6 +1,6 @@
 //! Carries an operation out.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,17 @@ pub trait Work: Send + Sync {
     fn attempt(&self, task: &Task) -> impl Future<Output = Result<Progress, Failure>> + Send;
 }
 
+/// How an operation stands that nothing is to be done for at the moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It is over.
+    Over(Outcome),
+    /// What is next is due after this time.
+    Waits(Duration),
+    /// It was stopped, and whoever goes on later does the step again.
+    Stopped,
+}
+
 /// One operation and those who carry it out.
 #[derive(Debug)]
 pub struct Runner<'a, J, W> {
@@ -54,12 +65,25 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
     /// Goes on with the operation until it ends, or until `stop`, when the step under way is left
     /// for whoever goes on later. `None` if it was stopped.
     pub async fn run(&self, stop: &CancellationToken) -> Result<Option<Outcome>, JournalError> {
+        loop {
+            match self.go_on(stop).await? {
+                Standing::Over(outcome) => return Ok(Some(outcome)),
+                Standing::Stopped => return Ok(None),
+                Standing::Waits(time) => tokio::select! {
+                    () = stop.cancelled() => return Ok(None),
+                    () = self.clock.sleep(time) => {}
+                },
+            }
+        }
+    }
+
+    /// Goes on with the operation until there is nothing to be done for a while.
+    pub async fn go_on(&self, stop: &CancellationToken) -> Result<Standing, JournalError> {
         let mut conflicts = 0;
         loop {
             let kept = self.journal.load(self.id).await?;
             match self.advance(kept, stop).await {
-                Ok(Some(outcome)) => return Ok(Some(outcome)),
-                Ok(None) if stop.is_cancelled() => return Ok(None),
+                Ok(Some(standing)) => return Ok(standing),
                 Ok(None) => conflicts = 0,
                 // Somebody asked for it to be cancelled, or goes on elsewhere. If it stays so, asking
                 // again at once would keep everybody else from being answered.
@@ -67,7 +91,7 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
                     conflicts += 1;
                     let wait = Backoff::default().wait(&self.id, conflicts);
                     tokio::select! {
-                        () = stop.cancelled() => return Ok(None),
+                        () = stop.cancelled() => return Ok(Standing::Stopped),
                         () = self.clock.sleep(wait) => {}
                     }
                 }
@@ -76,12 +100,12 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
         }
     }
 
-    /// Does what is next; the outcome if that was the end.
+    /// Does what is next; how the operation stands if nothing is to be done now.
     async fn advance(
         &self,
         kept: Kept,
         stop: &CancellationToken,
-    ) -> Result<Option<Outcome>, JournalError> {
+    ) -> Result<Option<Standing>, JournalError> {
         let Kept {
             mut timeline,
             version: seen,
@@ -94,22 +118,16 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
                     timeline.outcome = Some(outcome.clone());
                     self.journal.save(self.id, &timeline, &seen).await?;
                 }
-                Ok(Some(outcome))
+                Ok(Some(Standing::Over(outcome)))
             }
-            Next::Wait(due) => {
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    () = self.clock.sleep(until(now, due)) => {}
-                }
-                Ok(None)
-            }
+            Next::Wait(due) => Ok(Some(Standing::Waits(until(now, due)))),
             Next::Attempt(index) => {
                 let step = &self.script.steps[index];
                 timeline.begin(index, step, now);
                 let seen = self.journal.save(self.id, &timeline, &seen).await?;
                 let task = Task::new(&identity, step.name, timeline.attempts());
                 let Some(attempt) = self.attempt(step, &task, stop).await else {
-                    return Ok(None);
+                    return Ok(Some(Standing::Stopped));
                 };
                 timeline.note(step, attempt, self.clock.now());
                 self.journal.save(self.id, &timeline, &seen).await?;
@@ -138,7 +156,7 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
     }
 }
 
-fn until(now: Timestamp, due: Timestamp) -> std::time::Duration {
+fn until(now: Timestamp, due: Timestamp) -> Duration {
     let left: SignedDuration = due.duration_since(now);
     left.try_into().unwrap_or_default()
 }

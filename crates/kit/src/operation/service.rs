@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{JournalError, Objects, Operation, Runner, Script, Work, story};
+use super::{JournalError, Objects, Operation, Runner, Script, Standing, Work, story};
 use crate::{
     controller::{self, Options},
     key::Key,
@@ -14,8 +14,8 @@ use crate::{
     watch::{Cache, Ended},
 };
 
-/// Steps have limits of their own, and nobody waits longer for all of them.
-const LONGEST: Duration = Duration::from_hours(24 * 365);
+/// Steps have limits of their own; this one is for those that never wait in between.
+const LONGEST: Duration = Duration::from_hours(24);
 
 /// Carries out every operation whose work is that of `script`, while this process leads. `work` says
 /// who does the steps of one.
@@ -69,7 +69,7 @@ impl<W: Work> All<W> {
         let leaves = operation.metadata.deletion_timestamp.is_some();
         let over = story::timeline(&operation).is_over();
         if leaves || over || operation.spec.work != self.script.kind {
-            return Ok(controller::Outcome::Settled);
+            return Ok(controller::Outcome::Gone);
         }
         let Site { clock, .. } = self.site;
         let runner = Runner {
@@ -79,15 +79,16 @@ impl<W: Work> All<W> {
             work: &(self.work)(&operation),
             clock,
         };
-        let ended = tokio::select! {
-            ended = runner.run(&stop) => ended,
+        // Whatever waits, waits without keeping others from being carried out.
+        let stands = tokio::select! {
+            stands = runner.go_on(&stop) => stands,
             // Whoever takes over goes on with the step; two at once would be in each other's way.
-            () = lost(self.site.leadership.clone()) => Ok(None),
+            () = lost(self.site.leadership.clone()) => Ok(Standing::Stopped),
         };
-        match ended {
-            Ok(Some(_)) => Ok(controller::Outcome::Settled),
-            Ok(None) => Ok(controller::Outcome::Again(Duration::ZERO)),
-            Err(JournalError::Missing) => Ok(controller::Outcome::Gone),
+        match stands {
+            Ok(Standing::Waits(time)) => Ok(controller::Outcome::Again(time)),
+            Ok(Standing::Stopped) => Ok(controller::Outcome::Again(Duration::ZERO)),
+            Ok(Standing::Over(_)) | Err(JournalError::Missing) => Ok(controller::Outcome::Gone),
             Err(error) => Err(error),
         }
     }

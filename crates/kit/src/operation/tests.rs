@@ -128,6 +128,21 @@ fn failed_by(step: &str, cause: Cause) -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_operation_that_waits_keeps_nobody_busy() {
+    let clock = virtual_clock();
+    let work = Told::to(clock, &[("boil", Answer::NotYet)]);
+    let (journal, script) = (InMemory::default(), script());
+    journal.add("tea");
+    let runner = making(&script, &journal, &work);
+    let stands = runner.go_on(&CancellationToken::new()).await.unwrap();
+    assert_eq!(stands, Standing::Waits(SECOND));
+    assert_eq!(clock.uptime(), Duration::ZERO);
+    clock.sleep(SECOND).await;
+    let stands = runner.go_on(&CancellationToken::new()).await.unwrap();
+    assert_eq!(stands, Standing::Over(Outcome::Succeeded));
+}
+
+#[tokio::test(start_paused = true)]
 async fn steps_are_done_in_their_order() {
     let (outcome, log, timeline) = played(&[]).await;
     assert_eq!(outcome, Outcome::Succeeded);

@@ -113,8 +113,12 @@ impl Work {
 
 async fn remove(path: Option<PathBuf>) -> io::Result<()> {
     // A volume that nobody mounted has no folder; a look is cheaper than a thread.
-    let Some(path) = path.filter(|path| path.symlink_metadata().is_ok()) else {
+    let Some(path) = path else {
         return Ok(());
+    };
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
     };
     let removing = tokio::task::spawn_blocking(move || folder::remove(&path));
     removing.await.map_err(io::Error::other)?
