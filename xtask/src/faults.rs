@@ -12,7 +12,7 @@ pub(crate) struct Faults {
     /// How long to go on, such as 120s or 90m
     #[arg(long, default_value = "120s")]
     budget: String,
-    /// Only workloads whose name has this in it
+    /// Only workloads whose name has this in it; with --self-test, only such mistakes
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
     /// Where chances come from

@@ -14,12 +14,15 @@ mod table;
 
 use anyhow::Result;
 
-use crate::{Output, canary, worker, workloads};
+use neap_replay::{cost, cost_of_others};
+
+use crate::{Output, canary, stopwatch::Stopwatch, worker, workloads};
 use report::{Report, Rest};
 
 /// Whether the trial can be trusted. If `only` chooses some mistakes by their names, nothing else is
 /// tried.
 pub(crate) fn run(only: &str, seed: u64, output: Output) -> Result<bool> {
+    let watch = Stopwatch::start();
     // Before there is any thread: it splits this process.
     let canary = canary::dies(&worker::ground()?, seed)?;
     let bugs = table::read(only)?;
@@ -34,6 +37,8 @@ pub(crate) fn run(only: &str, seed: u64, output: Output) -> Result<bool> {
         hunts,
         calm,
         rest,
+        seconds: watch.elapsed().as_secs_f64(),
+        core_seconds: (cost() + cost_of_others()).as_secs_f64(),
     };
     match output {
         Output::Text => println!("{report}"),

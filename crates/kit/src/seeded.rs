@@ -13,6 +13,7 @@ pub use bug::{Bug, Unknown, is_planted, plant};
 
 /// Whether this mistake is planted; or what it does, if so.
 #[cfg(feature = "seeded")]
+#[doc(hidden)]
 #[macro_export]
 macro_rules! planted {
     ($bug:ident) => {
@@ -27,6 +28,7 @@ macro_rules! planted {
 
 /// Nothing is.
 #[cfg(not(feature = "seeded"))]
+#[doc(hidden)]
 #[macro_export]
 macro_rules! planted {
     ($bug:ident) => {

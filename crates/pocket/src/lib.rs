@@ -40,6 +40,8 @@ pub mod quantity;
 pub mod rest;
 pub mod runtime;
 pub mod schema;
+#[cfg(feature = "seeded")]
+pub mod seeded;
 pub mod selector;
 pub mod status;
 pub mod store;

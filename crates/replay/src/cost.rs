@@ -1,4 +1,4 @@
-//! What a process costs.
+//! What a run costs.
 
 use std::time::Duration;
 
@@ -6,7 +6,16 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 /// How much of a core this process has used since it began.
 pub fn cost() -> Duration {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+    used(UsageWho::RUSAGE_SELF)
+}
+
+/// How much of a core those have used that this process began and that have ended, and theirs.
+pub fn cost_of_others() -> Duration {
+    used(UsageWho::RUSAGE_CHILDREN)
+}
+
+fn used(who: UsageWho) -> Duration {
+    let Ok(usage) = getrusage(who) else {
         return Duration::ZERO;
     };
     let part = |seconds: i64, micros: i64| {

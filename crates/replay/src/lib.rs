@@ -15,5 +15,5 @@ pub mod entropy;
 mod split;
 
 pub use afresh::afresh;
-pub use cost::cost;
+pub use cost::{cost, cost_of_others};
 pub use split::{Child, Pen, Role, split};

@@ -49,6 +49,22 @@ pub enum Oracle {
 }
 
 impl Oracle {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::EndState,
+        Self::Counts,
+        Self::Orphan,
+        Self::Outside,
+        Self::Backwards,
+        Self::Rest,
+        Self::Watch,
+        Self::Storm,
+        Self::BlastRadius,
+        Self::ReadYourWrites,
+        Self::Secret,
+        Self::Panic,
+    ];
+
     /// Its number in the catalogue.
     pub fn id(self) -> &'static str {
         match self {

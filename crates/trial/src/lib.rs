@@ -40,6 +40,8 @@ pub mod walk;
 mod workload;
 
 pub use ground::Ground;
+#[cfg(feature = "seeded")]
+pub use neap_pocket::seeded;
 pub use node::{Fate, Node};
 pub use seam::Call;
 pub use trace::{Entry, What};

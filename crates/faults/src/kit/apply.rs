@@ -77,7 +77,7 @@ fn held() -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "app-3", "namespace": "default"},
-        "data": {"image": "not yours"},
+        "data": {"words": "not yours"},
     })
 }
 

@@ -18,10 +18,17 @@ use crate::{
     campaign::Worker,
     message::{Answer, Order},
     stopwatch::Stopwatch,
+    supply::Swarm,
+    workloads,
 };
 
 /// So many plans are played together.
 const BATCH: usize = 25;
+/// So many when nobody waits for the first that fails.
+const TOGETHER: usize = 100;
+/// A mistake that no single fault shows is looked for under so many other seeds, with several faults
+/// at a time. Who is not found by then is not found.
+const SWARMS: u64 = 5;
 
 /// What came of the search for one mistake.
 #[derive(Debug, Serialize)]
@@ -63,7 +70,8 @@ pub(super) fn run(bugs: &[Bug], seed: u64) -> Result<(Vec<Hunt>, Calm)> {
     let found = each(bugs.iter().collect(), seed, |worker, bug| {
         let found = hunt(worker, bug, seed)?;
         let mark = if found.0.caught { '✓' } else { '✗' };
-        eprintln!(" {mark} {} after {} plans", bug.name, found.0.plans);
+        let Hunt { plans, seconds, .. } = found.0;
+        eprintln!(" {mark} {} after {plans} plans, {seconds:.1} s", bug.name);
         Ok(found)
     })?;
     let (hunts, played): (Vec<_>, Vec<_>) = found.into_iter().unzip();
@@ -71,15 +79,13 @@ pub(super) fn run(bugs: &[Bug], seed: u64) -> Result<(Vec<Hunt>, Calm)> {
     for plan in played.into_iter().flatten() {
         plans.insert(plan.to_string(), plan);
     }
-    let mut by_workload: BTreeMap<String, Vec<Plan>> = BTreeMap::new();
+    let mut alike: BTreeMap<(String, u64), Vec<Plan>> = BTreeMap::new();
     for plan in plans.into_values() {
-        by_workload
-            .entry(plan.workload.clone())
-            .or_default()
-            .push(plan);
+        let of = (plan.workload.clone(), plan.seed);
+        alike.entry(of).or_default().push(plan);
     }
-    let batches = by_workload.values();
-    let batches = batches.flat_map(|plans| plans.chunks(BATCH));
+    let batches = alike.values().flat_map(|plans| plans.chunks(TOGETHER));
+    eprintln!("playing what was played without any mistake …");
     let outcomes = each(batches.collect(), seed, |worker, plans| {
         let outcomes = play(worker, plans)?;
         Ok(plans.iter().zip(outcomes).collect::<Vec<_>>())
@@ -104,13 +110,7 @@ fn hunt(worker: &mut Worker, bug: &Bug, seed: u64) -> Result<(Hunt, Vec<Plan>)> 
         spoke: BTreeSet::new(),
         played: Vec::new(),
     };
-    let mut found = None;
-    for workload in &bug.workloads {
-        found = trail.follow(worker, workload, seed)?;
-        if found.is_some() {
-            break;
-        }
-    }
+    let found = trail.search(worker, seed)?;
     let seconds = watch.elapsed().as_secs_f64();
     let small = match &found {
         Some((plan, violation)) => Some(shrink(worker, plan, violation)?),
@@ -131,6 +131,9 @@ fn hunt(worker: &mut Worker, bug: &Bug, seed: u64) -> Result<(Hunt, Vec<Plan>)> 
     Ok((hunt, trail.played))
 }
 
+/// The plan that showed it, and how.
+type Found = Option<(Plan, Violation)>;
+
 struct Trail<'a> {
     bug: &'a Bug,
     spoke: BTreeSet<&'static str>,
@@ -138,26 +141,63 @@ struct Trail<'a> {
 }
 
 impl Trail<'_> {
-    /// Plays a workload without faults, then with each, until an oracle speaks that should.
-    fn follow(
-        &mut self,
-        worker: &mut Worker,
-        workload: &str,
-        seed: u64,
-    ) -> Result<Option<(Plan, Violation)>> {
+    /// Plays its workloads with one fault at a time, then with several.
+    fn search(&mut self, worker: &mut Worker, seed: u64) -> Result<Found> {
+        let bug = self.bug;
+        for workload in &bug.workloads {
+            let found = self.follow(worker, workload, seed)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        for seed in (1..=SWARMS).map(|number| seed.wrapping_add(number)) {
+            for workload in &bug.workloads {
+                let found = self.follow_swarm(worker, workload, seed)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Plays a workload without faults, beside poisoned objects and with each fault, until an oracle
+    /// speaks that should.
+    fn follow(&mut self, worker: &mut Worker, workload: &str, seed: u64) -> Result<Found> {
         let (entries, says) = calm(worker, workload, seed)?;
         if let Some(violation) = self.heard(&says) {
             return Ok(Some((Plan::calm(workload, seed), violation)));
         }
-        let rules = in_turn(single(&places(&entries)), seed);
-        let rules = rules
-            .into_iter()
-            .map(|rule| plan(workload, seed, vec![rule]));
-        let plans: Vec<_> = rules.collect();
+        let all = workloads();
+        let known = all.iter().find(|known| known.name == workload);
+        let mut rules = known.map(|known| known.poison()).unwrap_or_default();
+        rules.extend(in_turn(single(&places(&entries)), seed));
+        let rules = rules.into_iter();
+        let plans: Vec<_> = rules.map(|rule| plan(workload, seed, vec![rule])).collect();
+        self.play(worker, &plans)
+    }
+
+    /// The same with several faults at a time, of a run that has a seed of its own.
+    fn follow_swarm(&mut self, worker: &mut Worker, workload: &str, seed: u64) -> Result<Found> {
+        let all = workloads();
+        let Some(known) = all.iter().find(|known| known.name == workload) else {
+            return Ok(None);
+        };
+        let (entries, _) = calm(worker, workload, seed)?;
+        let workload = known.name;
+        let swarm = Swarm { workload, seed }.plans(&entries);
+        self.play(worker, &swarm.plans)
+    }
+
+    fn play(&mut self, worker: &mut Worker, plans: &[Plan]) -> Result<Found> {
         for batch in plans.chunks(BATCH) {
             let outcomes = play(worker, batch)?;
             for (plan, outcome) in batch.iter().zip(outcomes) {
                 self.played.push(plan.clone());
+                if !outcome.idle.is_empty() {
+                    // A fault that did not strike shows nothing.
+                    continue;
+                }
                 if let Some(violation) = self.heard(&outcome.violations) {
                     return Ok(Some((plan.clone(), violation)));
                 }

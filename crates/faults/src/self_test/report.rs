@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use neap_trial::judge::Oracle;
 use serde::Serialize;
 
 use super::{
@@ -17,6 +18,8 @@ pub(super) struct Report {
     pub(super) calm: Calm,
     /// Nothing if only some mistakes were looked for.
     pub(super) rest: Option<Rest>,
+    pub(super) seconds: f64,
+    pub(super) core_seconds: f64,
 }
 
 /// What has nothing to do with mistakes.
@@ -42,6 +45,8 @@ pub(super) struct Told<'a> {
     bugs: &'a [Hunt],
     calm: &'a Calm,
     rest: Option<&'a Rest>,
+    seconds: f64,
+    core_seconds: f64,
 }
 
 /// How small failures are to become.
@@ -61,6 +66,8 @@ impl Report {
             bugs: &self.hunts,
             calm: &self.calm,
             rest: self.rest.as_ref(),
+            seconds: self.seconds,
+            core_seconds: self.core_seconds,
         }
     }
 
@@ -83,6 +90,7 @@ impl Report {
         ));
         let caught = self.count(|hunt| hunt.caught);
         rows.push(share("caught by an oracle that was named", caught, all, 95));
+        rows.extend(self.rest.iter().map(|_| self.oracles()));
         let (plans, void) = (self.calm.plans, self.calm.void);
         let wrong = self.calm.violations.len();
         let ours = format!("{wrong} in {plans} plans, {void} void");
@@ -90,6 +98,24 @@ impl Report {
         rows.extend(self.shrinking());
         rows.extend(self.rest.iter().flat_map(Rest::rows));
         rows
+    }
+
+    /// An oracle that never caught anything may be blind.
+    fn oracles(&self) -> Row {
+        let has_caught = |oracle: &Oracle| {
+            let id = oracle.id();
+            let named = |hunt: &&Hunt| hunt.expect.iter().any(|expected| expected == id);
+            let caught = self.hunts.iter().filter(|hunt| hunt.caught);
+            caught.filter(named).any(|hunt| hunt.spoke.contains(id))
+        };
+        let (those, blind): (Vec<Oracle>, Vec<Oracle>) =
+            Oracle::ALL.into_iter().partition(has_caught);
+        let mut ours = format!("{} of {}", those.len(), Oracle::ALL.len());
+        for oracle in &blind {
+            ours.push_str(", not ");
+            ours.push_str(oracle.id());
+        }
+        row("oracles that caught one", ours, "all", blind.is_empty())
     }
 
     fn shrinking(&self) -> [Row; 2] {
@@ -197,7 +223,8 @@ impl fmt::Display for Report {
             } = row;
             writeln!(f, " {mark} {figure:36} {ours:40} asked: {asked}")?;
         }
-        Ok(())
+        let (seconds, core) = (self.seconds, self.core_seconds);
+        writeln!(f, "in {seconds:.0} s, {core:.0} s of a core")
     }
 }
 

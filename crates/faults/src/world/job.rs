@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 const LONG: &str = "/apis/batch/v1/namespaces/default/jobs/long";
 const BAD: &str = "/apis/batch/v1/namespaces/default/jobs/bad";
+const LATER: &str = "/apis/batch/v1/namespaces/default/jobs/later";
 const GOOD: &str = "/apis/batch/v1/namespaces/default/jobs/good";
 
 pub(super) fn workload() -> Workload {
@@ -38,7 +39,18 @@ pub(super) fn workload() -> Workload {
                 json!({"spec": {"ttlSecondsAfterFinished": 30}}),
             )],
         )
-        .step("delete", [Deed::Delete(LONG), Deed::Delete(BAD)])
+        // Whoever has seen the first request and not the second must not begin.
+        .step(
+            "create one and think again",
+            [
+                Deed::Create(indexed("later", json!({"completions": 1}))),
+                Deed::Patch(LATER, json!({"spec": {"suspend": true}})),
+            ],
+        )
+        .step(
+            "delete",
+            [Deed::Delete(LONG), Deed::Delete(BAD), Deed::Delete(LATER)],
+        )
 }
 
 pub(crate) fn indexed(name: &str, mut spec: Value) -> Value {

@@ -36,6 +36,7 @@ impl Hand {
     /// was lost.
     pub async fn create<K: Object>(&self, object: &K) -> Result<Option<K>, Error> {
         let key = Key::of(object);
+        planted!(WriteToldWhole => tracing::debug!(?object, "create"));
         let request = at::<K>(&key).create(&self.posting(), body(object));
         match self
             .send(self.writing::<K>("create", &key, None), request)

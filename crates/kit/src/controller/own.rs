@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use crate::{
     clock::Clock,
     key::Key,
+    planted,
     watch::{Echo, Sign, Watches},
 };
 
@@ -54,6 +55,7 @@ pub(crate) fn wrote(addresses: &[String], version: Option<&str>) {
 
 /// It has asked this object to go.
 pub(crate) fn removed(addresses: &[String], key: &Key, uid: &str) {
+    planted!(RemovalUnnoted => return);
     owe(addresses, |_| Sign::Gone {
         key: key.clone(),
         uid: uid.to_owned(),

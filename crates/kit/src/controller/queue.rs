@@ -87,6 +87,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             State::Ready(_) => (now, priority),
             State::Later(_, _, former) => (at, priority.min(former)),
             State::Running(former) => {
+                planted!(NewsForgotten => return);
                 let (earliest, hurry) = former.unwrap_or((at, priority));
                 let since = Some((earliest.min(at), hurry.min(priority)));
                 if let Some(entry) = self.keys.get_mut(&key) {
@@ -173,7 +174,6 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.keys.remove(key);
         self.running -= 1;
         // What was said meanwhile is not put off by a failure: it may be what mends it.
-        let since = since.filter(|_| !planted!(NewsForgotten));
         let asked = [since, again].into_iter().flatten();
         if let Some((at, priority)) = asked.min_by_key(|&(at, _)| at) {
             self.put(key.clone(), failures, priority, at, now);

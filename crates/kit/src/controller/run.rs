@@ -47,7 +47,7 @@ impl Options {
     pub fn new(name: &'static str) -> Self {
         Self {
             name,
-            concurrency: 8,
+            concurrency: if planted!(OneAtATime) { 1 } else { 8 },
             timeout: Duration::from_mins(1),
             look_again: Duration::from_mins(30),
             backoff: Backoff::default(),
@@ -222,7 +222,7 @@ where
                 () = gained(self.leadership.clone()), if !may_work => {}
                 Some(ended) = work.join_next_with_id() => {
                     let Some(ended) = self.note(ended, &mut keys) else { continue };
-                    if ended.own.is_shown() {
+                    if ended.own.is_shown() || planted!(EchoUnawaited) {
                         self.finish(&ended);
                     } else {
                         echoes.push(ended.shown(clock, self.options.echo));

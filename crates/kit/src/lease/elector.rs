@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Decision, Leadership, Record, Sight, Term, Timings, decide, leadership::Post};
 use crate::{
     clock::{Clock, Uptime},
+    planted,
     telemetry::{LeadChanged, Telemetry},
     watch::Waits,
     why::{Code, Coded},
@@ -222,10 +223,11 @@ impl Elector {
     fn missed(&mut self) {
         if let Some(sight) = self.sight.take() {
             let holder = sight.record.holder.as_deref();
-            if holder.is_some_and(|holder| holder != self.options.identity) {
+            let another = holder.is_some_and(|holder| holder != self.options.identity);
+            if another && !planted!(MadeAnewAtOnce) {
                 self.not_before = self.not_before.max(sight.expires());
             }
-            self.former = Some(sight.record);
+            self.former = Some(sight.record).filter(|_| !planted!(TermsAnew));
         }
         self.held = None;
         self.follow(None);

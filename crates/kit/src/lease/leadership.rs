@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::{
     clock::{Clock, Uptime},
+    planted,
     why::{Code, Coded},
 };
 
@@ -84,6 +85,7 @@ impl Leadership {
     /// that was stopped in between must not begin what it was about to.
     pub fn check(&self) -> Result<Term, NotLeading> {
         let standing = self.standing.borrow();
+        planted!(FollowersWrite => if let Standing::Following(_) = *standing { return Ok(Term(0)) });
         match &*standing {
             Standing::Leading(term) if self.is_within() => Ok(*term),
             Standing::Leading(_) => Err(NotLeading { holder: None }),

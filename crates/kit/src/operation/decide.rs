@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Cause, How, Outcome, Script, State, Timeline};
-use crate::why::Code;
+use crate::{planted, why::Code};
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,7 @@ pub fn decide(script: &Script, timeline: &Timeline, now: Timestamp) -> Next {
 /// Whether a step whose every attempt ended with the process is given up.
 fn is_spent(how: &How, attempts: u32) -> bool {
     const CRASHES: u32 = 5;
+    planted!(CrashIsFailure => return true);
     match how {
         How::Condition { .. } => false,
         How::Action { .. } => attempts >= CRASHES,

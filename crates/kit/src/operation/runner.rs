@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Attempt, Cause, Journal, JournalError, Kept, Next, Outcome, Script, Step, Task, decide,
 };
-use crate::{clock::Clock, controller::Backoff, why::Code};
+use crate::{clock::Clock, controller::Backoff, planted, why::Code};
 
 /// What an attempt that did not fail came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +88,7 @@ impl<J: Journal, W: Work> Runner<'_, J, W> {
                 // Somebody asked for it to be cancelled, or goes on elsewhere. If it stays so, asking
                 // again at once would keep everybody else from being answered.
                 Err(JournalError::Conflict) => {
+                    planted!(ConflictsAtOnce => continue);
                     conflicts += 1;
                     let wait = Backoff::default().wait(&self.id, conflicts);
                     tokio::select! {

@@ -1,5 +1,7 @@
 //! What whoever does a step is told.
 
+use crate::planted;
+
 /// One attempt at a step.
 ///
 /// Systems outside know nothing of journals. What makes them safe to ask again, and safe from those
@@ -21,10 +23,15 @@ pub struct Task {
 
 impl Task {
     pub(super) fn new(operation: &str, step: &str, fence: u64) -> Self {
+        let key = if planted!(KeyOfAttempt) {
+            format!("{operation}/{step}/{fence}")
+        } else {
+            format!("{operation}/{step}")
+        };
         Self {
             step: step.to_owned(),
             operation: operation.to_owned(),
-            key: format!("{operation}/{step}"),
+            key,
             fence,
         }
     }

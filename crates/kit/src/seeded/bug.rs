@@ -33,10 +33,15 @@ bugs! {
     ConflictIsGone "conflict-is-gone",
     LateIsDone "late-is-done",
     RefusalPanics "refusal-panics",
+    NameUnasked "name-unasked",
+    WriteToldWhole "write-told-whole",
     // kit: looking again
     FailureForgotten "failure-forgotten",
     NewsForgotten "news-forgotten",
     AgainForgotten "again-forgotten",
+    EchoUnawaited "echo-unawaited",
+    RemovalUnnoted "removal-unnoted",
+    OneAtATime "one-at-a-time",
     // kit: watching
     AnyAge "any-age",
     RelistKeeps "relist-keeps",
@@ -44,6 +49,15 @@ bugs! {
     WatchGivenUp "watch-given-up",
     ListCut "list-cut",
     IndexKeeps "index-keeps",
+    // kit: leading
+    FollowersWrite "followers-write",
+    TermsAnew "terms-anew",
+    MadeAnewAtOnce "made-anew-at-once",
+    // kit: operations
+    KeyOfAttempt "key-of-attempt",
+    FenceOfStep "fence-of-step",
+    CrashIsFailure "crash-is-failure",
+    ConflictsAtOnce "conflicts-at-once",
     // world: what all share
     KnownTooEarly "known-too-early",
     ReplacedIsSettled "replaced-is-settled",
@@ -54,7 +68,7 @@ bugs! {
     SaidOrNot "said-or-not",
     AdoptedOrNot "adopted-or-not",
     DeletesUntold "deletes-untold",
-    RaisedOrNot "raised-or-not",
+    RefusalToldWhole "refusal-told-whole",
     RevisionDisowned "revision-disowned",
     // world: sets
     ServerNames "server-names",
@@ -75,11 +89,13 @@ bugs! {
     NamedTwice "named-twice",
     NumberedTwice "numbered-twice",
     StrangersKept "strangers-kept",
-    // world: services, budgets, scheduler
+    HourSeenTo "hour-seen-to",
+    // world: services, budgets, claims, scheduler
     EndpointsLeft "endpoints-left",
     EndpointsOrNot "endpoints-or-not",
     SliceOrNot "slice-or-not",
     BudgetUntold "budget-untold",
+    VolumeTaken "volume-taken",
     BoundByAnother "bound-by-another",
     PlacedBeforeBound "placed-before-bound",
     LabelsUntold "labels-untold",

@@ -18,6 +18,7 @@ use neap_kit::{
     event::Note,
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Ended, Index},
 };
@@ -186,6 +187,7 @@ impl Work {
             }
         };
         let Some(volume) = written else {
+            planted!(VolumeTaken => return Ok(Then::Rest));
             // It was there and is not known yet, or so the server said.
             return Ok(Then::LookAgain);
         };

@@ -10,6 +10,7 @@ use neap_kit::{
     event::Note,
     key::Key,
     manager::Service,
+    planted,
     site::Site,
     watch::{Cache, Ended},
 };
@@ -100,6 +101,7 @@ impl Work {
 
     async fn create(&self, cron: &CronJob, job: &Job) -> Result<Option<Job>, Error> {
         match self.tools.hand.create(job).await {
+            Ok(None) if planted!(HourSeenTo) => Ok(Some(job.clone())),
             Ok(made) => {
                 if let Some(made) = &made {
                     let message = format!("Created job {}", made.name_any());

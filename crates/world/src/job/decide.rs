@@ -98,12 +98,12 @@ fn finished<'a>(
     let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
     let remove = left.is_some_and(|left| left.is_zero());
     // It is seen until the watch says that it is gone, and asked to go once is enough.
-    let once_more = Some(ECHO).filter(|_| !planted!(ExpiredAtOnce)).or(left);
+    let asked = remove && !planted!(ExpiredAtOnce);
     Decision {
         status,
         free: tracked.collect(),
         remove,
-        again: if remove { once_more } else { left },
+        again: if asked { Some(ECHO) } else { left },
         ..Decision::default()
     }
 }

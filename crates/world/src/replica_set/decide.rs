@@ -62,7 +62,12 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
         again,
         ..Decision::default()
     };
-    planted!(DoneByGeneration => if is_observed(set) { return decision });
+    planted!(DoneByGeneration => {
+        let observed = set.status.as_ref().and_then(|it| it.observed_generation);
+        if observed == set.metadata.generation {
+            return decision;
+        }
+    });
     if leaving {
         return decision;
     }
@@ -76,12 +81,6 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
         decision.delete.truncate(surplus);
     }
     decision
-}
-
-#[cfg(feature = "seeded")]
-fn is_observed(set: &ReplicaSet) -> bool {
-    let status = set.status.as_ref();
-    status.is_some_and(|status| status.observed_generation == set.metadata.generation)
 }
 
 /// New pods under the first names that are free.

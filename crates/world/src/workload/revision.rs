@@ -116,7 +116,6 @@ impl<'a> Revisions<'a> {
         adopt_and_release(hand, owner, &self.adopt, &[]).await?;
         match self.step {
             Step::None => {}
-            Step::Raise if planted!(RaisedOrNot) => drop(hand.replace(&self.latest).await),
             Step::Raise => drop(hand.replace(&self.latest).await?),
             Step::Make => match hand.create(&self.latest).await? {
                 Some(made) => {

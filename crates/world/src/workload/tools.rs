@@ -93,6 +93,10 @@ impl Tools {
         // Told last: whoever waits for the pods does not wait for the words.
         let (mut sum, mut failed) = (Made::default(), None);
         for (made, pod) in all.into_iter().zip(pods) {
+            planted!(RefusalToldWhole => if made.is_err() {
+                let message = format!("Error creating: {:?}", pod.spec);
+                self.tell(owner, &Note::warning("FailedCreate", message)).await;
+            });
             match self.created(owner, made).await {
                 Ok(made) => sum.add(pod, made.as_ref()),
                 Err(_) if planted!(MadeOrNot) => {}
