@@ -47,6 +47,7 @@ bugs! {
     RelistKeeps "relist-keeps",
     RelistSilent "relist-silent",
     WatchGivenUp "watch-given-up",
+    WatchAtOnce "watch-at-once",
     ListCut "list-cut",
     IndexKeeps "index-keeps",
     // kit: leading
@@ -73,7 +74,6 @@ bugs! {
     // world: sets
     ServerNames "server-names",
     DoneByGeneration "done-by-generation",
-    TimeInName "time-in-name",
     NodeUntold "node-untold",
     SetDisowned "set-disowned",
     SetOrNot "set-or-not",
@@ -82,14 +82,14 @@ bugs! {
     ClaimOrNot "claim-or-not",
     StepOrNot "step-or-not",
     // world: jobs
-    JobAnyVersion "job-any-version",
-    ExpiredAtOnce "expired-at-once",
+    JobUnasked "job-unasked",
     FreedBeforeCounted "freed-before-counted",
     EndedBeforeFreed "ended-before-freed",
     NamedTwice "named-twice",
     NumberedTwice "numbered-twice",
     StrangersKept "strangers-kept",
     HourSeenTo "hour-seen-to",
+    TimeInName "time-in-name",
     // world: services, budgets, claims, scheduler
     EndpointsLeft "endpoints-left",
     EndpointsOrNot "endpoints-or-not",

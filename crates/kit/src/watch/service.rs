@@ -293,6 +293,7 @@ impl Iterator for Waits {
 
     fn next(&mut self) -> Option<Duration> {
         planted!(WatchGivenUp => return Some(Duration::from_hours(1)));
+        planted!(WatchAtOnce => return Some(Duration::ZERO));
         self.0.next().map(|wait| wait.min(LONGEST))
     }
 }

@@ -11,7 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::{Resource, ResourceExt};
-use neap_kit::event::Note;
+use neap_kit::{event::Note, planted};
 
 use super::times::{Problem, Times};
 use crate::{job::finished_at, workload::owned_by};
@@ -185,7 +185,12 @@ fn start<'a>(spec: &CronJobSpec, facts: &Facts<'a>, times: &Times, decision: &mu
             .notes
             .push(Note::warning("TooManyMissedTimes", message));
     }
-    let job = job(cron, spec, times, missed.last);
+    let time = if planted!(TimeInName) {
+        now
+    } else {
+        missed.last
+    };
+    let job = job(cron, spec, times, time);
     let made = facts
         .jobs
         .iter()
@@ -221,13 +226,19 @@ fn since(cron: &CronJob, spec: &CronJobSpec, status: &CronJobStatus, now: Timest
     limit.map_or(last, |limit| limit.max(last))
 }
 
+/// What tells one time from another, in a name.
+fn number(time: Timestamp) -> i64 {
+    planted!(TimeInName => return time.as_second());
+    time.as_second() / 60
+}
+
 fn job(cron: &CronJob, spec: &CronJobSpec, times: &Times, time: Timestamp) -> Job {
     let meta = spec.job_template.metadata.clone().unwrap_or_default();
     let mut annotations = meta.annotations.unwrap_or_default();
     annotations.insert(SCHEDULED.to_owned(), times.written(time));
     Job {
         metadata: ObjectMeta {
-            name: Some(format!("{}-{}", cron.name_any(), time.as_second() / 60)),
+            name: Some(format!("{}-{}", cron.name_any(), number(time))),
             namespace: cron.namespace(),
             labels: meta.labels,
             annotations: Some(annotations),

@@ -8,7 +8,6 @@ use k8s_openapi::api::{
     core::v1::{Node, Pod},
 };
 use kube::ResourceExt;
-use neap_kit::planted;
 
 use super::{
     node::{Place, places},
@@ -115,9 +114,6 @@ impl<'a> Decision<'a> {
             .iter()
             .map(|node| on_node(candidate, node, hash, &facts.pods));
         self.create = pods.collect();
-        planted!(TimeInName => self.create.iter_mut().for_each(|pod| {
-            pod.metadata.name = Some(format!("{}-{}", pod.name_any(), facts.now.as_second()));
-        }));
     }
 
     /// Ends what a node should not have: all if it fits no more, else what has ended and what is

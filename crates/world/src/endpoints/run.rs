@@ -96,8 +96,9 @@ impl Work {
         let Some(endpoints) = endpoints else {
             return Ok(Outcome::Gone);
         };
-        self.tools.hand.remove(endpoints, None).await?;
+        let asked = self.tools.hand.remove(endpoints, None).await;
         planted!(EndpointsLeft => return Ok(Outcome::Gone));
+        asked?;
         // They are gone once the watch says so, not before.
         Ok(Outcome::Again(ECHO))
     }

@@ -11,7 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::ResourceExt;
-use neap_kit::{event::Note, planted};
+use neap_kit::event::Note;
 
 use super::{
     count::{Count, count, is_tracked},
@@ -98,12 +98,11 @@ fn finished<'a>(
     let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
     let remove = left.is_some_and(|left| left.is_zero());
     // It is seen until the watch says that it is gone, and asked to go once is enough.
-    let asked = remove && !planted!(ExpiredAtOnce);
     Decision {
         status,
         free: tracked.collect(),
         remove,
-        again: if asked { Some(ECHO) } else { left },
+        again: if remove { Some(ECHO) } else { left },
         ..Decision::default()
     }
 }
