@@ -32,6 +32,8 @@ pub(super) fn workload() -> Workload {
             "delete the lease and change the template",
             [Deed::Delete(HELD), change(&json!({"text": "new"}))],
         )
+        // Whoever leads now has a later term than all before.
+        .step("scale up again", [change(&json!({"count": "8"}))])
         .step("scale down", [change(&json!({"count": "1"}))])
         .step("delete", [Deed::Delete(FAN)])
 }

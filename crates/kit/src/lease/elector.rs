@@ -223,8 +223,7 @@ impl Elector {
     fn missed(&mut self) {
         if let Some(sight) = self.sight.take() {
             let holder = sight.record.holder.as_deref();
-            let another = holder.is_some_and(|holder| holder != self.options.identity);
-            if another && !planted!(MadeAnewAtOnce) {
+            if holder.is_some_and(|holder| holder != self.options.identity) {
                 self.not_before = self.not_before.max(sight.expires());
             }
             self.former = Some(sight.record).filter(|_| !planted!(TermsAnew));

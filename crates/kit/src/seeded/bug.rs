@@ -53,7 +53,6 @@ bugs! {
     // kit: leading
     FollowersWrite "followers-write",
     TermsAnew "terms-anew",
-    MadeAnewAtOnce "made-anew-at-once",
     // kit: operations
     KeyOfAttempt "key-of-attempt",
     FenceOfStep "fence-of-step",
