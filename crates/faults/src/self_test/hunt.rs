@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 use neap_trial::{
+    Workload,
     generate::{Chance, places, plan, single},
     judge::Violation,
     plan::{Plan, Rule, Verb, parse},
@@ -170,7 +171,7 @@ impl Trail<'_> {
         }
         let all = workloads();
         let known = all.iter().find(|known| known.name == workload);
-        let mut rules = known.map(|known| known.poison()).unwrap_or_default();
+        let mut rules = known.map(Workload::poison).unwrap_or_default();
         rules.extend(in_turn(single(&places(&entries)), seed));
         let rules = rules.into_iter();
         let plans: Vec<_> = rules.map(|rule| plan(workload, seed, vec![rule])).collect();
