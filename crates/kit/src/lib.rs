@@ -19,6 +19,7 @@ pub mod lease;
 pub mod manager;
 pub mod operation;
 pub mod process;
+pub mod schema;
 pub mod seeded;
 #[cfg(test)]
 mod server;
