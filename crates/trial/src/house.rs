@@ -18,7 +18,10 @@ use tokio::task::JoinSet;
 
 use crate::{
     Ground, Workload,
-    judge::{Oracle, Violation},
+    judge::{
+        Oracle, Violation,
+        allowances::{LEASES, NOT_COMPARED},
+    },
     outside::Ledger,
     panics,
     plan::Plan,
@@ -35,9 +38,6 @@ const QUIET: Duration = Duration::from_secs(30);
 const LIMIT: Duration = Duration::from_mins(30);
 /// So long nothing may be written in the end.
 const REST: Duration = Duration::from_mins(10);
-/// Renewals and words are no sign of work.
-const NO_WORK: [&str; 2] = ["coordination.k8s.io/leases", "/events"];
-
 /// Objects by place, without what no two runs share and what is kept as history.
 pub(crate) type State = BTreeMap<String, Vec<Value>>;
 
@@ -140,7 +140,7 @@ impl House {
     pub(crate) async fn stay(&self) -> Option<Violation> {
         let revision = self.pocket.store().revision();
         self.clock.sleep(REST).await;
-        let written = self.changes_after(revision, &NO_WORK[..1]);
+        let written = self.changes_after(revision, &[LEASES]);
         let event = written.first()?;
         let restless = format!(
             "{} writes in {REST:?} of rest, the first to {} {}",
@@ -152,7 +152,8 @@ impl House {
     }
 
     fn work_after(&self, revision: u64) -> Vec<Arc<Event>> {
-        self.changes_after(revision, &NO_WORK)
+        // Renewals and words are no sign of work.
+        self.changes_after(revision, &NOT_COMPARED)
     }
 
     fn changes_after(&self, revision: u64, but: &[&str]) -> Vec<Arc<Event>> {

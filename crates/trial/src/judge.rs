@@ -1,5 +1,6 @@
 //! Whether what a run left behind is right.
 
+pub(crate) mod allowances;
 mod blast;
 mod end_state;
 mod fences;
@@ -13,8 +14,9 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use crate::canonical::{MASKS, Share};
+pub use crate::canonical::Share;
 use crate::{canonical, run::Record};
+pub use allowances::{ALLOWANCES, Allowance};
 pub(crate) use end_state::differ;
 pub use fences::FENCE;
 pub(crate) use watches::streams;
@@ -187,9 +189,8 @@ fn states(record: &Record, share: &mut Share) -> Vec<States> {
     all
 }
 
-/// Events tell of what happened, which faults change; Leases of who leads.
 fn is_compared(resource: &str) -> bool {
-    !matches!(resource, "/events" | "coordination.k8s.io/leases")
+    !allowances::NOT_COMPARED.contains(&resource)
 }
 
 /// What came of a plan.

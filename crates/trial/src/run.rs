@@ -17,7 +17,7 @@ use crate::{
     Deed, Entry, Ground, Workload,
     canary::{self, Listener},
     canonical::collection,
-    judge::{Oracle, Outcome, Reference, Violation, secrets},
+    judge::{Oracle, Outcome, Reference, Violation, allowances::LEASES, secrets},
     outside::{Ledger, Row},
     panics,
     plan::Plan,
@@ -35,8 +35,6 @@ const QUIET: Duration = Duration::from_secs(75);
 const LIMIT: Duration = Duration::from_mins(30);
 /// So long nothing may be written in the end.
 const REST: Duration = Duration::from_mins(10);
-/// Renewals are no sign of work.
-const LEASES: &str = "coordination.k8s.io/leases";
 
 /// What a run left behind.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::{
 use neap_pocket::store::{Change, Event};
 use serde::Deserialize;
 
-use super::{Oracle, Violation, is_compared};
+use super::{Oracle, Violation, allowances::ENDPOINTS, is_compared};
 use crate::{Entry, What, canonical, run::Record};
 
 /// How often each object was made and deleted.
@@ -24,10 +24,6 @@ pub(super) fn counts(history: &[Arc<Event>]) -> BTreeMap<String, (u32, u32)> {
     }
     counts
 }
-
-/// They bear the name of their Service and have no owner: whoever did not see that it was deleted and
-/// made again does well to keep them.
-const KEPT: &str = "/endpoints/";
 
 /// Whether something was kept that another run deletes and makes again.
 fn is_kept(wanted: (u32, u32), found: (u32, u32)) -> bool {
@@ -47,7 +43,7 @@ pub(super) fn compare_counts(
     };
     let differing = paths.into_iter().filter_map(|path| {
         let (wanted, found) = (of(wanted, path), of(&found, path));
-        if path.starts_with(KEPT) && is_kept(wanted, found) {
+        if path.starts_with(ENDPOINTS) && is_kept(wanted, found) {
             return None;
         }
         let text = format!(
