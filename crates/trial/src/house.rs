@@ -18,9 +18,11 @@ use tokio::task::JoinSet;
 
 use crate::{
     Ground, Workload,
+    canary::Listener,
     judge::{
         Oracle, Violation,
         allowances::{LEASES, NOT_COMPARED},
+        secrets, written,
     },
     outside::Ledger,
     panics,
@@ -51,7 +53,8 @@ pub(crate) struct House {
     since: u64,
 }
 
-/// What `work` comes to on a runtime of its own under a paused clock, and the panics meanwhile.
+/// What `work` comes to on a runtime of its own under a paused clock, and what should not have been
+/// heard meanwhile: panics, and secrets.
 pub(crate) fn alone<T>(
     work: impl Future<Output = Result<T, String>>,
 ) -> Result<(T, Vec<Violation>), String> {
@@ -61,10 +64,14 @@ pub(crate) fn alone<T>(
         .build()
         .map_err(|error| error.to_string())?;
     panics::listen();
-    let done = runtime.block_on(work);
-    let panics = panics::take().into_iter();
-    let panics = panics.map(|panic| Violation::new(Oracle::Panic, "panic", panic));
-    Ok((done?, panics.collect()))
+    let listener = Listener::default();
+    let done = tracing::subscriber::with_default(listener.clone(), || runtime.block_on(work));
+    let panics = panics::take();
+    let mut heard = secrets::told("a panic", &panics);
+    heard.extend(secrets::told("a log line", &listener.take()));
+    let panics = panics.into_iter();
+    heard.extend(panics.map(|panic| Violation::new(Oracle::Panic, "panic", panic)));
+    Ok((done?, heard))
 }
 
 impl House {
@@ -163,11 +170,25 @@ impl House {
         counted.collect()
     }
 
-    /// What there is, as two runs can be compared by it.
-    pub(crate) fn state(&self) -> State {
+    /// What is wrong with the way here, wherever it led: what was noted of those at work, what they
+    /// wrote, and what they told.
+    pub(crate) fn look_back(&self) -> Vec<Violation> {
+        let history = self.history();
+        let mut violations = self.scene.noted(&history);
+        violations.extend(written(&history));
+        violations.extend(self.oddities());
+        violations
+    }
+
+    fn history(&self) -> Vec<Arc<Event>> {
         let mut history = self.pocket.store().export_history();
         history.retain(|event| event.revision() > self.since);
-        settled::state(&self.there(), &history)
+        history
+    }
+
+    /// What there is, as two runs can be compared by it.
+    pub(crate) fn state(&self) -> State {
+        settled::state(&self.there(), &self.history())
     }
 
     /// Objects that have lost their owners.

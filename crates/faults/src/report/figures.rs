@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Report;
 
 /// What is asked of this much time.
-const TIME: Duration = Duration::from_secs(120);
+const TIME: Duration = Duration::from_mins(2);
 /// So many plans on two cores.
 const PLANS: usize = 20_000;
 /// So many of each workload.
@@ -23,7 +23,8 @@ const ALLOWANCES: usize = 10;
 /// One figure.
 #[derive(Debug, Serialize)]
 pub(crate) struct Figure {
-    figure: &'static str,
+    #[serde(rename = "figure")]
+    name: &'static str,
     ours: String,
     asked: String,
     pub(crate) holds: bool,
@@ -106,9 +107,9 @@ fn trust(report: &Report) -> [Figure; 2] {
     ]
 }
 
-fn figure(figure: &'static str, ours: String, asked: String, holds: bool) -> Figure {
+fn figure(name: &'static str, ours: String, asked: String, holds: bool) -> Figure {
     Figure {
-        figure,
+        name,
         ours,
         asked,
         holds,
@@ -118,13 +119,13 @@ fn figure(figure: &'static str, ours: String, asked: String, holds: bool) -> Fig
 impl std::fmt::Display for Figure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
-            figure,
+            name,
             ours,
             asked,
             holds,
         } = self;
         let mark = if *holds { '✓' } else { '✗' };
-        writeln!(f, " {mark} {figure:32} {ours:24} asked: {asked}")
+        writeln!(f, " {mark} {name:32} {ours:24} asked: {asked}")
     }
 }
 
@@ -157,7 +158,7 @@ mod tests {
     fn falling(report: &Report, seconds: u64) -> Vec<&'static str> {
         let figures = of(report, Duration::from_secs(seconds)).into_iter();
         let falling = figures.filter(|figure| !figure.holds);
-        falling.map(|figure| figure.figure).collect()
+        falling.map(|figure| figure.name).collect()
     }
 
     #[test]
