@@ -215,9 +215,5 @@ fn plant(bug: Option<&str>) -> Result<()> {
 
 /// A server that runs begin with.
 pub(crate) fn ground() -> Result<Ground> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()?;
-    Ok(runtime.block_on(Ground::prepare())?)
+    Ok(Ground::ready()?)
 }

@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_process_with_others_at_work_is_not_copied() {
-        let (end, wait) = mpsc::channel::<()>();
+        let (end, wait) = mpsc::sync_channel::<()>(0);
         let other = thread::spawn(move || wait.recv());
         let refused = split(Duration::from_secs(1)).map(drop);
         drop(end);

@@ -19,9 +19,10 @@ use crate::{
     canonical::collection,
     judge::{Oracle, Outcome, Reference, Violation, allowances::LEASES, secrets},
     outside::{Ledger, Row},
-    panics,
+    panics, paused,
     plan::Plan,
     poison,
+    rest::{self, LIMIT},
     scene::Scene,
     seam::Director,
 };
@@ -31,10 +32,6 @@ pub(crate) const START: &str = "2026-01-01T00:00:00Z";
 /// So long nobody writes before a step has come to rest: longer than a watch that broke off takes
 /// to be opened again.
 const QUIET: Duration = Duration::from_secs(75);
-/// So long a step may take to get there after its last fault.
-const LIMIT: Duration = Duration::from_mins(30);
-/// So long nothing may be written in the end.
-const REST: Duration = Duration::from_mins(10);
 
 /// What a run left behind.
 #[derive(Debug, Default)]
@@ -107,18 +104,13 @@ fn on_stage(
     ground: &Ground,
     director: Director,
 ) -> Result<(Record, Arc<Scene>), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
     panics::listen();
     let listener = Listener::default();
     let played = tracing::subscriber::with_default(listener.clone(), || {
-        runtime.block_on(play(show, ground, director))
+        paused(play(show, ground, director))
     });
     let panics = panics::take();
-    let (mut record, scene) = played?;
+    let (mut record, scene) = played.map_err(|error| error.to_string())??;
     record.violations.extend(secrets::told("a panic", &panics));
     record
         .violations
@@ -220,7 +212,7 @@ impl Stage<'_> {
     async fn rest(&mut self, step: &'static str) {
         let clock = self.scene.clock;
         let begun = clock.uptime();
-        let quiet = self.quiet_for(QUIET, LIMIT).await;
+        let quiet = rest::comes(self.pocket.store(), self.scene, QUIET, &[LEASES]).await;
         if !quiet {
             let busy = format!("{step}: still busy after {LIMIT:?}");
             self.record
@@ -239,62 +231,8 @@ impl Stage<'_> {
 
     /// Nothing may be written once all has come to rest.
     async fn stay(&mut self) {
-        let revision = self.pocket.store().revision();
-        self.scene.clock.sleep(REST).await;
-        if self.scene.is_storm() {
-            // Whoever asks and asks is no longer answered, which looks like rest.
-            let busy = "somebody asks and asks when all is at rest".to_owned();
-            let violation = Violation::new(Oracle::Storm, "", busy);
-            self.record.violations.push(violation);
-        }
-        let written = self.written_after(revision);
-        if let Some(event) = written.first() {
-            let restless = format!(
-                "{} writes in {REST:?} of rest, the first to {} {}",
-                written.len(),
-                event.resource,
-                event.path
-            );
-            let violation = Violation::new(Oracle::Rest, &event.resource, restless);
-            self.record.violations.push(violation);
-        }
-    }
-
-    async fn quiet_for(&self, quiet: Duration, limit: Duration) -> bool {
-        let (clock, store) = (self.scene.clock, self.pocket.store());
-        let begun = clock.uptime();
-        let mut committed = store.committed();
-        let mut last = store.revision();
-        let mut since = begun;
-        loop {
-            let left = (since + quiet).saturating_sub(clock.uptime());
-            let moved = clock.within(left.max(Duration::from_millis(1)), committed.changed());
-            let moved = moved.await.is_some();
-            let now = clock.uptime();
-            if moved {
-                let changes = store.changes_after(last, usize::MAX).unwrap_or_default();
-                last = store.revision();
-                if changes.iter().any(|event| &*event.resource != LEASES) {
-                    since = now;
-                }
-            } else if self.scene.open.is_over(now) {
-                return true;
-            } else {
-                since = now;
-            }
-            if now.saturating_sub(begun) > limit || self.scene.is_storm() {
-                return false;
-            }
-        }
-    }
-
-    fn written_after(&self, revision: u64) -> Vec<Arc<Event>> {
-        let store = self.pocket.store();
-        let changes = store
-            .changes_after(revision, usize::MAX)
-            .unwrap_or_default();
-        let changes = changes.into_iter();
-        changes.filter(|event| &*event.resource != LEASES).collect()
+        let restless = rest::lasts(self.pocket.store(), self.scene).await;
+        self.record.violations.extend(restless);
     }
 }
 

@@ -65,6 +65,28 @@ impl End {
 }
 
 impl Starts {
+    /// Whatever there is in the end counts, and no end is wrong in itself.
+    pub fn new(workload: Workload, make: fn(&mut Chance) -> Start) -> Self {
+        Self {
+            workload,
+            make,
+            counts: |place, _| Some(place.to_owned()),
+            wrong: |_| None,
+        }
+    }
+
+    /// What of an end counts.
+    pub fn counting(mut self, counts: fn(&str, &mut Value) -> Option<String>) -> Self {
+        self.counts = counts;
+        self
+    }
+
+    /// What is wrong with an end in itself.
+    pub fn wrong_if(mut self, wrong: fn(&End) -> Option<String>) -> Self {
+        self.wrong = wrong;
+        self
+    }
+
     /// The start state of that number.
     pub fn number(&self, number: u64, seed: u64) -> Start {
         let mut chance = Chance::new(seed.wrapping_mul(0x9e37_79b9).wrapping_add(number));

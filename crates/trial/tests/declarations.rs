@@ -106,12 +106,7 @@ fn web() -> Value {
 }
 
 fn ground() -> Ground {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(Ground::prepare()).unwrap()
+    Ground::ready().unwrap()
 }
 
 /// What the first chain finds.
@@ -156,12 +151,7 @@ fn make(chance: &mut Chance) -> Start {
 }
 
 fn starts(care: Care) -> Starts {
-    Starts {
-        workload: workload(care),
-        make,
-        counts: |place, _| Some(place.to_owned()),
-        wrong: |_| None,
-    }
+    Starts::new(workload(care), make)
 }
 
 /// How many of twenty start states go wrong.

@@ -101,11 +101,12 @@ async fn work(server: &str, identity: Option<String>) {
                 namespace: "kube-system".to_owned(),
                 name: "twins".to_owned(),
                 identity,
-                // The shortest that a Lease can say.
+                // Short enough to be waited for, and long enough that nobody loses it only because its
+                // machine has much else to do.
                 timings: Timings {
-                    duration: Duration::from_secs(1),
-                    deadline: Duration::from_millis(700),
-                    retry: Duration::from_millis(200),
+                    duration: Duration::from_secs(6),
+                    deadline: Duration::from_secs(4),
+                    retry: Duration::from_millis(500),
                 },
             };
             let (elector, leadership) = Elector::new(client.clone(), options, clock).unwrap();
