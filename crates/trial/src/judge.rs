@@ -9,7 +9,12 @@ mod ledger;
 pub(crate) mod secrets;
 mod watches;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use neap_pocket::store::Event;
 use serde::{Deserialize, Serialize};
@@ -107,12 +112,12 @@ impl fmt::Display for Violation {
 }
 
 /// Objects by place; at one place there may be several that are all the same to their owner.
-type States = BTreeMap<String, Vec<Value>>;
+type States<V> = BTreeMap<String, Vec<V>>;
 
 /// A run in which nothing went wrong, prepared for comparison.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reference {
-    states: Vec<States>,
+    states: Vec<States<Value>>,
     counts: BTreeMap<String, (u32, u32)>,
     effects: ledger::Effects,
     effort: history::Effort,
@@ -125,9 +130,10 @@ impl Reference {
     /// Takes `record` as what is right; what is wrong with it by itself.
     pub fn new(record: &Record) -> (Self, Vec<Violation>) {
         let mut share = Share::default();
-        let states = states(record, &mut share);
+        let forms = Forms::of(record);
+        let states = forms.states(record, &mut share).into_iter();
         let reference = Self {
-            states,
+            states: states.map(owned).collect(),
             counts: history::counts(&record.history),
             effects: ledger::effects(&record.ledger),
             effort: history::Effort::of(&record.entries),
@@ -145,7 +151,8 @@ impl Reference {
 
     /// What is there otherwise in `record` at the end of a step, in words.
     pub fn differs(&self, record: &Record) -> Vec<String> {
-        let states = states(record, &mut Share::default());
+        let forms = Forms::of(record);
+        let states = forms.states(record, &mut Share::default());
         let differing = end_state::compare(&self.states, &states).into_iter();
         differing.map(|violation| violation.text).collect()
     }
@@ -154,7 +161,8 @@ impl Reference {
     pub fn judge(&self, record: &Record) -> Vec<Violation> {
         let mut violations = record.violations.clone();
         let mut share = Share::default();
-        let states = states(record, &mut share);
+        let forms = Forms::of(record);
+        let states = forms.states(record, &mut share);
         violations.extend(end_state::compare(&self.states, &states));
         violations.extend(history::compare_counts(&self.counts, &record.history));
         violations.extend(history::orphans(record));
@@ -180,24 +188,51 @@ pub(crate) fn written(history: &[Arc<Event>]) -> Vec<Violation> {
     violations
 }
 
-fn states(record: &Record, share: &mut Share) -> Vec<States> {
-    let names = canonical::Names::of(&record.history);
-    let mut all = Vec::new();
-    for state in &record.states {
-        let mut places = States::new();
-        for (resource, path, object) in state.iter().filter(|(kind, ..)| is_compared(kind)) {
-            let (value, of) = canonical::canonical(object, &names);
-            share.compared += of.compared;
-            share.masked += of.masked;
-            let place = canonical::place(resource, path, object);
-            places.entry(place).or_default().push(value);
+/// The canonical form of everything that was there at the end of a step, by its revision: most of it
+/// is still there at the end of the next.
+struct Forms(HashMap<u64, (String, Value, Share)>);
+
+impl Forms {
+    fn of(record: &Record) -> Self {
+        let names = canonical::Names::of(&record.history);
+        let mut forms = HashMap::new();
+        for (resource, path, object) in record.states.iter().flatten() {
+            if is_compared(resource) {
+                forms.entry(object.revision()).or_insert_with(|| {
+                    let (value, share) = canonical::canonical(object, &names);
+                    (canonical::place(resource, path, object), value, share)
+                });
+            }
         }
-        for values in places.values_mut().filter(|values| values.len() > 1) {
-            values.sort_by_cached_key(Value::to_string);
-        }
-        all.push(places);
+        Self(forms)
     }
-    all
+
+    fn states(&self, record: &Record, share: &mut Share) -> Vec<States<&Value>> {
+        let mut all = Vec::new();
+        for state in &record.states {
+            let mut places = States::new();
+            for (place, value, of) in state
+                .iter()
+                .filter_map(|(.., object)| self.0.get(&object.revision()))
+            {
+                share.compared += of.compared;
+                share.masked += of.masked;
+                places.entry(place.clone()).or_default().push(value);
+            }
+            for values in places.values_mut().filter(|values| values.len() > 1) {
+                values.sort_by_cached_key(ToString::to_string);
+            }
+            all.push(places);
+        }
+        all
+    }
+}
+
+fn owned(states: States<&Value>) -> States<Value> {
+    let states = states.into_iter();
+    states
+        .map(|(place, values)| (place, values.into_iter().cloned().collect()))
+        .collect()
 }
 
 fn is_compared(resource: &str) -> bool {

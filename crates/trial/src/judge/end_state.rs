@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Oracle, States, Violation};
 
-pub(super) fn compare(wanted: &[States], found: &[States]) -> Vec<Violation> {
+pub(super) fn compare(wanted: &[States<Value>], found: &[States<&Value>]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (step, (wanted, found)) in wanted.iter().zip(found).enumerate() {
         let mut tell = |path: &str, problem: String| {
@@ -19,7 +19,7 @@ pub(super) fn compare(wanted: &[States], found: &[States]) -> Vec<Violation> {
                     tell(path, format!("is there {there} times instead of {wanted}"));
                 }
                 Some(others) => {
-                    for (value, other) in values.iter().zip(others).filter(|(one, two)| one != two)
+                    for (value, other) in values.iter().zip(others).filter(|(one, two)| one != *two)
                     {
                         let mut differences = Vec::new();
                         differ("", value, other, &mut differences);
