@@ -101,12 +101,11 @@ async fn work(server: &str, identity: Option<String>) {
                 namespace: "kube-system".to_owned(),
                 name: "twins".to_owned(),
                 identity,
-                // Short enough to be waited for, and long enough that nobody loses it only because its
-                // machine has much else to do.
+                // The shortest that a Lease can say.
                 timings: Timings {
-                    duration: Duration::from_secs(6),
-                    deadline: Duration::from_secs(4),
-                    retry: Duration::from_millis(500),
+                    duration: Duration::from_secs(1),
+                    deadline: Duration::from_millis(700),
+                    retry: Duration::from_millis(200),
                 },
             };
             let (elector, leadership) = Elector::new(client.clone(), options, clock).unwrap();

@@ -146,8 +146,7 @@ fn a_leader_that_is_stopped_and_goes_on() {
         leader.go_on();
         // What it had sent arrives now, and is about a pod that is there.
         first.release();
-        // It has learned who leads now, and had time for whatever it would do all the same.
-        first.looks_again("/leases/twins").await;
+        stage.change_of_mind().await;
         assert_eq!(
             first.writes(),
             before,

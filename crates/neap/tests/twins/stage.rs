@@ -19,6 +19,8 @@ use crate::relay::Relay;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How often one looks.
 const PACE: Duration = Duration::from_millis(20);
+/// A controller that is going to do what it should not has done it by then: it takes milliseconds.
+const CHANGE_OF_MIND: Duration = Duration::from_secs(1);
 
 /// The plans that the trial plays.
 const PLANS: &str = concat!(
@@ -34,6 +36,7 @@ pub(crate) fn twin_of(plan: &str) {
 
 pub(crate) struct Stage {
     client: Client,
+    clock: Clock,
     _server: Server,
 }
 
@@ -50,11 +53,11 @@ pub(crate) fn run<F: Future<Output = ()>>(play: impl FnOnce(Arc<Stage>) -> F) {
         config.default_retry = false;
         let stage = Stage {
             client: Client::try_from(config).unwrap(),
+            clock: Clock::system(),
             _server: server,
         };
-        let played = Clock::system()
-            .within(2 * PATIENCE, play(Arc::new(stage)))
-            .await;
+        let clock = stage.clock;
+        let played = clock.within(2 * PATIENCE, play(Arc::new(stage))).await;
         assert!(played.is_some(), "something that was waited for never came");
     });
 }
@@ -143,6 +146,11 @@ impl Stage {
             spec.and_then(|spec| spec.holder_identity).as_deref() == Some(who)
         })
         .await;
+    }
+
+    /// Time in which a controller would do what it should not.
+    pub(crate) async fn change_of_mind(&self) {
+        self.clock.sleep(CHANGE_OF_MIND).await;
     }
 }
 
