@@ -12,6 +12,7 @@ pub mod apply;
 pub mod audit;
 pub mod clock;
 pub mod controller;
+pub mod echo;
 pub mod event;
 pub mod explain;
 pub mod key;
