@@ -33,6 +33,9 @@ pub(crate) struct Faults {
     /// Tries the trial itself: plants mistakes into the code, and asks whether they are found
     #[arg(long)]
     self_test: bool,
+    /// Fails unless every figure is as it was asked for, those of speed too
+    #[arg(long)]
+    figures: bool,
     /// How to print what came of it: text or json
     #[arg(short, long, default_value = "text")]
     output: String,
@@ -56,6 +59,7 @@ pub(crate) fn run(faults: &Faults) -> Result<bool> {
         ("--walk", faults.walk),
         ("--starts", faults.starts),
         ("--self-test", faults.self_test),
+        ("--figures", faults.figures),
     ] {
         command.args(is_set.then_some(flag));
     }

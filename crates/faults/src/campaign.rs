@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use neap_trial::{
     Entry, Workload,
     apart::calm,
-    judge::{MASKS, Outcome, Violation},
+    judge::{ALLOWANCES, Outcome, Violation},
     plan::Plan,
 };
 use parking_lot::Mutex;
@@ -48,7 +48,7 @@ pub(crate) fn run(
     let ground = worker::ground()?;
     let mut report = Report {
         canary: canary::dies(&ground, seed)?,
-        masks: &MASKS,
+        allowances: &ALLOWANCES,
         ..Report::default()
     };
     let mut known = Vec::new();
@@ -156,6 +156,7 @@ impl Desk {
     fn compare(&self, batch: &Batch, once: &[Outcome], again: &[Outcome]) {
         let mut report = self.report.lock();
         for ((plan, one), other) in batch.plans.iter().zip(once).zip(again) {
+            report.again += 1;
             if one.fingerprint == other.fingerprint {
                 report.replayed += 1;
             } else {
@@ -178,7 +179,8 @@ impl Desk {
                 }
                 continue;
             }
-            report.plans += 1;
+            let new = usize::from(report.is_new(plan));
+            report.plans += new;
             report.alone.1 += usize::from(batch.why == Why::Alone);
             for rule in &plan.rules {
                 let fault = rule.action.word(rule.point);
@@ -186,7 +188,7 @@ impl Desk {
                 *row.entry(plan.workload.clone()).or_default() += 1;
             }
             let tally = report.workloads.entry(plan.workload.clone()).or_default();
-            tally.plans += 1;
+            tally.plans += new;
             tally.costs.push(outcome.cost);
             tally.pairs.1 += usize::from(batch.why == Why::Pairs);
             tally.slowest = tally.slowest.max(outcome.slowest as f64 / 1000.0);
@@ -248,6 +250,7 @@ impl Desk {
         }
         report.median_cost = median(&mut all);
         report.seconds = self.watch.elapsed().as_secs_f64();
+        report.measure(self.budget);
         report
     }
 }

@@ -1,14 +1,23 @@
 //! What came of a campaign.
 
-use std::{collections::BTreeMap, fmt};
+mod figures;
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
 
 use neap_trial::{
     difference::Difference,
-    judge::{Oracle, Share, Violation},
+    judge::{Allowance, Oracle, Share, Violation},
+    plan::Plan,
 };
 use serde::Serialize;
 
 use crate::aside::{Began, Walks};
+use figures::Figure;
 
 /// What came of a campaign.
 #[derive(Debug, Default, Serialize)]
@@ -19,6 +28,8 @@ pub(crate) struct Report {
     pub(crate) void: usize,
     /// Plans that were played twice and left the same trace.
     pub(crate) replayed: usize,
+    /// Plans that were played twice.
+    pub(crate) again: usize,
     /// How many plans there are of one fault, and how many of those were played.
     pub(crate) alone: (usize, usize),
     /// Plans under which something went wrong.
@@ -35,8 +46,13 @@ pub(crate) struct Report {
     pub(crate) matrix: BTreeMap<String, BTreeMap<String, usize>>,
     /// Whether a plan that must fail did; if not, nothing else here means anything.
     pub(crate) canary: bool,
-    /// What is not compared.
-    pub(crate) masks: &'static [&'static str],
+    /// What is allowed to differ.
+    pub(crate) allowances: &'static [Allowance],
+    /// What was asked, and how far it is met.
+    pub(crate) figures: Vec<Figure>,
+    /// Marks of the plans that were counted.
+    #[serde(skip)]
+    pub(crate) counted: HashSet<u64>,
     /// Runs without faults that went wrong, old plans that no longer strike, plans that leave
     /// another trace when they are played again.
     pub(crate) restless: Vec<String>,
@@ -79,17 +95,38 @@ pub(crate) struct Finding {
 impl Report {
     /// Whether nothing went wrong.
     pub(crate) fn holds(&self) -> bool {
-        let walked = self
-            .walked
-            .values()
-            .all(|walks| walks.violations.is_empty());
-        let started = self
-            .starts
-            .values()
-            .all(|began| began.violations.is_empty());
         let played = self.plans > 0 || !self.walked.is_empty() || !self.starts.is_empty();
-        let calm = self.violations.is_empty() && self.restless.is_empty();
-        self.canary && calm && walked && started && played
+        self.canary && played && self.alarms() == 0
+    }
+
+    /// How often something went wrong.
+    fn alarms(&self) -> usize {
+        let walked = self.walked.values().map(|walks| walks.wrong);
+        let started = self.starts.values().map(|began| began.wrong);
+        let aside: usize = walked.chain(started).sum();
+        self.violations.len() + self.restless.len() + aside
+    }
+
+    /// Whether this plan was not counted before, by whatever name.
+    pub(crate) fn is_new(&mut self, plan: &Plan) -> bool {
+        let mut mark = DefaultHasher::new();
+        (&plan.workload, plan.seed).hash(&mut mark);
+        for rule in &plan.rules {
+            rule.to_string().hash(&mut mark);
+        }
+        self.counted.insert(mark.finish())
+    }
+
+    /// Holds what came of it against what was asked of so much time, or of what it took if that was
+    /// longer.
+    pub(crate) fn measure(&mut self, budget: Duration) {
+        let took = Duration::from_secs_f64(self.seconds);
+        self.figures = figures::of(self, budget.max(took));
+    }
+
+    /// Whether all that was asked is met.
+    pub(crate) fn is_met(&self) -> bool {
+        !self.figures.is_empty() && self.figures.iter().all(|figure| figure.holds)
     }
 }
 
@@ -134,19 +171,19 @@ impl fmt::Display for Report {
             write!(f, "{}", began.of(name))?;
         }
         let (all, played) = self.alone;
-        let Share { compared, masked } = self.fields;
-        let share = 100.0 * compared as f64 / (compared + masked).max(1) as f64;
+        let (plans, void, seconds) = (self.plans, self.void, self.seconds);
+        let violations = self.violations.len();
         writeln!(
             f,
-            "{} plans in {:.0} s, {:.1} ms of a core each (median); {played} of {all} single faults; {} void; {} replayed alike; {} violations; {share:.1} % of fields compared, all but {}",
-            self.plans,
-            self.seconds,
-            self.median_cost,
-            self.void,
-            self.replayed,
-            self.violations.len(),
-            self.masks.join(", ")
-        )
+            "{plans} plans in {seconds:.0} s; {played} of {all} single faults; {void} void; {violations} violations"
+        )?;
+        let allowed = self.allowances.iter().map(|allowance| allowance.what);
+        let allowed: Vec<_> = allowed.collect();
+        writeln!(f, "allowed to differ: {}", allowed.join("; "))?;
+        for figure in &self.figures {
+            write!(f, "{figure}")?;
+        }
+        Ok(())
     }
 }
 

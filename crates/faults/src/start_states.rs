@@ -19,8 +19,8 @@ use anyhow::{Context, Result};
 use neap_trial::{
     Ground, Workload,
     apart::apart,
-    judge::Violation,
-    starts::{End, Starts},
+    judge::{Oracle, Violation},
+    starts::{Clean, Starts},
 };
 use parking_lot::Mutex;
 
@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 pub(crate) struct StartStates {
     all: Vec<Starts>,
     /// What clean starts came to, by what was declared.
-    clean: Mutex<HashMap<String, End>>,
+    clean: Mutex<HashMap<String, Clean>>,
 }
 
 impl StartStates {
@@ -74,22 +74,36 @@ impl StartStates {
             .with_context(|| format!("{workload} has no start states"))?;
         let mut bad = Vec::new();
         for number in numbers {
-            let start = starts.number(number, seed);
-            let key = format!("{workload} {:?}", start.declared);
-            let known = self.clean.lock().get(&key).cloned();
-            let clean = match known {
-                Some(clean) => clean,
-                None => apart(seed, || starts.clean(&start, seed, ground))
-                    .map_err(|error| anyhow::anyhow!("{workload} {number}: {error}"))?,
-            };
-            let played = apart(seed, || starts.play(&start, &clean, seed, ground));
-            self.clean.lock().insert(key, clean);
-            let violations =
-                played.map_err(|error| anyhow::anyhow!("{workload} {number}: {error}"))?;
+            let violations = self.play_one(starts, number, seed, ground);
+            // Whoever cannot be played says so by its number, and the others go on.
+            let violations = violations
+                .unwrap_or_else(|error| vec![Violation::new(Oracle::Panic, workload, error)]);
             if !violations.is_empty() {
                 bad.push((number, violations));
             }
         }
         Ok(bad)
+    }
+
+    /// What goes wrong with the start state of that number.
+    fn play_one(
+        &self,
+        starts: &Starts,
+        number: u64,
+        seed: u64,
+        ground: &Ground,
+    ) -> Result<Vec<Violation>, String> {
+        let start = starts.number(number, seed);
+        let key = format!("{} {:?}", starts.workload.name, start.declared);
+        let known = self.clean.lock().get(&key).cloned();
+        let clean = match known {
+            Some(clean) => clean,
+            None => apart(seed, || starts.clean(&start, seed, ground))?,
+        };
+        self.clean.lock().insert(key, clean.clone());
+        if !clean.violations.is_empty() {
+            return Ok(clean.violations);
+        }
+        apart(seed, || starts.play(&start, &clean.end, seed, ground))
     }
 }

@@ -10,10 +10,10 @@ use neap_trial::{
     Ground, Workload,
     apart::{apart, calm, play},
     difference::difference,
-    judge::{Reference, Violation},
+    judge::{Oracle, Reference, Violation},
     plan::{Plan, parse},
     shrink::{Case, Draft, shrink},
-    walk::Subject,
+    walk::{Subject, Walked},
 };
 
 use crate::{
@@ -102,7 +102,12 @@ impl Worker {
             } => {
                 let subject = walk::find(&self.subjects, &subject)?;
                 let walked = apart(seed, || subject.walk(chain, seed, &self.ground));
-                Ok(Answer::Walked(walked.map_err(anyhow::Error::msg)?))
+                // A chain that cannot be walked to its end says so, and the others go on.
+                let walked = walked.unwrap_or_else(|error| Walked {
+                    violations: vec![Violation::new(Oracle::Panic, "walk", error)],
+                    ..Walked::default()
+                });
+                Ok(Answer::Walked(walked))
             }
             Order::Start {
                 workload,
@@ -212,9 +217,5 @@ fn plant(bug: Option<&str>) -> Result<()> {
 
 /// A server that runs begin with.
 pub(crate) fn ground() -> Result<Ground> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()?;
-    Ok(runtime.block_on(Ground::prepare())?)
+    Ok(Ground::ready()?)
 }

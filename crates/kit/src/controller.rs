@@ -13,20 +13,14 @@
 
 mod backoff;
 mod ended;
-mod observer;
-mod own;
 mod queue;
 mod run;
 mod state;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::own::{removed, wrote};
 pub use self::{
     backoff::Backoff,
-    observer::{Beginning, Observer},
-    own::at_work,
     queue::{Next, Priority, Queue},
     run::{Controller, Options, Outcome, Trigger},
-    state::{Keys, QueueState},
 };

@@ -12,6 +12,7 @@ pub mod apply;
 pub mod audit;
 pub mod clock;
 pub mod controller;
+pub mod echo;
 pub mod event;
 pub mod explain;
 pub mod key;
@@ -19,6 +20,7 @@ pub mod lease;
 pub mod manager;
 pub mod operation;
 pub mod process;
+pub mod schema;
 pub mod seeded;
 #[cfg(test)]
 mod server;

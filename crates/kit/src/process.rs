@@ -1,14 +1,14 @@
 //! What there is one of in a process, and everybody who works in it adds to.
 
+mod queue;
+
 use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::{
-    apply::Witness,
-    controller::{Observer, QueueState},
-    telemetry::Telemetry,
-};
+use crate::{apply::Witness, echo::Observer, telemetry::Telemetry};
+
+pub use self::queue::{Keys, QueueState};
 
 type View = Box<dyn Fn() -> QueueState + Send + Sync>;
 
@@ -93,19 +93,17 @@ impl fmt::Debug for Process {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        clock::Clock,
-        controller::{Controller, Options},
-    };
 
-    #[tokio::test(start_paused = true)]
-    async fn numbers_show_how_full_the_queues_are_now() {
+    #[test]
+    fn numbers_show_how_full_the_queues_are_now() {
         let process = Process::default();
-        let controller = Controller::new(Options::new("sorter"), Clock::system());
-        process.show(controller.view());
-        for key in ["a", "b"] {
-            controller.trigger().changed(key);
-        }
+        process.show(|| QueueState {
+            controller: "sorter",
+            paused: false,
+            running: Keys::default(),
+            waiting: Keys::of(["a", "b"].map(str::to_owned).into_iter()),
+            failing: Keys::default(),
+        });
         let waiting = r#"neaptide_queue_keys{controller="sorter",state="waiting"} 2"#;
         let running = r#"neaptide_queue_keys{controller="sorter",state="running"} 0"#;
         let text = process.metrics();

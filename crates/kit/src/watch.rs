@@ -22,16 +22,12 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::service::Waits;
 pub use self::{
     cache::{Cache, Late},
     contents::{Change, Unreadable},
-    echo::Stand,
     index::Index,
     lenient::Lenient,
     metadata::Metadata,
     service::{Ended, Selection, WatchService, WatchState, Watches},
-};
-pub(crate) use self::{
-    echo::{Echo, Sign},
-    service::Waits,
 };

@@ -16,6 +16,8 @@ use crate::{
 
 /// A batch of plans takes minutes at most.
 const LONG: Duration = Duration::from_mins(20);
+/// What is known of a plan of which nobody told anything.
+const UNTOLD: &str = "nobody told what came of it";
 
 /// What `work` comes to, in a process of its own that begins like any other with this seed. This
 /// process must have no other thread, and must not have run a runtime since its ground was prepared:
@@ -24,13 +26,16 @@ pub fn apart<T>(seed: u64, work: impl FnOnce() -> Result<T, String> + Send) -> R
 where
     T: Serialize + DeserializeOwned + Send,
 {
-    match split(LONG).map_err(|error| error.to_string())? {
+    let role = split(LONG).map_err(|error| format!("no run can be played: {error}"))?;
+    match role {
         Role::Child(pen) => {
             let done = afresh(seed, work).unwrap_or_else(|| Err("it panicked".to_owned()));
             pen.finish(&serde_json::to_vec(&done).unwrap_or_default())
         }
         Role::Parent(child) => {
-            let told = child.wait().map_err(|error| error.to_string())?;
+            let told = child
+                .wait()
+                .map_err(|error| format!("a run did not end by itself: {error}"))?;
             serde_json::from_slice(&told).map_err(|_| "a run died without a word".to_owned())?
         }
     }
@@ -74,7 +79,7 @@ pub fn play(
         } else {
             others.next()
         };
-        next.unwrap_or_else(Outcome::silent)
+        next.unwrap_or_else(|| Outcome::silent(UNTOLD))
     });
     Ok(outcomes.collect())
 }
@@ -101,7 +106,7 @@ fn play_together(
     apart(seed, || {
         let director = Director::of_all(plans);
         let told = run_all(workload, seed, ground, reference, director)?;
-        let mut outcomes = vec![Outcome::silent(); plans.len()];
+        let mut outcomes = vec![Outcome::silent(UNTOLD); plans.len()];
         for (index, outcome) in told {
             outcomes[index] = outcome;
         }

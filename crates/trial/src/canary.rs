@@ -10,7 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 pub(crate) use find::{in_spec, of_secret, shows};
-pub(crate) use listen::Listener;
+pub(crate) use listen::{Listener, by_a_user};
 
 /// What Secrets hold. It differs from itself in base64 and in a URL.
 pub(crate) const OF_SECRET: &str = "canary/of=a secret that is nobody's?";
@@ -60,9 +60,11 @@ fn fill(map: Option<&mut Value>, with: &str) {
 fn furnish(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            let containers = fields.get_mut("containers").and_then(Value::as_array_mut);
-            for container in containers.into_iter().flatten() {
-                confide(container);
+            for (kind, is_probed) in [("containers", true), ("initContainers", false)] {
+                let containers = fields.get_mut(kind).and_then(Value::as_array_mut);
+                for container in containers.into_iter().flatten() {
+                    confide(container, is_probed);
+                }
             }
             fields.iter_mut().for_each(|(_, field)| furnish(field));
         }
@@ -71,7 +73,8 @@ fn furnish(value: &mut Value) {
     }
 }
 
-fn confide(container: &mut Value) {
+/// Those that run before the others come to an end, and nobody asks whether they are ready.
+fn confide(container: &mut Value, is_probed: bool) {
     let given = json!([
         {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": SECRET, "key": "password"}}},
         {"name": "TOKEN", "value": IN_SPEC},
@@ -80,7 +83,7 @@ fn confide(container: &mut Value) {
     if container["env"].is_null() {
         container["env"] = given;
     }
-    if container["readinessProbe"].is_null() {
+    if is_probed && container["readinessProbe"].is_null() {
         container["readinessProbe"] = json!({"httpGet": {"port": 80, "httpHeaders": header}});
     }
 }
@@ -95,6 +98,11 @@ mod tests {
             json!({"spec": {"template": {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}}});
         let pod = planted(&pod).to_string();
         assert_eq!(pod.matches(IN_SPEC).count(), 4, "{pod}");
+        let first = planted(&json!({"spec": {"initContainers": [{"name": "first"}]}}));
+        let first = &first["spec"]["initContainers"][0];
+        assert_eq!(first["env"][1]["value"], IN_SPEC);
+        assert_eq!(first["env"][0]["valueFrom"]["secretKeyRef"]["name"], SECRET);
+        assert_eq!(first["readinessProbe"], Value::Null);
         assert!(!pod.contains(OF_SECRET));
         let secret = json!({"kind": "Secret", "data": {"a": "eA=="}, "stringData": {"b": "x"}});
         let secret = planted(&secret);

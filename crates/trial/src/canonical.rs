@@ -1,4 +1,8 @@
 //! Objects as two runs can be compared by: without what no two runs share.
+//!
+//! What no two runs share is judged by a rule: a uid by whose it is, a version by being that of the
+//! last write, a moment by lying between the beginning and the last write. What may differ besides is
+//! in [`crate::judge::ALLOWANCES`].
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,7 +11,10 @@ use neap_pocket::store::{Change, Event, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{judge::FENCE, plan::plural};
+use crate::{
+    judge::{FENCE, allowances::TRIGGER},
+    plan::plural,
+};
 
 /// Who names what it makes after its own uid, so that names differ where uids do, and what that is.
 const NAMED_BY_UID: [(&str, &str); 4] = [
@@ -20,11 +27,6 @@ const NAMED_BY_UID: [(&str, &str); 4] = [
 const VOLUME: &str = "pvc-";
 /// The server chooses the end of it.
 const TOKEN_VOLUME: &str = "kube-api-access-";
-
-/// What is not compared. All else is, or is judged by a rule: a uid by whose it is, a version by
-/// being that of the last write, a moment by lying between the beginning and the last write, a
-/// generation by there having been as many writes.
-pub const MASKS: [&str; 3] = [TRIGGER, FENCE, "status.steps[].attempts of Operations"];
 
 /// What objects are called in a comparison, by their uids and names, and when and how often they
 /// were written.
@@ -171,9 +173,6 @@ fn without_attempt(text: &str) -> String {
         None => text.to_owned(),
     }
 }
-
-/// On endpoints: when happened what they were last written for.
-const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /// A controller that was started anew does not know what it has told of, and tells it again.
 fn forget_trigger(metadata: &mut Value) -> usize {

@@ -9,7 +9,7 @@ use neap_pocket::{
     store::{Retention, Store},
 };
 
-use crate::{canary, canonical::collection, poison, run::send};
+use crate::{canary, canonical::collection, paused, poison, run::send};
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,9 @@ pub enum Error {
     /// It does not open.
     #[error("the server cannot be opened")]
     Closed(#[from] Box<neap_pocket::Error>),
+    /// There is nowhere to play.
+    #[error("no runtime can be started")]
+    NoRuntime(#[from] std::io::Error),
     /// It does not take what every run begins with.
     #[error("the server refuses a Secret or a namespace")]
     Refused(#[from] Box<kube::Error>),
@@ -35,6 +38,11 @@ const ALL: Retention = Retention {
 };
 
 impl Ground {
+    /// Prepares the server, where there is no runtime yet.
+    pub fn ready() -> Result<Self, Error> {
+        paused(Self::prepare())?
+    }
+
     /// Prepares the server.
     pub async fn prepare() -> Result<Self, Error> {
         let mut options = Options::new(Environment::rehearsal(0));

@@ -18,10 +18,12 @@ use tokio::task::JoinSet;
 
 use crate::{
     Ground, Workload,
-    judge::{Oracle, Violation},
+    canary::Listener,
+    judge::{Oracle, Violation, allowances::NOT_COMPARED, secrets, written},
     outside::Ledger,
-    panics,
+    panics, paused,
     plan::Plan,
+    rest::{self, LIMIT, REST},
     run::{START, perform},
     scene::Scene,
     seam::Director,
@@ -31,13 +33,6 @@ use crate::{
 /// So long nobody writes before all is at rest. No fault strikes here, so it is short; whoever
 /// waits for longer is seen while nothing may be written.
 const QUIET: Duration = Duration::from_secs(30);
-/// So long it may take to get there.
-const LIMIT: Duration = Duration::from_mins(30);
-/// So long nothing may be written in the end.
-const REST: Duration = Duration::from_mins(10);
-/// Renewals and words are no sign of work.
-const NO_WORK: [&str; 2] = ["coordination.k8s.io/leases", "/events"];
-
 /// Objects by place, without what no two runs share and what is kept as history.
 pub(crate) type State = BTreeMap<String, Vec<Value>>;
 
@@ -51,20 +46,20 @@ pub(crate) struct House {
     since: u64,
 }
 
-/// What `work` comes to on a runtime of its own under a paused clock, and the panics meanwhile.
+/// What `work` comes to on a runtime of its own under a paused clock, and what should not have been
+/// heard meanwhile: panics, and secrets.
 pub(crate) fn alone<T>(
     work: impl Future<Output = Result<T, String>>,
 ) -> Result<(T, Vec<Violation>), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
     panics::listen();
-    let done = runtime.block_on(work);
-    let panics = panics::take().into_iter();
-    let panics = panics.map(|panic| Violation::new(Oracle::Panic, "panic", panic));
-    Ok((done?, panics.collect()))
+    let listener = Listener::default();
+    let done = tracing::subscriber::with_default(listener.clone(), || paused(work));
+    let panics = panics::take();
+    let mut heard = secrets::told("a panic", &panics);
+    heard.extend(secrets::told("a log line", &listener.take()));
+    let panics = panics.into_iter();
+    heard.extend(panics.map(|panic| Violation::new(Oracle::Panic, "panic", panic)));
+    Ok((done.map_err(|error| error.to_string())??, heard))
 }
 
 impl House {
@@ -109,26 +104,13 @@ impl House {
 
     /// Waits until nobody writes any longer; a violation if that takes too long.
     pub(crate) async fn rest(&self) -> Option<Violation> {
+        // Renewals and words are no sign of work.
         let store = self.pocket.store();
-        let begun = self.clock.uptime();
-        let (mut committed, mut last, mut since) = (store.committed(), store.revision(), begun);
-        loop {
-            let left = (since + QUIET).saturating_sub(self.clock.uptime());
-            let left = left.max(Duration::from_millis(1));
-            let moved = self.clock.within(left, committed.changed()).await.is_some();
-            if !moved {
-                return None;
-            }
-            let now = self.clock.uptime();
-            if !self.work_after(last).is_empty() {
-                since = now;
-            }
-            last = store.revision();
-            if now.saturating_sub(begun) > LIMIT || self.scene.is_storm() {
-                let busy = format!("still busy after {:?}", now.saturating_sub(begun));
-                return Some(Violation::new(Oracle::Rest, "", busy));
-            }
-        }
+        let rests = rest::comes(store, &self.scene, QUIET, &NOT_COMPARED).await;
+        (!rests).then(|| {
+            let busy = format!("still busy after {LIMIT:?}");
+            Violation::new(Oracle::Rest, "", busy)
+        })
     }
 
     /// Lets ten minutes pass.
@@ -137,36 +119,29 @@ impl House {
     }
 
     /// Nothing may be written now, for ten minutes.
-    pub(crate) async fn stay(&self) -> Option<Violation> {
-        let revision = self.pocket.store().revision();
-        self.clock.sleep(REST).await;
-        let written = self.changes_after(revision, &NO_WORK[..1]);
-        let event = written.first()?;
-        let restless = format!(
-            "{} writes in {REST:?} of rest, the first to {} {}",
-            written.len(),
-            event.resource,
-            event.path
-        );
-        Some(Violation::new(Oracle::Rest, &event.resource, restless))
+    pub(crate) async fn stay(&self) -> Vec<Violation> {
+        rest::lasts(self.pocket.store(), &self.scene).await
     }
 
-    fn work_after(&self, revision: u64) -> Vec<Arc<Event>> {
-        self.changes_after(revision, &NO_WORK)
+    /// What is wrong with the way here, wherever it led: what was noted of those at work, what they
+    /// wrote, and what they told.
+    pub(crate) fn look_back(&self) -> Vec<Violation> {
+        let history = self.history();
+        let mut violations = self.scene.noted(&history);
+        violations.extend(written(&history));
+        violations.extend(self.oddities());
+        violations
     }
 
-    fn changes_after(&self, revision: u64, but: &[&str]) -> Vec<Arc<Event>> {
-        let changes = self.pocket.store().changes_after(revision, usize::MAX);
-        let changes = changes.unwrap_or_default().into_iter();
-        let counted = changes.filter(|event| !but.contains(&&*event.resource));
-        counted.collect()
+    fn history(&self) -> Vec<Arc<Event>> {
+        let mut history = self.pocket.store().export_history();
+        history.retain(|event| event.revision() > self.since);
+        history
     }
 
     /// What there is, as two runs can be compared by it.
     pub(crate) fn state(&self) -> State {
-        let mut history = self.pocket.store().export_history();
-        history.retain(|event| event.revision() > self.since);
-        settled::state(&self.there(), &history)
+        settled::state(&self.there(), &self.history())
     }
 
     /// Objects that have lost their owners.

@@ -1,5 +1,6 @@
 //! Whether what a run left behind is right.
 
+pub(crate) mod allowances;
 mod blast;
 mod end_state;
 mod fences;
@@ -11,14 +12,17 @@ mod watches;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
+    sync::Arc,
     time::Duration,
 };
 
+use neap_pocket::store::Event;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use crate::canonical::{MASKS, Share};
+pub use crate::canonical::Share;
 use crate::{canonical, run::Record};
+pub use allowances::{ALLOWANCES, Allowance};
 pub(crate) use end_state::differ;
 pub use fences::FENCE;
 pub(crate) use watches::streams;
@@ -100,7 +104,8 @@ pub struct Violation {
 }
 
 impl Violation {
-    pub(crate) fn new(oracle: Oracle, kind: &str, text: String) -> Self {
+    /// What an oracle says of a kind of object.
+    pub fn new(oracle: Oracle, kind: &str, text: String) -> Self {
         Self {
             oracle,
             kind: kind.to_owned(),
@@ -131,7 +136,7 @@ pub struct Reference {
     states: Vec<States<Value>>,
     counts: BTreeMap<String, (u32, u32)>,
     effects: ledger::Effects,
-    writes: usize,
+    effort: history::Effort,
     moments: blast::Moments,
     /// How much of what there was is compared.
     pub share: Share,
@@ -147,7 +152,7 @@ impl Reference {
             states: states.map(owned).collect(),
             counts: history::counts(&record.history),
             effects: ledger::effects(&record.ledger),
-            writes: history::writes(&record.entries),
+            effort: history::Effort::of(&record.entries),
             moments: blast::moments(record),
             share,
         };
@@ -157,7 +162,7 @@ impl Reference {
 
     /// How many writes those under trial make.
     pub fn writes(&self) -> usize {
-        self.writes
+        self.effort.writes
     }
 
     /// What is there otherwise in `record` at the end of a step, in words.
@@ -177,17 +182,26 @@ impl Reference {
         violations.extend(end_state::compare(&self.states, &states));
         violations.extend(history::compare_counts(&self.counts, &record.history));
         violations.extend(history::orphans(record));
-        violations.extend(history::backwards(&record.history));
-        violations.extend(fences::backwards(&record.history));
         violations.extend(ledger::judge(&self.effects, &record.ledger));
-        violations.extend(history::storm(self.writes, &record.entries));
-        violations.extend(secrets::written(&record.history));
+        violations.extend(history::storm(
+            self.effort,
+            history::Effort::of(&record.entries),
+        ));
+        violations.extend(written(&record.history));
         if record.poisoned {
             blast::blamed(&mut violations);
             violations.extend(blast::late(&self.moments, record));
         }
         violations
     }
+}
+
+/// What is wrong with what was written, whatever it came to.
+pub(crate) fn written(history: &[Arc<Event>]) -> Vec<Violation> {
+    let mut violations = history::backwards(history);
+    violations.extend(fences::backwards(history));
+    violations.extend(secrets::written(history));
+    violations
 }
 
 /// The canonical form of everything that was there at the end of a step, by its revision: most of it
@@ -237,9 +251,8 @@ fn owned(states: States<&Value>) -> States<Value> {
         .collect()
 }
 
-/// Events tell of what happened, which faults change; Leases of who leads.
 fn is_compared(resource: &str) -> bool {
-    !matches!(resource, "/events" | "coordination.k8s.io/leases")
+    !allowances::NOT_COMPARED.contains(&resource)
 }
 
 /// What came of a plan.
@@ -281,11 +294,10 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a run whose process did not answer.
-    pub(crate) fn silent() -> Self {
-        let text = "the process that played it died, or went on without an end".to_owned();
+    /// The outcome of a run whose process told nothing of it, and why.
+    pub(crate) fn silent(why: &str) -> Self {
         Self {
-            violations: vec![Violation::new(Oracle::Panic, "process", text)],
+            violations: vec![Violation::new(Oracle::Panic, "process", why.to_owned())],
             idle: Vec::new(),
             fingerprint: 0,
             slowest: 0,

@@ -167,7 +167,7 @@ fn judge(
     let violations = reference.judge(record).into_iter();
     problems.extend(violations.map(|violation| violation.to_string()));
     if family == Family::Takeover {
-        problems.extend(expect::Course::after_takeover(record));
+        problems.extend(expect::Course::after_takeover(plan, record));
     }
     problems
 }

@@ -6,15 +6,15 @@
 //! actor, so nobody can hold it against it; one of a kind that it does not watch has no view.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, OnceLock},
 };
 
 use neap_kit::{
-    controller::{Beginning, Observer},
+    echo::{Beginning, Echoes, Observer, Stand},
     key::Key,
-    watch::{Stand, Watches},
+    watch::Watches,
 };
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -41,6 +41,9 @@ struct State {
     early: Vec<Violation>,
 }
 
+/// Watches by what they decode to.
+type Stands = BTreeMap<&'static str, Stand>;
+
 /// A controller and its key.
 type Whose = Arc<str>;
 
@@ -52,8 +55,8 @@ struct Written {
 }
 
 enum Sign {
-    /// With how many listings each of the watches had begun.
-    Version(u64, Vec<Stand>),
+    /// With how far each of the watches had come, for both addresses.
+    Version(u64, [Stands; 2]),
     Gone(Key, String),
 }
 
@@ -87,8 +90,9 @@ impl Own {
             uid.map(|uid| Sign::Gone(Key::new(&call.namespace, &call.name), uid))
         } else {
             version(told).map(|version| {
-                let stands = addresses.iter().flat_map(|at| watches.stands(at));
-                Sign::Version(version, stands.collect())
+                let echoes: &dyn Echoes = watches;
+                let stands = [0, 1].map(|at: usize| echoes.stands(&addresses[at]));
+                Sign::Version(version, stands)
             })
         };
         let mut state = self.state.lock();
@@ -107,15 +111,15 @@ impl Own {
 
 impl Written {
     /// What `watches` do not show yet, if so.
-    fn missed(&self, watches: &Watches) -> Option<String> {
+    fn missed(&self, watches: &dyn Echoes) -> Option<String> {
         let kind = &self.kind;
         match &self.sign {
             Sign::Version(version, before) => {
-                let now = self.addresses.iter().flat_map(|at| watches.stands(at));
-                let mut both = now.zip(before);
-                let behind = both.any(|(now, before)| {
-                    let listed = now.complete.is_some_and(|complete| complete > before.begun);
-                    now.reached < *version && !listed
+                let mut both = self.addresses.iter().zip(before);
+                let behind = both.any(|(at, before)| {
+                    let now = watches.stands(at);
+                    now.iter()
+                        .any(|(name, now)| is_behind(*version, before.get(name), now))
                 });
                 behind.then(|| format!("{kind} did not show version {version}"))
             }
@@ -139,7 +143,7 @@ impl Observer for Own {
         let mut state = self.state.lock();
         let written = state.written.remove(&whose).unwrap_or_default();
         for written in written {
-            if let Some(missed) = written.missed(watches) {
+            if let Some(missed) = written.missed(*watches) {
                 let text = format!(
                     "{whose} was looked at again while the watch of {missed}, which it had written itself"
                 );
@@ -150,6 +154,14 @@ impl Observer for Own {
         state.begun.push(whose);
         state.begun.len() as u64 - 1
     }
+}
+
+/// Whether a watch has neither come to `version` nor been listed anew since it stood as `before`. One
+/// that was not there then has begun no listing.
+fn is_behind(version: u64, before: Option<&Stand>, now: &Stand) -> bool {
+    let begun = before.map_or(0, |before| before.begun);
+    let listed = now.complete.is_some_and(|complete| complete > begun);
+    now.reached < version && !listed
 }
 
 /// Of a path of an object, those of all of its kind and of those in its namespace.
@@ -211,7 +223,23 @@ impl fmt::Debug for Own {
 
 #[cfg(test)]
 mod tests {
-    use super::addresses;
+    use super::{Stand, addresses, is_behind};
+
+    #[test]
+    fn a_watch_is_behind_until_it_shows_the_version_or_everything_anew() {
+        let stand = |reached, begun, complete| Stand {
+            reached,
+            begun,
+            complete,
+        };
+        let before = stand(3, 1, Some(1));
+        assert!(is_behind(7, Some(&before), &before));
+        assert!(!is_behind(7, Some(&before), &stand(7, 1, Some(1))));
+        assert!(is_behind(7, Some(&before), &stand(6, 2, Some(1))));
+        assert!(!is_behind(7, Some(&before), &stand(6, 2, Some(2))));
+        assert!(is_behind(7, None, &stand(6, 1, None)), "it has just begun");
+        assert!(!is_behind(7, None, &stand(6, 1, Some(1))));
+    }
 
     #[test]
     fn a_path_leads_to_those_that_are_watched() {

@@ -91,11 +91,5 @@ fn listed(violations: &[Violation]) -> String {
 }
 
 fn ground() -> Result<Ground, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
-    let prepared = runtime.block_on(Ground::prepare());
-    prepared.map_err(|error| error.to_string())
+    Ground::ready().map_err(|error| error.to_string())
 }

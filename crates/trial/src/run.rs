@@ -17,11 +17,12 @@ use crate::{
     Deed, Entry, Ground, Workload,
     canary::{self, Listener},
     canonical::collection,
-    judge::{Oracle, Outcome, Reference, Violation, secrets},
+    judge::{Oracle, Outcome, Reference, Violation, allowances::LEASES, secrets},
     outside::{Ledger, Row},
-    panics,
+    panics, paused,
     plan::Plan,
     poison,
+    rest::{self, LIMIT},
     scene::Scene,
     seam::Director,
 };
@@ -31,12 +32,6 @@ pub(crate) const START: &str = "2026-01-01T00:00:00Z";
 /// So long nobody writes before a step has come to rest: longer than a watch that broke off takes
 /// to be opened again.
 const QUIET: Duration = Duration::from_secs(75);
-/// So long a step may take to get there after its last fault.
-const LIMIT: Duration = Duration::from_mins(30);
-/// So long nothing may be written in the end.
-const REST: Duration = Duration::from_mins(10);
-/// Renewals are no sign of work.
-const LEASES: &str = "coordination.k8s.io/leases";
 
 /// What a run left behind.
 #[derive(Debug, Default)]
@@ -109,18 +104,13 @@ fn on_stage(
     ground: &Ground,
     director: Director,
 ) -> Result<(Record, Arc<Scene>), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| error.to_string())?;
     panics::listen();
     let listener = Listener::default();
     let played = tracing::subscriber::with_default(listener.clone(), || {
-        runtime.block_on(play(show, ground, director))
+        paused(play(show, ground, director))
     });
     let panics = panics::take();
-    let (mut record, scene) = played?;
+    let (mut record, scene) = played.map_err(|error| error.to_string())??;
     record.violations.extend(secrets::told("a panic", &panics));
     record
         .violations
@@ -196,15 +186,7 @@ async fn play(
 
 /// What was noted while it was played.
 fn look_back(record: &mut Record, scene: &Scene) {
-    let mut violations = Vec::new();
-    for own in scene.lives.lock().iter() {
-        violations.extend(own.early());
-        violations.extend(secrets::told("a metric", &own.numbers()));
-    }
-    let streams = scene.streams.lock();
-    violations.extend(crate::judge::streams(&streams, &record.history));
-    drop(streams);
-    record.violations.extend(violations);
+    record.violations.extend(scene.noted(&record.history));
     record.ledger = scene.ledger.lock().rows();
     (record.entries, record.fingerprint) = scene.trace.lock().take();
 }
@@ -230,7 +212,7 @@ impl Stage<'_> {
     async fn rest(&mut self, step: &'static str) {
         let clock = self.scene.clock;
         let begun = clock.uptime();
-        let quiet = self.quiet_for(QUIET, LIMIT).await;
+        let quiet = rest::comes(self.pocket.store(), self.scene, QUIET, &[LEASES]).await;
         if !quiet {
             let busy = format!("{step}: still busy after {LIMIT:?}");
             self.record
@@ -249,62 +231,8 @@ impl Stage<'_> {
 
     /// Nothing may be written once all has come to rest.
     async fn stay(&mut self) {
-        let revision = self.pocket.store().revision();
-        self.scene.clock.sleep(REST).await;
-        if self.scene.is_storm() {
-            // Whoever asks and asks is no longer answered, which looks like rest.
-            let busy = "somebody asks and asks when all is at rest".to_owned();
-            let violation = Violation::new(Oracle::Storm, "", busy);
-            self.record.violations.push(violation);
-        }
-        let written = self.written_after(revision);
-        if let Some(event) = written.first() {
-            let restless = format!(
-                "{} writes in {REST:?} of rest, the first to {} {}",
-                written.len(),
-                event.resource,
-                event.path
-            );
-            let violation = Violation::new(Oracle::Rest, &event.resource, restless);
-            self.record.violations.push(violation);
-        }
-    }
-
-    async fn quiet_for(&self, quiet: Duration, limit: Duration) -> bool {
-        let (clock, store) = (self.scene.clock, self.pocket.store());
-        let begun = clock.uptime();
-        let mut committed = store.committed();
-        let mut last = store.revision();
-        let mut since = begun;
-        loop {
-            let left = (since + quiet).saturating_sub(clock.uptime());
-            let moved = clock.within(left.max(Duration::from_millis(1)), committed.changed());
-            let moved = moved.await.is_some();
-            let now = clock.uptime();
-            if moved {
-                let changes = store.changes_after(last, usize::MAX).unwrap_or_default();
-                last = store.revision();
-                if changes.iter().any(|event| &*event.resource != LEASES) {
-                    since = now;
-                }
-            } else if self.scene.open.is_over(now) {
-                return true;
-            } else {
-                since = now;
-            }
-            if now.saturating_sub(begun) > limit || self.scene.is_storm() {
-                return false;
-            }
-        }
-    }
-
-    fn written_after(&self, revision: u64) -> Vec<Arc<Event>> {
-        let store = self.pocket.store();
-        let changes = store
-            .changes_after(revision, usize::MAX)
-            .unwrap_or_default();
-        let changes = changes.into_iter();
-        changes.filter(|event| &*event.resource != LEASES).collect()
+        let restless = rest::lasts(self.pocket.store(), self.scene).await;
+        self.record.violations.extend(restless);
     }
 }
 
@@ -347,5 +275,5 @@ pub(crate) async fn send(
         .header("content-type", kind)
         .body(body.to_string().into_bytes())
         .map_err(kube::Error::HttpError)?;
-    client.request(request).await
+    canary::by_a_user(client.request(request)).await
 }

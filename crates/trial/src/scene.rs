@@ -10,10 +10,12 @@ use std::{
 
 use http::{StatusCode, request::Parts};
 use neap_kit::clock::{Clock, Uptime};
+use neap_pocket::store::Event;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use crate::{
+    judge::{self, Violation, secrets},
     outside::{Errand, Ledger},
     own::Own,
     plan::{Action, Point},
@@ -108,6 +110,22 @@ impl Scene {
         let what = What::Told(change.to_owned());
         let mut trace = self.trace.lock();
         trace.add(self.clock, line.actor(), event, what);
+    }
+
+    /// What was seen to be wrong while it was played, whatever it came to. `history` is what was
+    /// written meanwhile.
+    pub(crate) fn noted(&self, history: &[Arc<Event>]) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        for own in self.lives.lock().iter() {
+            violations.extend(own.early());
+            violations.extend(secrets::told("a metric", &own.numbers()));
+        }
+        // What was written this very moment may not have been told yet.
+        let now = self.clock.now();
+        let long_ago = history.iter().rfind(|event| event.at < now);
+        let told = long_ago.map_or(0, |event| event.revision());
+        violations.extend(judge::streams(&self.streams.lock(), history, told));
+        violations
     }
 
     /// Whether somebody asks and asks.

@@ -21,7 +21,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use kube::client::Body;
-use neap_kit::controller::at_work;
+use neap_kit::echo::at_work;
 use neap_pocket::wire::Service as Server;
 use tower::{BoxError, Service};
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     canonical::{self, Names},
     house::State,
-    judge::differ,
+    judge::{allowances, differ},
 };
 
 /// Labels and annotations that count changes.
@@ -20,7 +20,7 @@ const COUNTS: [&str; 5] = [
     "deployment.kubernetes.io/revision-history",
     "deprecated.daemonset.template.generation",
     "pod-template-generation",
-    "endpoints.kubernetes.io/last-change-trigger-time",
+    allowances::TRIGGER,
 ];
 
 pub(crate) fn state(objects: &[Placed], history: &[Arc<Event>]) -> State {
@@ -91,8 +91,11 @@ fn forget_pauses(value: &mut Value) {
 }
 
 fn is_history(resource: &str, object: &Object) -> bool {
+    if allowances::NOT_COMPARED.contains(&resource) {
+        return true;
+    }
     match resource {
-        "/events" | "coordination.k8s.io/leases" | "apps/controllerrevisions" => true,
+        "apps/controllerrevisions" => true,
         "apps/replicasets" => {
             let owned = !object.metadata().owner_references.is_empty();
             owned && object.value()["spec"]["replicas"] == 0

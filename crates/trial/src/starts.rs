@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Ground, Workload,
+    canary::planted,
     canonical::collection,
     generate::Chance,
     house::{House, State, alone},
@@ -46,6 +47,15 @@ pub struct Starts {
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End(State);
 
+/// What a clean start came to.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Clean {
+    /// What there is then.
+    pub end: End,
+    /// What is wrong with it: no other start can be held against it then.
+    pub violations: Vec<Violation>,
+}
+
 impl End {
     /// The objects whose places begin like this.
     pub fn at<'a>(&'a self, place: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -55,23 +65,46 @@ impl End {
 }
 
 impl Starts {
+    /// Whatever there is in the end counts, and no end is wrong in itself.
+    pub fn new(workload: Workload, make: fn(&mut Chance) -> Start) -> Self {
+        Self {
+            workload,
+            make,
+            counts: |place, _| Some(place.to_owned()),
+            wrong: |_| None,
+        }
+    }
+
+    /// What of an end counts.
+    pub fn counting(mut self, counts: fn(&str, &mut Value) -> Option<String>) -> Self {
+        self.counts = counts;
+        self
+    }
+
+    /// What is wrong with an end in itself.
+    pub fn wrong_if(mut self, wrong: fn(&End) -> Option<String>) -> Self {
+        self.wrong = wrong;
+        self
+    }
+
     /// The start state of that number.
     pub fn number(&self, number: u64, seed: u64) -> Start {
         let mut chance = Chance::new(seed.wrapping_mul(0x9e37_79b9).wrapping_add(number));
         (self.make)(&mut chance)
     }
 
-    /// What a clean start comes to.
-    pub fn clean(&self, start: &Start, seed: u64, ground: &Ground) -> Result<End, String> {
+    /// What a clean start comes to, and what goes wrong with it.
+    pub fn clean(&self, start: &Start, seed: u64, ground: &Ground) -> Result<Clean, String> {
         let clean = Start {
             declared: start.declared.clone(),
             remains: Vec::new(),
         };
-        let ((end, odd), panics) = alone(self.begin(&clean, seed, ground))?;
-        match odd.iter().chain(&panics).next() {
-            Some(odd) => Err(format!("a clean start goes wrong: {odd}")),
-            None => Ok(end),
+        let ((end, mut violations), heard) = alone(self.begin(&clean, seed, ground))?;
+        violations.extend(heard);
+        for violation in &mut violations {
+            violation.text = format!("a clean start goes wrong: {}", violation.text);
         }
+        Ok(Clean { end, violations })
     }
 
     /// What goes wrong with a start state whose clean end is `wanted`.
@@ -82,8 +115,8 @@ impl Starts {
         seed: u64,
         ground: &Ground,
     ) -> Result<Vec<Violation>, String> {
-        let ((found, mut violations), panics) = alone(self.begin(start, seed, ground))?;
-        violations.extend(panics);
+        let ((found, mut violations), heard) = alone(self.begin(start, seed, ground))?;
+        violations.extend(heard);
         if let Some(differs) = difference(&wanted.0, &found.0) {
             let violation = Violation::new(Oracle::EndState, self.workload.name, differs);
             violations.push(violation);
@@ -106,7 +139,7 @@ impl Starts {
         let mut violations: Vec<_> = house.rest().await.into_iter().collect();
         violations.extend(house.stay().await);
         violations.extend(house.orphans());
-        violations.extend(house.oddities());
+        violations.extend(house.look_back());
         let mut state = house.state();
         violations.extend(touched(&foreign, &mut state));
         let wrong = (self.wrong)(&End(state.clone()));
@@ -165,7 +198,7 @@ fn touched(before: &State, state: &mut State) -> Option<Violation> {
 }
 
 async fn furnish(house: &House, object: &Value) -> Result<(), String> {
-    let mut object = object.clone();
+    let mut object = planted(object);
     resolve(house, &mut object).await?;
     let going = object["metadata"]["deletionTimestamp"].is_string();
     if let Some(metadata) = object["metadata"].as_object_mut() {

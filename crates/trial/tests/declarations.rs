@@ -29,6 +29,8 @@ enum Care {
     Forgets,
     /// Another, which only a strange declaration shows.
     Panics,
+    /// It says what it was told in confidence.
+    Tells,
 }
 
 /// Keeps as many ConfigMaps as a ReplicaSet has replicas.
@@ -49,6 +51,9 @@ fn maps(site: &Site, care: Care) -> Result<Vec<Service>, Ended> {
             let spec = set.spec.clone().unwrap_or_default();
             let wait = spec.min_ready_seconds.unwrap_or_default();
             assert!(care != Care::Panics || wait < 1000, "who waits so long?");
+            if care == Care::Tells {
+                tracing::debug!(?spec, "looks");
+            }
             let count = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or_default();
             let names: Vec<_> = (0..count).map(|number| format!("map-{number}")).collect();
             let there = maps.list("default");
@@ -101,12 +106,7 @@ fn web() -> Value {
 }
 
 fn ground() -> Ground {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(Ground::prepare()).unwrap()
+    Ground::ready().unwrap()
 }
 
 /// What the first chain finds.
@@ -130,6 +130,7 @@ fn a_walk_finds_what_stays_behind_and_what_panics() {
     assert_eq!(walked(Care::Removes), []);
     assert!(walked(Care::Forgets).contains(&Oracle::EndState));
     assert!(walked(Care::Panics).contains(&Oracle::Panic));
+    assert!(walked(Care::Tells).contains(&Oracle::Secret));
 }
 
 fn make(chance: &mut Chance) -> Start {
@@ -149,19 +150,19 @@ fn make(chance: &mut Chance) -> Start {
     }
 }
 
+fn starts(care: Care) -> Starts {
+    Starts::new(workload(care), make)
+}
+
 /// How many of twenty start states go wrong.
 fn started(care: Care) -> usize {
-    let starts = Starts {
-        workload: workload(care),
-        make,
-        counts: |place, _| Some(place.to_owned()),
-        wrong: |_| None,
-    };
+    let starts = starts(care);
     let ground = ground();
     let clean = starts.clean(&starts.number(0, 7), 7, &ground).unwrap();
+    assert_eq!(clean.violations, []);
     let wrong = (0..20).filter(|number| {
         let start = starts.number(*number, 7);
-        let found = starts.play(&start, &clean, 7, &ground).unwrap();
+        let found = starts.play(&start, &clean.end, 7, &ground).unwrap();
         !found.is_empty()
     });
     wrong.count()
@@ -171,4 +172,15 @@ fn started(care: Care) -> usize {
 fn start_states_come_to_what_a_clean_start_comes_to() {
     assert_eq!(started(Care::Removes), 0);
     assert!(started(Care::Forgets) > 5);
+}
+
+#[test]
+fn a_clean_start_that_goes_wrong_is_told_of() {
+    let starts = starts(Care::Tells);
+    let clean = starts.clean(&starts.number(0, 7), 7, &ground()).unwrap();
+    let found: Vec<_> = clean.violations.iter().map(ToString::to_string).collect();
+    assert!(
+        found[0].starts_with("O13 a clean start goes wrong: a log line"),
+        "{found:?}"
+    );
 }

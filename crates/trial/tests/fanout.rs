@@ -107,12 +107,7 @@ fn workload(care: Care) -> Workload {
 
 /// The server that all runs begin with.
 fn ground() -> Arc<Ground> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    Arc::new(runtime.block_on(Ground::prepare()).unwrap())
+    Arc::new(Ground::ready().unwrap())
 }
 
 fn play(workload: &Workload, plan: &Plan, ground: &Ground) -> Record {

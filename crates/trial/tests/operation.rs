@@ -88,12 +88,7 @@ impl Work for Cloud {
 }
 
 fn tried(fault: Fault, families: &[Family]) -> Report {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    let ground = runtime.block_on(Ground::prepare()).unwrap();
+    let ground = Ground::ready().unwrap();
     let rehearsal = Rehearsal::new(script(), move |_, outside| Cloud {
         outside: outside.clone(),
         fault,

@@ -162,11 +162,7 @@ mod tests {
 
     /// How many plans a script stood.
     fn stands(script: Script) -> usize {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build();
-        let ground = runtime.unwrap().block_on(Ground::prepare()).unwrap();
+        let ground = Ground::ready().unwrap();
         let report = Rehearsal::new(script, cloud).try_all(&Family::ALL, &ground);
         let report = report.unwrap();
         assert!(report.findings.is_empty(), "{:#?}", report.findings);

@@ -10,15 +10,10 @@ use serde_json::{Value, json};
 use super::parts::{happens, path, said};
 
 pub(super) fn starts(workload: Workload) -> Starts {
-    Starts {
-        workload,
-        make,
-        counts: |place, object| {
-            forget_version(object);
-            Some(place.to_owned())
-        },
-        wrong: |_| None,
-    }
+    Starts::new(workload, make).counting(|place, object| {
+        forget_version(object);
+        Some(place.to_owned())
+    })
 }
 
 const FOLDER: &str = "/nowhere/volumes";

@@ -11,12 +11,7 @@ use super::parts::{happens, is, owner, path, said};
 use crate::world::cron_job::tick;
 
 pub(super) fn starts(workload: Workload) -> Starts {
-    Starts {
-        workload,
-        make,
-        counts,
-        wrong,
-    }
+    Starts::new(workload, make).counting(counts).wrong_if(wrong)
 }
 
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";

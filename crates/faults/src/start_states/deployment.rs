@@ -14,12 +14,7 @@ use super::parts::{
 use crate::world::web;
 
 pub(super) fn starts(workload: Workload) -> Starts {
-    Starts {
-        workload,
-        make,
-        counts,
-        wrong: |_| None,
-    }
+    Starts::new(workload, make).counting(counts)
 }
 
 fn make(chance: &mut Chance) -> Start {

@@ -11,15 +11,10 @@ use super::parts::{happens, said};
 use crate::world::{disruption_budget::budget, web};
 
 pub(super) fn starts(workload: Workload) -> Starts {
-    Starts {
-        workload,
-        make,
-        counts: |place, object| {
-            forget_empty(object);
-            Some(place.to_owned())
-        },
-        wrong: |_| None,
-    }
+    Starts::new(workload, make).counting(|place, object| {
+        forget_empty(object);
+        Some(place.to_owned())
+    })
 }
 
 fn make(chance: &mut Chance) -> Start {

@@ -11,12 +11,7 @@ use super::parts::{happens, is, of_stranger, owner, path, pod, said, stranger};
 use crate::world::job::indexed;
 
 pub(super) fn starts(workload: Workload) -> Starts {
-    Starts {
-        workload,
-        make,
-        counts,
-        wrong: |_| None,
-    }
+    Starts::new(workload, make).counting(counts)
 }
 
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";

@@ -10,12 +10,9 @@ use serde_json::{Value, json};
 use super::parts::{happens, pod};
 
 pub(super) fn starts(workload: Workload) -> Starts {
-    Starts {
-        workload,
-        make,
-        counts: |_, _| None,
-        wrong,
-    }
+    Starts::new(workload, make)
+        .counting(|_, _| None)
+        .wrong_if(wrong)
 }
 
 fn make(chance: &mut Chance) -> Start {

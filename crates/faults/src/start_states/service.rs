@@ -11,12 +11,7 @@ use super::parts::{happens, owner, path, pod};
 use crate::world::service::web;
 
 pub(super) fn starts(workload: Workload) -> Starts {
-    Starts {
-        workload,
-        make,
-        counts: |place, _| Some(place.to_owned()),
-        wrong: |_| None,
-    }
+    Starts::new(workload, make)
 }
 
 fn make(chance: &mut Chance) -> Start {

@@ -11,17 +11,12 @@ use super::parts::{failed, going, happens, is, owner, path, pod, said, stale};
 use crate::world::stateful_set::store;
 
 pub(super) fn starts(workload: Workload) -> Starts {
-    Starts {
-        workload,
-        make,
-        counts: |place, object| {
-            if is(place, "/persistentvolumeclaims") {
-                forget_owner(object);
-            }
-            Some(place.to_owned())
-        },
-        wrong: |_| None,
-    }
+    Starts::new(workload, make).counting(|place, object| {
+        if is(place, "/persistentvolumeclaims") {
+            forget_owner(object);
+        }
+        Some(place.to_owned())
+    })
 }
 
 fn make(chance: &mut Chance) -> Start {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    controller::{removed, wrote},
+    echo::{removed, wrote},
     key::Key,
     lease::{Leadership, NotLeading},
     planted,
@@ -138,7 +138,10 @@ impl Hand {
     }
 
     /// Asks the server itself whether the name is free. An apply takes over what it finds, and a cache
-    /// may not show yet that another has that name.
+    /// may not show yet that another has that name. Whoever takes the name between this answer and the
+    /// apply is not seen: no apply can be told to make an object and do nothing else. It is then merged
+    /// into theirs, without force: refused where both name a field, and where they do not, both write
+    /// that object from then on.
     async fn free(&self, kind: &Kind, key: &Key) -> Result<(), Error> {
         planted!(NameUnasked => return Ok(()));
         let api = self.api(kind, key);

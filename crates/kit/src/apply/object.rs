@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Error, Hand, Write, hand::addresses};
 use crate::{
-    controller::{removed, wrote},
+    echo::{removed, wrote},
     key::Key,
     planted,
 };

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Outcome, own::Own};
-use crate::clock::Clock;
+use super::Outcome;
+use crate::{clock::Clock, echo::Own};
 
 /// A key whose reconcile has ended, and what is to become of it.
 pub(super) struct Ended<K> {

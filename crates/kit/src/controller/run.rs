@@ -11,15 +11,17 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Backoff, Beginning, Next, Observer, Priority, Queue, QueueState,
+    Backoff, Next, Priority, Queue,
     backoff::spread,
     ended::{Ended, Later},
-    own::Own,
+    state::state,
 };
 use crate::{
     clock::{Clock, Uptime},
+    echo::{Beginning, Echoes, Observer, Own},
     lease::Leadership,
     planted,
+    process::QueueState,
     telemetry::{self, EchoLate, Reconciled, Telemetry},
     watch::Watches,
 };
@@ -112,7 +114,7 @@ pub struct Controller<K> {
     leadership: Option<Leadership>,
     telemetry: Telemetry,
     /// What reconciles read, and what shows what they wrote.
-    watches: Option<Watches>,
+    watches: Option<Arc<dyn Echoes>>,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -161,7 +163,7 @@ where
     /// for it.
     pub fn reading(mut self, watches: Watches) -> Self {
         self.observer = watches.process().observer().cloned();
-        self.watches = Some(watches);
+        self.watches = Some(Arc::new(watches));
         self
     }
 
@@ -169,7 +171,7 @@ where
     pub fn view(&self) -> impl Fn() -> QueueState + Send + Sync + use<K> {
         let (name, shared) = (self.options.name, self.shared.clone());
         let leadership = self.leadership.clone();
-        move || QueueState::of(name, !may_work(leadership.as_ref()), &shared.queue.lock())
+        move || state(name, !may_work(leadership.as_ref()), &shared.queue.lock())
     }
 
     /// What asks it to look at a key.
@@ -283,7 +285,7 @@ where
         Some(observer.begins(&Beginning {
             controller,
             key,
-            watches,
+            watches: &**watches,
         }))
     }
 

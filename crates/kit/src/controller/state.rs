@@ -1,66 +1,25 @@
-//! What can be seen of a queue.
+//! A queue, as others see it.
 
 use std::{fmt, hash::Hash};
 
-use serde::Serialize;
-
 use super::Queue;
+use crate::process::{Keys, QueueState};
 
-/// No more keys are named than this; the numbers are right all the same.
-const NAMED: usize = 100;
-
-/// A queue as it was when somebody looked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct QueueState {
-    /// Whose queue it is.
-    pub controller: &'static str,
-    /// Whether nothing is begun because another process leads.
-    pub paused: bool,
-    /// How many keys are worked on, and which.
-    pub running: Keys,
-    /// How many keys wait for their turn or for their time, and which.
-    pub waiting: Keys,
-    /// The keys that failed last time.
-    pub failing: Keys,
-}
-
-/// Some keys by name, and how many there are.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Keys {
-    /// How many there are.
-    pub count: usize,
-    /// The first of them, in order.
-    pub keys: Vec<String>,
-}
-
-impl Keys {
-    fn of(all: impl Iterator<Item = String>) -> Self {
-        let mut keys: Vec<_> = all.collect();
-        keys.sort_unstable();
-        let count = keys.len();
-        keys.truncate(NAMED);
-        Self { count, keys }
-    }
-}
-
-impl QueueState {
-    pub(super) fn of<K: Clone + Eq + Hash + fmt::Debug>(
-        controller: &'static str,
-        paused: bool,
-        queue: &Queue<K>,
-    ) -> Self {
-        let (running, waiting) = (queue.running_keys(), queue.waiting_keys());
-        let failing = queue.failing().map(|(key, times)| match times {
-            1 => format!("{key:?}: once"),
-            times => format!("{key:?}: {times} times in a row"),
-        });
-        Self {
-            controller,
-            paused,
-            running: Keys::of(running.map(|key| format!("{key:?}"))),
-            waiting: Keys::of(waiting.map(|key| format!("{key:?}"))),
-            failing: Keys::of(failing),
-        }
+pub(super) fn state<K: Clone + Eq + Hash + fmt::Debug>(
+    controller: &'static str,
+    paused: bool,
+    queue: &Queue<K>,
+) -> QueueState {
+    let (running, waiting) = (queue.running_keys(), queue.waiting_keys());
+    let failing = queue.failing().map(|(key, times)| match times {
+        1 => format!("{key:?}: once"),
+        times => format!("{key:?}: {times} times in a row"),
+    });
+    QueueState {
+        controller,
+        paused,
+        running: Keys::of(running.map(|key| format!("{key:?}"))),
+        waiting: Keys::of(waiting.map(|key| format!("{key:?}"))),
+        failing: Keys::of(failing),
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::CustomResource;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Cause, Script};
-use crate::key::Key;
+use crate::{key::Key, schema};
 
 /// What is to be done, and to what.
 #[derive(
@@ -97,7 +97,7 @@ pub struct OperationStatus {
     pub cause: Option<Cause>,
     /// Ready once it has succeeded; Reconciling while it goes on; Stalled if it failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "conditions")]
+    #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
     /// The generation of the spec that this is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,18 +124,18 @@ pub struct StepStatus {
     /// Where it stands.
     pub state: super::State,
     /// How many attempts were begun.
-    #[schemars(schema_with = "count")]
+    #[schemars(schema_with = "schema::count")]
     pub attempts: u32,
     /// When it was begun.
-    #[schemars(schema_with = "time")]
+    #[schemars(schema_with = "schema::time")]
     pub started: Timestamp,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "time")]
+    #[schemars(schema_with = "schema::time")]
     pub ended: Option<Timestamp>,
     /// When the next attempt is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "time")]
+    #[schemars(schema_with = "schema::time")]
     pub due: Option<Timestamp>,
     /// Why it failed, or what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,33 +161,4 @@ impl Operation {
             status: None,
         }
     }
-}
-
-fn time(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "format": "date-time"})
-}
-
-fn count(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "integer", "format": "int32", "minimum": 0})
-}
-
-/// As the API has conditions.
-fn conditions(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
-            "properties": {
-                "type": {"type": "string"},
-                "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-                "reason": {"type": "string"},
-                "message": {"type": "string"},
-                "lastTransitionTime": {"type": "string", "format": "date-time"},
-                "observedGeneration": {"type": "integer", "format": "int64"},
-            },
-        },
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-    })
 }

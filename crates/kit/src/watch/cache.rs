@@ -6,9 +6,10 @@ use kube::{Resource, runtime::watcher::Event};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::watch;
 
-use super::{Change, Stand, Unreadable, contents::Contents, lenient::Lenient};
+use super::{Change, Unreadable, contents::Contents, lenient::Lenient};
 use crate::{
     clock::Clock,
+    echo::Stand,
     key::Key,
     why::{Code, Coded},
 };

@@ -8,11 +8,10 @@ use std::{
 use kube::{Resource, runtime::watcher::Event};
 
 use super::{
-    echo::Stand,
     entry::{Entries, Named},
     lenient::{Invalid, Lenient},
 };
-use crate::{key::Key, planted};
+use crate::{echo::Stand, key::Key, planted};
 
 /// What happened to an object.
 #[derive(Debug, Clone)]

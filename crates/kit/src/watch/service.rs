@@ -1,7 +1,7 @@
 //! The watches of a process.
 
 use std::{
-    any::{Any, TypeId},
+    any::{Any, TypeId, type_name},
     collections::{BTreeMap, HashMap},
     fmt,
     pin::{Pin, pin},
@@ -23,9 +23,10 @@ use serde::de::DeserializeOwned;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{Cache, Echo, Lenient, Stand, Unreadable};
+use super::{Cache, Lenient, Unreadable};
 use crate::{
     clock::Clock,
+    echo::{Echo, Echoes},
     key::Key,
     planted,
     process::Process,
@@ -66,6 +67,8 @@ struct Entry {
     cache: Box<dyn Any + Send + Sync>,
     look: Box<dyn Fn() -> Sight + Send + Sync>,
     echo: Arc<dyn Echo>,
+    /// Which of the caches at an address this is.
+    name: &'static str,
 }
 
 /// What is seen of a cache of any type.
@@ -153,6 +156,7 @@ impl Watches {
             cache: Box::new(cache.clone()),
             look: Box::new(look),
             echo: Arc::new(cache.clone()),
+            name: type_name::<K>(),
         };
         caches.insert(identity, entry);
         Ok(cache)
@@ -183,31 +187,21 @@ impl Watches {
         states
     }
 
-    /// The caches of everything at an address, of which there may be one with whole objects and one
-    /// with metadata alone. What is only a choice of objects may never show a write.
-    pub(crate) fn echoes(&self, address: &str) -> Vec<Arc<dyn Echo>> {
+    /// What there is one of in this process.
+    pub fn process(&self) -> &Process {
+        &self.shared.process
+    }
+}
+
+impl Echoes for Watches {
+    fn at(&self, address: &str) -> Vec<(&'static str, Arc<dyn Echo>)> {
         let caches = self.shared.caches.lock();
         let whole = caches.iter().filter(|((_, found, selection), _)| {
             found == address && *selection == Selection::default()
         });
-        whole.map(|(_, entry)| entry.echo.clone()).collect()
-    }
-
-    /// How far the watches of everything at an address have come.
-    pub fn stands(&self, address: &str) -> Vec<Stand> {
-        let echoes = self.echoes(address);
-        echoes.iter().map(|echo| echo.stand()).collect()
-    }
-
-    /// Whether a watch of everything at an address still shows this object, and as one that stays.
-    pub fn holds(&self, address: &str, key: &Key, uid: &str) -> bool {
-        let echoes = self.echoes(address);
-        echoes.iter().any(|echo| echo.holds(key, uid))
-    }
-
-    /// What there is one of in this process.
-    pub fn process(&self) -> &Process {
-        &self.shared.process
+        whole
+            .map(|(_, entry)| (entry.name, entry.echo.clone()))
+            .collect()
     }
 }
 

@@ -76,7 +76,7 @@ fn a_stale_view_after_a_restart() {
         // It is about to make pods for it, and asks the server first.
         relay.reads("/replicasets/web").await;
         stage.pods_are("default", 0).await;
-        stage.change_of_mind().await;
+        relay.looks_again("/replicasets/web").await;
         assert_eq!(relay.made("pods"), 3, "none for a set that is gone");
         relay.hear();
         stage.create_set("default", 2).await;
@@ -97,7 +97,7 @@ fn an_event_that_comes_late() {
         stage.delete_deployment().await;
         relay.reads("/deployments/web").await;
         stage.pods_are("default", 0).await;
-        stage.change_of_mind().await;
+        relay.looks_again("/deployments/web").await;
         let made = (relay.made("replicasets"), relay.made("pods"));
         assert_eq!(made, (1, 2), "nothing for a Deployment that is gone");
         relay.hear();

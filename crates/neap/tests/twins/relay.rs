@@ -141,6 +141,16 @@ impl Relay {
         read.await.unwrap();
     }
 
+    /// Resolves once the object at such a path was read twice from now on. The first may be of a look
+    /// that had begun before; with the second all that came of that one is done.
+    pub(crate) async fn looks_again(&self, path: &str) {
+        let count = |read: &Vec<String>| read.iter().filter(|other| other.ends_with(path)).count();
+        let mut read = self.shared.read.subscribe();
+        let before = count(&read.borrow());
+        let again = read.wait_for(|read| count(read) >= before + 2);
+        again.await.unwrap();
+    }
+
     /// Resolves once a request is kept.
     pub(crate) async fn keeps(&self) {
         let mut kept = self.shared.kept.subscribe();

@@ -21,6 +21,21 @@ use super::shows;
 /// So many are remembered; more would say the same.
 const MOST: usize = 5;
 
+tokio::task_local! {
+    /// A user is at work here, whose client may tell it what it sent.
+    static USER: ();
+}
+
+/// What `asks` comes to. A refusal may repeat what it refuses, to whoever sent it: that is in the log
+/// of the user's own client and nowhere else.
+pub(crate) fn by_a_user<F: Future>(asks: F) -> impl Future<Output = F::Output> {
+    USER.scope((), asks)
+}
+
+fn is_a_users(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("kube_client") && USER.try_with(|()| ()).is_ok()
+}
+
 /// Whoever speaks on this thread is heard. Cheap to copy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listener {
@@ -35,6 +50,9 @@ impl Listener {
     }
 
     fn hear(&self, metadata: &Metadata<'_>, fields: impl FnOnce(&mut Text)) {
+        if is_a_users(metadata) {
+            return;
+        }
         let mut text = Text(String::new());
         fields(&mut text);
         if shows(&text.0) {

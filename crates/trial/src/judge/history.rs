@@ -6,9 +6,9 @@ use std::{
 };
 
 use neap_pocket::store::{Change, Event};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Oracle, Violation, is_compared};
+use super::{Oracle, Violation, allowances::ENDPOINTS, is_compared};
 use crate::{Entry, What, canonical, run::Record};
 
 /// How often each object was made and deleted.
@@ -24,10 +24,6 @@ pub(super) fn counts(history: &[Arc<Event>]) -> BTreeMap<String, (u32, u32)> {
     }
     counts
 }
-
-/// They bear the name of their Service and have no owner: whoever did not see that it was deleted and
-/// made again does well to keep them.
-const KEPT: &str = "/endpoints/";
 
 /// Whether something was kept that another run deletes and makes again.
 fn is_kept(wanted: (u32, u32), found: (u32, u32)) -> bool {
@@ -47,7 +43,7 @@ pub(super) fn compare_counts(
     };
     let differing = paths.into_iter().filter_map(|path| {
         let (wanted, found) = (of(wanted, path), of(&found, path));
-        if path.starts_with(KEPT) && is_kept(wanted, found) {
+        if path.starts_with(ENDPOINTS) && is_kept(wanted, found) {
             return None;
         }
         let text = format!(
@@ -156,26 +152,56 @@ pub(super) fn backwards(history: &[Arc<Event>]) -> Vec<Violation> {
     violations
 }
 
-/// How many writes those under trial tried; renewals of a Lease are no work.
-pub(super) fn writes(entries: &[Entry]) -> usize {
-    let asked = entries.iter().filter(|entry| entry.what == What::Asked);
-    let writes = asked.filter(|entry| entry.call.verb.writes());
-    writes.filter(|entry| entry.call.kind != "leases").count()
+/// How often those under trial asked; renewals of a Lease are no work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Effort {
+    pub(super) writes: usize,
+    pub(super) requests: usize,
 }
 
-/// A fault may cost some tries, not many.
-pub(super) fn storm(reference: usize, entries: &[Entry]) -> Option<Violation> {
-    let tried = writes(entries);
-    let most = reference * 3 + 20;
-    (tried > most).then(|| {
-        let text = format!("{tried} writes were tried where {reference} do");
-        Violation::new(Oracle::Storm, "", text)
-    })
+impl Effort {
+    pub(super) fn of(entries: &[Entry]) -> Self {
+        let asked = entries.iter().filter(|entry| entry.what == What::Asked);
+        let work = asked.filter(|entry| entry.call.kind != "leases");
+        let (mut writes, mut requests) = (0, 0);
+        for entry in work {
+            requests += 1;
+            writes += usize::from(entry.call.verb.writes());
+        }
+        Self { writes, requests }
+    }
+}
+
+/// A fault may cost some tries, not many: for whoever starts anew or loses its watches, listings and
+/// looks besides writes.
+pub(super) fn storm(usual: Effort, found: Effort) -> Option<Violation> {
+    let text = if found.writes > usual.writes * 3 + 20 {
+        let (tried, usual) = (found.writes, usual.writes);
+        format!("{tried} writes were tried where {usual} do")
+    } else if found.requests > usual.requests * 3 + 150 {
+        let (asked, usual) = (found.requests, usual.requests);
+        format!("{asked} requests were sent where {usual} do")
+    } else {
+        return None;
+    };
+    Some(Violation::new(Oracle::Storm, "", text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_tries_more_are_no_storm() {
+        let usual = Effort {
+            writes: 20,
+            requests: 100,
+        };
+        let storm = |writes, requests| storm(usual, Effort { writes, requests }).is_some();
+        assert!(!storm(80, 450));
+        assert!(storm(81, 181), "writes");
+        assert!(storm(20, 451), "requests that write nothing");
+    }
 
     #[test]
     fn only_what_is_made_again_may_be_kept() {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     Entry, What,
     outside::{Reply, Row},
-    plan::{Plan, Verb},
+    plan::{Action, Plan, Point, Rule, Verb},
     run::Record,
 };
 
@@ -112,7 +112,7 @@ impl Course {
     }
 
     /// Another must have gone on, and whoever comes back must not be heard.
-    pub(super) fn after_takeover(record: &Record) -> Vec<String> {
+    pub(super) fn after_takeover(plan: &Plan, record: &Record) -> Vec<String> {
         let work = |entry: &&Entry| {
             let kind = &entry.call.kind;
             entry.what == What::Asked && (kind == "operations/status" || is_call(entry))
@@ -124,15 +124,59 @@ impl Course {
             problems.push("nobody else went on with it".to_owned());
         }
         let mut highest = 0;
+        let mut late = 0;
         for row in &record.ledger {
-            if row.errand.fence < highest && row.reply != Reply::TooLate {
-                let key = &row.errand.key;
-                problems.push(format!("{key} was asked too late, and not refused"));
+            if row.errand.fence < highest {
+                late += 1;
+                if row.reply != Reply::TooLate {
+                    let key = &row.errand.key;
+                    problems.push(format!("{key} was asked too late, and not refused"));
+                }
             }
             highest = highest.max(row.errand.fence);
         }
+        // Whether anybody would be refused is only seen if somebody comes late.
+        if plan.rules.iter().any(is_late) && late == 0 {
+            problems.push("nothing arrived too late, so nothing could be refused".to_owned());
+        }
+        // A write that is held up is given up with the lead; if it comes all the same, it is refused.
+        if written_late(record).is_some_and(|code| code < 400) {
+            problems.push("what was held up was written late, and taken".to_owned());
+        }
         problems
     }
+}
+
+/// A request that is on its way while another goes on.
+fn is_late(rule: &Rule) -> bool {
+    rule.point == Point::ExtBefore && matches!(rule.action, Action::Delay(_))
+}
+
+/// How a write of the operation was answered that came after another had asked for something.
+fn written_late(record: &Record) -> Option<u16> {
+    let mut waiting: Vec<(&str, bool)> = Vec::new();
+    for entry in &record.entries {
+        let writes = entry.call.kind == "operations/status";
+        let actor = entry.actor.as_str();
+        match entry.what {
+            What::Asked if writes || is_call(entry) => {
+                for (other, late) in &mut waiting {
+                    *late |= *other != actor;
+                }
+                if writes {
+                    waiting.push((actor, false));
+                }
+            }
+            What::Answered(code) if writes => {
+                let mine = waiting.iter().position(|(other, _)| *other == actor);
+                if mine.is_some_and(|at| waiting.swap_remove(at).1) {
+                    return Some(code);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn is_call(entry: &Entry) -> bool {

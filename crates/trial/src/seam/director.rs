@@ -3,7 +3,7 @@
 //! One run can be the beginning of many: where the plans of a process do not agree, it goes on as
 //! several, each for those that do. What plans have in common is played once.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use neap_replay::{Pen, Role, split};
 
@@ -103,14 +103,24 @@ impl Director {
                 self.told.clear();
                 return true;
             }
-            Ok(Role::Parent(child)) => child.wait().unwrap_or_default(),
-            Err(_) => Vec::new(),
+            Ok(Role::Parent(child)) => child.wait().map_err(|error| error.to_string()),
+            Err(error) => Err(format!("its process cannot split: {error}")),
         };
-        let told: Vec<(usize, Outcome)> = serde_json::from_slice(&told).unwrap_or_default();
+        let told = told.and_then(|told| {
+            let read = serde_json::from_slice::<Vec<(usize, Outcome)>>(&told);
+            read.map_err(|_| "the process that played it died without a word".to_owned())
+        });
+        let (told, why) = match told {
+            Ok(told) => (
+                told,
+                "the process that played it did not tell of it".to_owned(),
+            ),
+            Err(why) => (Vec::new(), why),
+        };
         for plan in plans {
             let mut heard = told.iter().filter(|(index, _)| *index == plan.index);
             let outcome = heard.next().map(|(_, outcome)| outcome.clone());
-            let outcome = outcome.unwrap_or_else(Outcome::silent);
+            let outcome = outcome.unwrap_or_else(|| Outcome::silent(&format!("{plan}: {why}")));
             self.told.push((plan.index, outcome));
         }
         false
@@ -137,6 +147,17 @@ impl Director {
             (plan.index, Outcome { idle, ..outcome })
         }));
         pen.finish(&serde_json::to_vec(&told).unwrap_or_default())
+    }
+}
+
+/// By its rules: names of plans are not known here.
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, armed) in self.rules.iter().enumerate() {
+            let comma = if number > 0 { ", " } else { "" };
+            write!(f, "{comma}`{}`", armed.rule)?;
+        }
+        Ok(())
     }
 }
 
@@ -183,8 +204,8 @@ impl Waiting {
     }
 }
 
-impl std::fmt::Debug for Director {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Director {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Director")
             .field("plans", &self.plans.len())
             .finish_non_exhaustive()

@@ -28,6 +28,8 @@ pub(crate) struct Stream {
     pub(crate) after: Option<u64>,
     /// The versions it told of.
     pub(crate) told: Vec<u64>,
+    /// Whether it still tells: then it has told everything.
+    pub(crate) open: bool,
 }
 
 /// The same answer, in whose stream faults strike.
@@ -39,6 +41,7 @@ pub(super) fn faulty(answer: Answer, call: Call, line: Arc<Line>, scene: Arc<Sce
         namespace: call.namespace.clone(),
         after: call.after,
         told: Vec::new(),
+        open: true,
     });
     drop(streams);
     answer.map(|body| {
@@ -147,6 +150,13 @@ impl Watch {
     fn end(&mut self, leave: impl Fn(&Line, &str)) {
         leave(&self.line, &self.call.kind);
         self.ended = true;
+    }
+}
+
+/// Whoever watched has turned away, or the stream has broken off.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.scene.streams.lock()[self.number].open = false;
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     Ground,
+    canary::planted,
     canonical::collection,
     generate::Chance,
     house::{House, State, alone},
@@ -22,20 +23,24 @@ pub(super) fn walk(
     seed: u64,
     ground: &Ground,
 ) -> Result<Walked, String> {
-    let ((mut walked, good, state), panics) = alone(async {
+    let ((mut walked, good, state), heard) = alone(async {
         let mut walker = Walker::begin(subject, &subject.object["spec"], seed, ground).await?;
         for property in properties {
             walker.property(property).await?;
         }
+        walker.look_back();
         Ok((walker.walked, walker.good, walker.state))
     })?;
-    walked.violations.extend(panics);
+    walked.violations.extend(heard);
     if subject.afresh && walked.kept > 0 && walked.violations.is_empty() {
         let fresh = async {
-            let fresh = Walker::begin(subject, &good, seed, ground).await?;
-            Ok(fresh.state)
+            let mut fresh = Walker::begin(subject, &good, seed, ground).await?;
+            fresh.look_back();
+            Ok((fresh.state, fresh.walked.violations))
         };
-        let (fresh, _) = alone(fresh)?;
+        let ((fresh, wrong), heard) = alone(fresh)?;
+        walked.violations.extend(wrong);
+        walked.violations.extend(heard);
         let differs = difference(&fresh, &state);
         walked.violations.extend(differs.map(|differs| {
             let text = format!("not what a fresh start with {good} comes to: {differs}");
@@ -71,6 +76,7 @@ impl<'a> Walker<'a> {
         house.start(&subject.workload);
         let mut object = subject.object.clone();
         object["spec"] = spec.clone();
+        let object = planted(&object);
         let made = send(&house.user, "POST", &collection(&object), &object).await;
         made.map_err(|error| error.to_string())?;
         let mut walker = Self {
@@ -113,6 +119,13 @@ impl<'a> Walker<'a> {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) => Err(status.code),
             Err(_) => Err(0),
+        }
+    }
+
+    /// What is wrong with all that was done since it began.
+    fn look_back(&mut self) {
+        for violation in self.house.look_back() {
+            self.tell(violation.oracle, violation.text);
         }
     }
 
@@ -202,13 +215,14 @@ impl<'a> Walker<'a> {
 
     /// Whoever wants to go back and cannot makes the object anew.
     async fn begin_anew(&mut self) -> Result<(), String> {
-        let walked = std::mem::take(&mut self.walked);
+        self.look_back();
+        let mut walked = std::mem::take(&mut self.walked);
         let (subject, ground) = (self.subject, self.ground);
         *self = Self::begin(subject, &subject.object["spec"], self.seed, ground).await?;
-        self.walked = Walked {
-            remade: walked.remade + 1,
-            ..walked
-        };
+        walked.remade += 1;
+        // What goes wrong in a new beginning goes wrong as well.
+        walked.violations.append(&mut self.walked.violations);
+        self.walked = walked;
         Ok(())
     }
 

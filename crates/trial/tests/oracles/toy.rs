@@ -84,12 +84,7 @@ pub(crate) fn typed(value: Value) -> ConfigMap {
 }
 
 pub(crate) fn ground() -> Ground {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(Ground::prepare()).unwrap()
+    Ground::ready().unwrap()
 }
 
 /// What is wrong with a run in which `rule` strikes, or nothing if it is empty.

@@ -13,12 +13,8 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
-use crate::{
-    clock::Clock,
-    key::Key,
-    planted,
-    watch::{Echo, Sign, Watches},
-};
+use super::{Echo, Echoes, Sign};
+use crate::{clock::Clock, key::Key, planted};
 
 /// More than that are looked through for what is shown by now: a reconcile may go on for long.
 const MANY: usize = 64;
@@ -29,8 +25,8 @@ tokio::task_local! {
 
 /// The writes of one reconcile.
 #[derive(Default)]
-pub(super) struct Own {
-    watches: Option<Watches>,
+pub(crate) struct Own {
+    watches: Option<Arc<dyn Echoes>>,
     number: Option<u64>,
     owed: Mutex<Vec<(Arc<dyn Echo>, Sign)>>,
 }
@@ -66,7 +62,7 @@ fn owe(addresses: &[String], sign: impl Fn(&dyn Echo) -> Sign) {
     // Whoever writes outside of a reconcile looks after itself.
     let _ = AT_WORK.try_with(|own| {
         let Some(watches) = &own.watches else { return };
-        for echo in addresses.iter().flat_map(|at| watches.echoes(at)) {
+        for (_, echo) in addresses.iter().flat_map(|at| watches.at(at)) {
             let sign = sign(&*echo);
             own.owe(echo, sign);
         }
@@ -74,7 +70,7 @@ fn owe(addresses: &[String], sign: impl Fn(&dyn Echo) -> Sign) {
 }
 
 impl Own {
-    pub(super) fn new(watches: Option<Watches>, number: Option<u64>) -> Arc<Self> {
+    pub(crate) fn new(watches: Option<Arc<dyn Echoes>>, number: Option<u64>) -> Arc<Self> {
         Arc::new(Self {
             watches,
             number,
@@ -85,7 +81,7 @@ impl Own {
     fn owe(&self, echo: Arc<dyn Echo>, sign: Sign) {
         let mut owed = self.owed.lock();
         if owed.len() > MANY {
-            owed.retain(|(echo, sign)| !echo.shows(sign));
+            owed.retain(|(echo, sign)| !sign.is_in(&**echo));
         }
         let is_version = |sign: &Sign| matches!(sign, Sign::Version { .. });
         // Whoever shows the newer version shows the older one too.
@@ -99,26 +95,26 @@ impl Own {
     }
 
     /// Notes here what `reconcile` writes.
-    pub(super) fn of<F: Future>(self: Arc<Self>, reconcile: F) -> impl Future<Output = F::Output> {
+    pub(crate) fn of<F: Future>(self: Arc<Self>, reconcile: F) -> impl Future<Output = F::Output> {
         AT_WORK.scope(self, reconcile)
     }
 
     /// Whether all of it is shown.
-    pub(super) fn is_shown(&self) -> bool {
+    pub(crate) fn is_shown(&self) -> bool {
         let mut owed = self.owed.lock();
-        owed.retain(|(echo, sign)| !echo.shows(sign));
+        owed.retain(|(echo, sign)| !sign.is_in(&**echo));
         owed.is_empty()
     }
 
     /// Resolves once all of it is shown; whether that was before `limit` had passed.
-    pub(super) async fn shown(&self, clock: Clock, limit: Duration) -> bool {
+    pub(crate) async fn shown(&self, clock: Clock, limit: Duration) -> bool {
         let owed = std::mem::take(&mut *self.owed.lock());
         // One after the other: all of them have to come, and nobody is woken for each.
         let all = async {
             for (echo, sign) in owed {
                 loop {
                     let moved = echo.moved();
-                    if echo.shows(&sign) {
+                    if sign.is_in(&*echo) {
                         break;
                     }
                     moved.await;

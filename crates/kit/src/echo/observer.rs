@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::watch::Watches;
+use super::Echoes;
 
 /// Is told of every reconcile that begins.
 pub trait Observer: fmt::Debug + Send + Sync {
@@ -19,5 +19,5 @@ pub struct Beginning<'a> {
     /// For which key.
     pub key: &'a dyn fmt::Debug,
     /// What it will read.
-    pub watches: &'a Watches,
+    pub watches: &'a dyn Echoes,
 }

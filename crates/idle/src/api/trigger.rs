@@ -1,0 +1,100 @@
+//! What says whether anybody asks for a service.
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use serde_json::Value;
+
+/// One thing that is asked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Trigger {
+    /// Who is asked.
+    #[serde(rename = "type")]
+    pub kind: TriggerKind,
+    /// What it is asked; a [`PrometheusTrigger`] for Prometheus.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "anything")]
+    pub metadata: Option<Value>,
+}
+
+/// Who can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TriggerKind {
+    /// A server of Prometheus, or one that speaks like it.
+    #[default]
+    Prometheus,
+    /// The resolvers, which stay in the path and count.
+    Requests,
+}
+
+/// What Prometheus is asked.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PrometheusTrigger {
+    /// An expression with one value.
+    #[serde(default)]
+    pub query: String,
+    /// Where the server is; what the operator was told if absent.
+    #[serde(default)]
+    pub server_address: Option<String>,
+    /// Nobody asks for the service while the value is below.
+    #[serde(default)]
+    pub threshold: Threshold,
+    /// Which `up` shows that Prometheus itself was there all the time.
+    #[serde(default = "itself")]
+    pub uptime_filter: String,
+    /// Sent with every query. May hold credentials, so it is never shown.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+}
+
+fn itself() -> String {
+    r#"container="prometheus""#.to_owned()
+}
+
+/// A number, which users write in quotes or without.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Threshold(pub f64);
+
+impl<'de> Deserialize<'de> for Threshold {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = match Value::deserialize(deserializer)? {
+            Value::String(text) => text.trim().parse().ok(),
+            Value::Number(number) => number.as_f64(),
+            _ => None,
+        };
+        let number = number.filter(|number: &f64| number.is_finite());
+        number
+            .map(Self)
+            .ok_or_else(|| D::Error::custom("a threshold is a number such as \"0.5\""))
+    }
+}
+
+fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn threshold(value: Value) -> Option<f64> {
+        let read: Result<PrometheusTrigger, _> =
+            serde_json::from_value(json!({ "threshold": value }));
+        read.ok().map(|trigger| trigger.threshold.0)
+    }
+
+    #[test]
+    fn a_threshold_may_be_quoted_or_not() {
+        assert_eq!(threshold(json!("0.5")), Some(0.5));
+        assert_eq!(threshold(json!(0.5)), Some(0.5));
+        assert_eq!(threshold(json!("many")), None);
+        assert_eq!(threshold(json!("NaN")), None);
+        assert_eq!(threshold(json!(null)), None);
+    }
+}
