@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     io::{BufRead, Write, stdin, stdout},
+    sync::OnceLock,
 };
 
 use anyhow::{Context, Result};
@@ -48,7 +49,8 @@ pub(crate) struct Worker {
     pub(crate) ground: Ground,
     workloads: Vec<Workload>,
     references: HashMap<(String, u64), Reference>,
-    subjects: Vec<Subject>,
+    /// Made when the first is walked: what is large makes every split slow.
+    subjects: OnceLock<Vec<Subject>>,
     starts: StartStates,
 }
 
@@ -57,7 +59,7 @@ impl Worker {
         let workloads = workloads();
         Ok(Self {
             ground: ground()?,
-            subjects: walk::subjects(&workloads)?,
+            subjects: OnceLock::new(),
             starts: StartStates::of(&workloads),
             workloads,
             references: HashMap::new(),
@@ -100,7 +102,7 @@ impl Worker {
                 chain,
                 seed,
             } => {
-                let subject = walk::find(&self.subjects, &subject)?;
+                let subject = walk::find(self.subjects()?, &subject)?;
                 let walked = apart(seed, || subject.walk(chain, seed, &self.ground));
                 // A chain that cannot be walked to its end says so, and the others go on.
                 let walked = walked.unwrap_or_else(|error| Walked {
@@ -120,6 +122,14 @@ impl Worker {
                 Ok(Answer::Started(played?))
             }
         }
+    }
+
+    fn subjects(&self) -> Result<&[Subject]> {
+        if self.subjects.get().is_none() {
+            let made = walk::subjects(&self.workloads)?;
+            let _ = self.subjects.set(made);
+        }
+        Ok(self.subjects.get().map(Vec::as_slice).unwrap_or_default())
     }
 
     pub(crate) fn workload(&self, name: &str) -> Result<&Workload> {
