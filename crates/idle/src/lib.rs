@@ -12,3 +12,9 @@
 //! - what was sent to a pod once is never sent again.
 
 pub mod api;
+pub mod operator;
+pub mod resolver;
+pub mod service;
+pub mod target;
+pub mod trigger;
+pub mod wake;

@@ -1,0 +1,1 @@
+//! The process that keeps services asleep while nobody asks for them.

@@ -1,0 +1,1 @@
+//! The process that answers for services that sleep, and wakes them.

@@ -1,0 +1,1 @@
+//! One ElastiService: what it should be doing, and why.

@@ -1,0 +1,1 @@
+//! What runs behind a service, and who else scales it.

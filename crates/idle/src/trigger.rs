@@ -1,0 +1,1 @@
+//! Whether anybody asks for a service.

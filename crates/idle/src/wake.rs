@@ -1,0 +1,1 @@
+//! From zero to as many as it takes.
