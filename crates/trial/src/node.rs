@@ -75,7 +75,7 @@ impl Node {
                 if lives.get(&event.path) == Some(&uid) {
                     continue;
                 }
-                let pod: Pod = serde_json::from_slice(event.object.body()).unwrap_or_default();
+                let pod: Pod = serde_json::from_slice(event.object.json()).unwrap_or_default();
                 if pod.is_over() || self.bound && pod.spec.node_name.is_none() {
                     continue;
                 }
