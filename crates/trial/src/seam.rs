@@ -14,6 +14,7 @@ use std::{
     future::pending,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -36,6 +37,9 @@ use crate::{
 };
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+/// So long whoever was refused may wait before it tries again: later and later, the more often.
+const AGAIN: Duration = Duration::from_mins(1);
 
 /// The connection of one life of an actor to the server.
 #[derive(Clone)]
@@ -69,6 +73,9 @@ impl Seam {
         self.scene.asked(&self.line, &parts, &call, &body);
         if let Some(refusal) = self.before(&call).await {
             self.scene.answered(&self.line, &call, refusal.status());
+            if call.verb.writes() {
+                self.scene.expect_another_try(AGAIN);
+            }
             return Ok(refusal);
         }
         let late = self.line.is_late(&call);
