@@ -179,6 +179,10 @@ impl Desk {
                     let void = format!("a plan of the corpus no longer strikes:\n{plan}");
                     report.restless.push(void);
                 }
+                // Those of its faults that did strike may have done harm all the same.
+                if !outcome.violations.is_empty() {
+                    bad.push((plan.clone(), outcome.violations.clone()));
+                }
                 continue;
             }
             let new = usize::from(report.is_new(plan));

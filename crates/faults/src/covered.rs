@@ -16,6 +16,7 @@ use crate::{worker, workloads};
 const WRITES: usize = 15;
 
 /// How there come to be more and fewer.
+#[expect(dead_code, reason = "why not is for whoever reads the table")]
 enum Scale {
     /// By this number of it.
     Number(&'static str),
@@ -26,6 +27,7 @@ enum Scale {
 }
 
 /// What of it is changed.
+#[expect(dead_code, reason = "why not is for whoever reads the table")]
 enum Change {
     At(&'static str),
     No(&'static str),
@@ -130,7 +132,7 @@ fn missing(workload: &Workload, scale: &Scale, change: &Change) -> Vec<String> {
             let mut all = deeds();
             ask(all.any(|deed| goes(deed, kind)), "scaled down");
         }
-        Scale::No(why) => assert!(!why.is_empty()),
+        Scale::No(_) => {}
     }
     match change {
         Change::At(field) => {
@@ -138,7 +140,7 @@ fn missing(workload: &Workload, scale: &Scale, change: &Change) -> Vec<String> {
             let mut all = deeds();
             ask(all.any(changes), "changed");
         }
-        Change::No(why) => assert!(!why.is_empty()),
+        Change::No(_) => {}
     }
     missing
 }

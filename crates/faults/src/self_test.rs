@@ -1,6 +1,6 @@
 //! The trial on trial: mistakes are planted into the code, and it has to find them.
 //!
-//! - [`table`]: which mistakes there are, written down before any of them is looked for;
+//! - [`table`]: which mistakes there are, committed before the run that counts;
 //! - [`hunt`]: looks for each, makes what it finds small, and plays the same plans without it;
 //! - [`replays`]: the same plan gives the same trace, whoever plays it, whenever, beside whom;
 //! - [`coverage`]: every kind of fault strikes every workload that it can strike.

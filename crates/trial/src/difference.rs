@@ -104,7 +104,7 @@ pub fn test(case: &Case, found: &Violation) -> String {
     let found: String = found.to_string().chars().take(200).collect();
     let found = found.replace(['\n', '\r'], " ");
     format!(
-        "/// {found}\n#[test]\nfn {}() -> Result<(), String> {{\n    let plan = \"\\\n{plan}\";\n    let steps = [{steps}];\n    neap_trial::proof::stands(&workload({:?}), &steps, plan)\n}}\n",
+        "/// {found}\n#[test]\nfn {}() -> Result<(), neap_trial::proof::Failure> {{\n    let plan = \"\\\n{plan}\";\n    let steps = [{steps}];\n    neap_trial::proof::stands(&workload({:?}), &steps, plan)\n}}\n",
         name(&plan.name),
         workload.name,
     )

@@ -251,6 +251,15 @@ fn owned(states: States<&Value>) -> States<Value> {
         .collect()
 }
 
+/// What an oracle asks of an object. One that it cannot read it must not pass over: it would say
+/// nothing, whatever went wrong.
+fn read<'a, T: Deserialize<'a>>(event: &'a Event, oracle: Oracle) -> Result<T, Violation> {
+    serde_json::from_slice(event.object.json()).map_err(|error| {
+        let text = format!("{}/{} cannot be read: {error}", event.resource, event.path);
+        Violation::new(oracle, &event.resource, text)
+    })
+}
+
 fn is_compared(resource: &str) -> bool {
     !allowances::NOT_COMPARED.contains(&resource)
 }

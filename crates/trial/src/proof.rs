@@ -2,6 +2,8 @@
 //!
 //! Runs follow one another in this process and on this thread, so any test can ask for them.
 
+use std::fmt;
+
 use crate::{
     Ground, Workload,
     generate::{places, plan, single},
@@ -16,19 +18,36 @@ const SEED: u64 = 7;
 /// So many plans are told of when something goes wrong.
 const TOLD: usize = 5;
 
+/// What went wrong, to be read: a test that returns it prints these very words.
+#[derive(thiserror::Error)]
+#[error("{0}")]
+pub struct Failure(String);
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<String> for Failure {
+    fn from(words: String) -> Self {
+        Self(words)
+    }
+}
+
 /// Plays `workload` without a fault, then with each fault that can strike it, one at a time: how
 /// many there are. An error names the plans under which something went wrong, and what.
-pub fn every_fault(workload: &Workload) -> Result<usize, String> {
+pub fn every_fault(workload: &Workload) -> Result<usize, Failure> {
     every_nth_fault(workload, 1)
 }
 
 /// The same with every so manieth fault: a sample for a test that must be quick.
-pub fn every_nth_fault(workload: &Workload, step: usize) -> Result<usize, String> {
+pub fn every_nth_fault(workload: &Workload, step: usize) -> Result<usize, Failure> {
     let ground = ground()?;
     let calm = run(workload, &Plan::calm(workload.name, SEED), &ground)?;
     let (reference, odd) = Reference::new(&calm);
     if !odd.is_empty() {
-        return Err(format!("without any fault:\n{}", listed(&odd)));
+        return Err(format!("without any fault:\n{}", listed(&odd)).into());
     }
     let faults = workload
         .poison()
@@ -53,35 +72,56 @@ pub fn every_nth_fault(workload: &Workload, step: usize) -> Result<usize, String
     }
     let (count, all) = (bad.len(), plans.len());
     bad.truncate(TOLD);
+    let bad = bad.join("\n\n");
     Err(format!(
-        "something goes wrong under {count} of {all} plans:\n\n{}",
-        bad.join("\n\n")
-    ))
+        "something goes wrong under {count} of {all} plans:\n\n{bad}\n\n\
+         What O1 and the others ask is in docs/trial.md; `proof::stands` plays one plan again."
+    )
+    .into())
 }
 
 /// Plays the plans of a text against these steps of `workload`. An error says what goes wrong, or
-/// that a fault never struck.
-pub fn stands(workload: &Workload, steps: &[&str], plans: &str) -> Result<(), String> {
+/// why nothing was tried: there is no plan or no fault in it, or one that never struck.
+pub fn stands(workload: &Workload, steps: &[&str], plans: &str) -> Result<(), Failure> {
     let mut workload = workload.clone();
     let Some(wanted) = named(&workload.steps, steps) else {
         let there: Vec<_> = workload.steps.iter().map(|step| &step.name).collect();
-        return Err(format!("not all of {steps:?} are steps of {there:?}"));
+        return Err(format!("not all of {steps:?} are steps of {there:?}").into());
     };
     workload.steps = wanted;
-    let ground = ground()?;
-    for plan in parse(plans).map_err(|error| error.to_string())? {
-        let calm = run(&workload, &Plan::calm(workload.name, plan.seed), &ground)?;
-        let (reference, _) = Reference::new(&calm);
-        let record = run(&workload, &plan, &ground)?;
-        if let Some(rule) = record.idle.first() {
-            return Err(format!("void: `{}` never struck", plan.rules[*rule]));
-        }
-        let found = reference.judge(&record);
-        if !found.is_empty() {
-            return Err(format!("{plan}{}", listed(&found)));
-        }
+    let plans = parse(plans).map_err(|error| error.to_string())?;
+    if plans.is_empty() {
+        return Err("there is no plan in this text".to_owned().into());
     }
-    Ok(())
+    let ground = ground()?;
+    plans
+        .iter()
+        .try_for_each(|plan| withstands(&workload, plan, &ground))
+}
+
+fn withstands(workload: &Workload, plan: &Plan, ground: &Ground) -> Result<(), Failure> {
+    let (name, of, is) = (&plan.name, &plan.workload, workload.name);
+    if of != is {
+        return Err(format!("plan {name} is for workload {of}, and this is {is}").into());
+    }
+    if plan.rules.is_empty() {
+        return Err(format!("plan {name} has no fault").into());
+    }
+    let calm = run(workload, &Plan::calm(is, plan.seed), ground)?;
+    let (reference, odd) = Reference::new(&calm);
+    if !odd.is_empty() {
+        return Err(format!("without any fault:\n{}", listed(&odd)).into());
+    }
+    let record = run(workload, plan, ground)?;
+    if let Some(rule) = record.idle.first() {
+        let rule = &plan.rules[*rule];
+        return Err(format!("plan {name} is void: `{rule}` never struck").into());
+    }
+    let found = reference.judge(&record);
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{plan}{}", listed(&found)).into())
 }
 
 fn listed(violations: &[Violation]) -> String {

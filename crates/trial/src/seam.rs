@@ -38,7 +38,8 @@ use crate::{
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// So long whoever meets conflicts may wait before it tries again: later and later, the more often.
+/// So long whoever meets conflicts may wait before it tries again: enough for a dozen in a row, which
+/// is more than a plan has.
 const AGAIN: Duration = Duration::from_mins(1);
 
 /// The connection of one life of an actor to the server.

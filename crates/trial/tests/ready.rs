@@ -58,7 +58,7 @@ fn workload(_: &str) -> Workload {
 
 /// O1 step 1: /configmaps/default/copy is missing
 #[test]
-fn stands_a_crash_before_the_copy() -> Result<(), String> {
+fn stands_a_crash_before_the_copy() -> Result<(), neap_trial::proof::Failure> {
     let plan = "\
 plan a-crash-before-the-copy
 workload toy seed 7
@@ -93,7 +93,7 @@ fn a_failing_plan_is_handed_out_as_a_test_that_can_be_pasted() {
     );
     // As long as the mistake is there, it fails.
     let said = neap_trial::proof::stands(&case.workload, &["create"], PLAN).unwrap_err();
-    assert!(said.contains(&found.to_string()), "{said}");
+    assert!(said.to_string().contains(&found.to_string()), "{said}");
     let text = difference.to_string();
     for part in [
         "it parts from a run without faults where",
@@ -108,8 +108,20 @@ fn a_failing_plan_is_handed_out_as_a_test_that_can_be_pasted() {
 fn a_test_of_steps_that_are_not_there_or_of_faults_that_never_strike_fails() {
     let missing =
         neap_trial::proof::stands(&workload("toy"), &["create", "sing"], PLAN).unwrap_err();
-    assert!(missing.contains("sing"), "{missing}");
+    assert!(missing.to_string().contains("sing"), "{missing}");
     let never = PLAN.replace("configmaps", "secrets");
     let void = neap_trial::proof::stands(&workload("toy"), &["create"], &never).unwrap_err();
-    assert!(void.contains("never struck"), "{void}");
+    assert!(void.to_string().contains("never struck"), "{void}");
+    let said = |plan: &str| {
+        let failed = neap_trial::proof::stands(&workload("toy"), &["create"], plan);
+        format!("{:?}", failed.unwrap_err())
+    };
+    assert_eq!(said(""), "there is no plan in this text");
+    let empty = "plan idle\nworkload toy seed 7\n";
+    assert_eq!(said(empty), "plan idle has no fault");
+    let other = said(&PLAN.replace("workload toy", "workload tot"));
+    assert!(
+        other.contains("is for workload tot, and this is toy"),
+        "{other}"
+    );
 }

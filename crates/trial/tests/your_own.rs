@@ -69,7 +69,7 @@ async fn look(maps: Cache<ConfigMap>, hand: Hand, key: Key) -> Result<Outcome, E
 
 /// The trial: who works, what users do, and every fault that can strike meanwhile.
 #[test]
-fn shadows_stand_every_fault() -> Result<(), String> {
+fn shadows_stand_every_fault() -> Result<(), proof::Failure> {
     const MAP: &str = "/api/v1/namespaces/default/configmaps/tree";
     let tree = json!({
         "apiVersion": "v1", "kind": "ConfigMap",

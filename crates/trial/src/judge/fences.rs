@@ -5,7 +5,7 @@ use std::sync::Arc;
 use neap_pocket::store::{Change, Event};
 use serde::Deserialize;
 
-use super::{Oracle, Violation};
+use super::{Oracle, Violation, read};
 
 /// Objects that only leaders write say here in which term they were written.
 pub const FENCE: &str = "trial.neaptide.dev/fence";
@@ -36,7 +36,13 @@ pub(super) fn backwards(history: &[Arc<Event>]) -> Vec<Violation> {
         .iter()
         .filter(|event| event.change != Change::Deleted);
     for event in written {
-        let marked: Marked = serde_json::from_slice(event.object.json()).unwrap_or_default();
+        let marked: Marked = match read(event, Oracle::Backwards) {
+            Ok(marked) => marked,
+            Err(unreadable) => {
+                violations.push(unreadable);
+                continue;
+            }
+        };
         let fence = marked.metadata.annotations.fence;
         let Some(fence) = fence.and_then(|fence| fence.parse::<i64>().ok()) else {
             continue;

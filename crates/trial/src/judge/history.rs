@@ -8,7 +8,7 @@ use std::{
 use neap_pocket::store::{Change, Event};
 use serde::{Deserialize, Serialize};
 
-use super::{Oracle, Violation, allowances::ENDPOINTS, is_compared};
+use super::{Oracle, Violation, allowances::ENDPOINTS, is_compared, read};
 use crate::{Entry, What, canonical, run::Record};
 
 /// How often each object was made and deleted.
@@ -114,12 +114,13 @@ struct Condition {
 }
 
 impl Status {
-    /// A pod or a job that has ended stays so.
+    /// A pod, a job or an operation that has ended stays so.
     fn is_over(&self) -> bool {
         let ended = |condition: &Condition| {
             matches!(condition.kind.as_str(), "Complete" | "Failed") && condition.status == "True"
         };
-        matches!(self.phase.as_str(), "Succeeded" | "Failed") || self.conditions.iter().any(ended)
+        matches!(self.phase.as_str(), "Succeeded" | "Failed" | "Cancelled")
+            || self.conditions.iter().any(ended)
     }
 }
 
@@ -128,7 +129,13 @@ pub(super) fn backwards(history: &[Arc<Event>]) -> Vec<Violation> {
     let mut seen: HashMap<&str, (i64, i64, bool)> = HashMap::new();
     let mut violations = Vec::new();
     for event in history.iter().filter(|event| is_compared(&event.resource)) {
-        let progress: Progress = serde_json::from_slice(event.object.json()).unwrap_or_default();
+        let progress: Progress = match read(event, Oracle::Backwards) {
+            Ok(progress) => progress,
+            Err(unreadable) => {
+                violations.push(unreadable);
+                continue;
+            }
+        };
         let generation = progress.metadata.generation;
         let observed = progress.status.observed_generation;
         let over = progress.status.is_over();
