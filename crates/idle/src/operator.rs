@@ -1,1 +1,5 @@
 //! The process that keeps services asleep while nobody asks for them.
+
+pub mod http;
+pub mod settings;
+pub mod tokens;
