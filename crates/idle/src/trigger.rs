@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod duration;
 pub mod jitter;
+pub mod judge;
 pub mod poll;
 pub mod problem;
 pub mod prometheus;
@@ -15,6 +16,7 @@ pub mod verdict;
 pub mod window;
 
 pub use self::{
+    judge::{Counters, Judge},
     poll::{Poll, Watched},
     problem::Problem,
     prometheus::{Oracle, Prometheus},

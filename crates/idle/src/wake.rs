@@ -18,6 +18,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::flight::is_due;
 pub use self::{
     cause::Cause,
     closure::closure,

@@ -67,6 +67,12 @@ impl Poll {
         }
     }
 
+    /// Asks without waiting for a moment of its own.
+    pub fn at_once(mut self) -> Self {
+        self.spread = Duration::ZERO;
+        self
+    }
+
     /// Whether anybody asks for these services. What several of them want to know is asked once.
     pub async fn round(&self, services: &[Watched], jitter: &mut Jitter) -> BTreeMap<Key, Verdict> {
         let waiting: Vec<Vec<Waiting>> = services.iter().map(|one| self.waiting(one)).collect();

@@ -5,54 +5,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Problem;
+pub use crate::service::verdict::{Because, Verdict};
 
-/// Whether anybody asks for a service.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// Nobody does.
-    Idle {
-        /// What shows it.
-        because: String,
-    },
-    /// Somebody does.
-    Busy {
-        /// What shows it.
-        because: String,
-    },
-    /// Nobody knows: it neither sleeps nor wakes for it.
-    Unknown {
-        /// Why, in one word.
-        reason: &'static str,
-        /// Why, in a sentence.
-        because: String,
-    },
+fn unknown(problem: &Problem) -> Verdict {
+    Verdict::Unknown(Because::new(problem.reason(), problem.to_string()))
 }
 
-impl Verdict {
-    /// In one word.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Idle { .. } => "Idle",
-            Self::Busy { .. } => "Busy",
-            Self::Unknown { reason, .. } => reason,
-        }
-    }
+fn busy(because: impl Into<String>) -> Verdict {
+    Verdict::Busy(Because::new("Busy", because))
+}
 
-    /// In a sentence.
-    pub fn because(&self) -> &str {
-        match self {
-            Self::Idle { because } | Self::Busy { because } | Self::Unknown { because, .. } => {
-                because
-            }
-        }
-    }
-
-    fn unknown(problem: &Problem) -> Self {
-        Self::Unknown {
-            reason: problem.reason(),
-            because: problem.to_string(),
-        }
-    }
+fn idle(because: impl Into<String>) -> Verdict {
+    Verdict::Idle(Because::new("Idle", because))
 }
 
 /// What one trigger was answered.
@@ -88,33 +52,28 @@ const KEEP: f64 = -1.0;
 /// Whether anybody asks for a service whose triggers were answered so. One who asks is enough; that
 /// nobody does, all must say.
 pub fn verdict(answers: &[Measurement], now: Timestamp, cooldown: Duration) -> Verdict {
-    let mut idle = Vec::new();
-    let mut unknown = None;
+    let mut quiet = Vec::new();
+    let mut unsaid = None;
     for answer in answers {
         match judged(answer, now, cooldown) {
-            Verdict::Idle { because } => idle.push(because),
-            busy @ Verdict::Busy { .. } => return busy,
-            other @ Verdict::Unknown { .. } => unknown = unknown.or(Some(other)),
+            Verdict::Idle(because) => quiet.push(because.sentence),
+            busy @ Verdict::Busy(_) => return busy,
+            other @ Verdict::Unknown(_) => unsaid = unsaid.or(Some(other)),
         }
     }
-    if let Some(unknown) = unknown {
-        return unknown;
+    if let Some(unsaid) = unsaid {
+        return unsaid;
     }
-    if idle.is_empty() {
-        return Verdict::Unknown {
-            reason: "NoTriggers",
-            because: "the service has no triggers, so nothing says that nobody asks for it".into(),
-        };
+    if quiet.is_empty() {
+        let because = "the service has no triggers, so nothing says that nobody asks for it";
+        return Verdict::Unknown(Because::new("NoTriggers", because));
     }
-    let because = idle.join("; ");
-    Verdict::Idle { because }
+    idle(quiet.join("; "))
 }
 
 fn judged(answer: &Measurement, now: Timestamp, cooldown: Duration) -> Verdict {
     match answer {
-        Measurement::Unasked(problem) | Measurement::Requests(Err(problem)) => {
-            Verdict::unknown(problem)
-        }
+        Measurement::Unasked(problem) | Measurement::Requests(Err(problem)) => unknown(problem),
         Measurement::Requests(Ok(quiet)) => counted(*quiet, now, cooldown),
         Measurement::Prometheus {
             health,
@@ -122,51 +81,50 @@ fn judged(answer: &Measurement, now: Timestamp, cooldown: Duration) -> Verdict {
             threshold,
         } => match (health, value) {
             (Ok(1.0), Ok(value)) => compared(*value, *threshold),
-            (Ok(1.0), Err(problem)) | (Err(problem), _) => Verdict::unknown(problem),
-            (Ok(_), _) => Verdict::unknown(&Problem::Unhealthy),
+            (Ok(1.0), Err(problem)) | (Err(problem), _) => unknown(problem),
+            (Ok(_), _) => unknown(&Problem::Unhealthy),
         },
     }
 }
 
 fn compared(value: f64, threshold: f64) -> Verdict {
     if !value.is_finite() || !threshold.is_finite() {
-        return Verdict::unknown(&Problem::NotFinite(value.to_string()));
+        return unknown(&Problem::NotFinite(value.to_string()));
     }
     if value.to_bits() == KEEP.to_bits() {
-        let because = "the query's value is -1, which asks to keep the service".to_owned();
-        return Verdict::Busy { because };
+        return busy("the query's value is -1, which asks to keep the service");
     }
     // Nothing that is counted is below zero, so a threshold of zero means "none".
-    let idle = value < threshold || (threshold == 0.0 && value <= 0.0);
-    if idle {
+    let is_idle = value < threshold || (threshold == 0.0 && value <= 0.0);
+    if is_idle {
         let than = if threshold == 0.0 {
             "not above"
         } else {
             "below"
         };
-        let because = format!("the query's value {value} is {than} the threshold {threshold}");
-        Verdict::Idle { because }
+        idle(format!(
+            "the query's value {value} is {than} the threshold {threshold}"
+        ))
     } else {
-        let because = format!("the query's value {value} reaches the threshold {threshold}");
-        Verdict::Busy { because }
+        busy(format!(
+            "the query's value {value} reaches the threshold {threshold}"
+        ))
     }
 }
 
 fn counted(quiet: Quiet, now: Timestamp, cooldown: Duration) -> Verdict {
     if quiet.held > 0 {
-        let because = format!("{} requests are under way", quiet.held);
-        return Verdict::Busy { because };
+        return busy(format!("{} requests are under way", quiet.held));
     }
     let Some(last) = quiet.last else {
-        let because = "resolvers know of no request".to_owned();
-        return Verdict::Idle { because };
+        return idle("resolvers know of no request");
     };
     let quiet_since = last.checked_add(cooldown).unwrap_or(Timestamp::MAX);
     let because = format!("the last request was at {last}");
     if now < quiet_since {
-        Verdict::Busy { because }
+        busy(because)
     } else {
-        Verdict::Idle { because }
+        idle(because)
     }
 }
 
@@ -191,7 +149,7 @@ mod tests {
     }
 
     fn word(answers: &[Measurement]) -> &'static str {
-        verdict(answers, now(), COOLDOWN).reason()
+        verdict(answers, now(), COOLDOWN).because().reason
     }
 
     #[test]
@@ -298,9 +256,9 @@ mod tests {
         #[test]
         fn it_sleeps_on_evidence_alone(mut answers in prop::collection::vec(measurements(), 0..5)) {
             let says = |answers: &[Measurement]| std::mem::discriminant(&verdict(answers, now(), COOLDOWN));
-            let idle = matches!(verdict(&answers, now(), COOLDOWN), Verdict::Idle { .. });
+            let idle = matches!(verdict(&answers, now(), COOLDOWN), Verdict::Idle(_));
             let each = answers.iter().all(|one| {
-                matches!(verdict(std::slice::from_ref(one), now(), COOLDOWN), Verdict::Idle { .. })
+                matches!(verdict(std::slice::from_ref(one), now(), COOLDOWN), Verdict::Idle(_))
             });
             prop_assert_eq!(idle, each && !answers.is_empty());
             let before = says(&answers);

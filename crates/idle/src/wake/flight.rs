@@ -194,7 +194,7 @@ fn least(service: &ElastiService) -> i32 {
 
 /// Whether the time that is noted is too old to count from: a quarter of the cooldown, and not every
 /// moment.
-fn is_due(service: &ElastiService, now: Timestamp) -> bool {
+pub(crate) fn is_due(service: &ElastiService, now: Timestamp) -> bool {
     let noted = service
         .status
         .as_ref()

@@ -84,9 +84,7 @@ async fn what_many_want_to_know_is_asked_once() {
         .collect();
     let verdicts = poll(&clerk).round(&services, &mut Jitter::new(1)).await;
     assert_eq!(verdicts.len(), 100);
-    let idle = verdicts
-        .values()
-        .all(|one| matches!(one, Verdict::Idle { .. }));
+    let idle = verdicts.values().all(|one| matches!(one, Verdict::Idle(_)));
     assert!(idle, "{verdicts:?}");
     // Four queries, and one for the health of all.
     assert_eq!(clerk.notes.lock().asked.len(), 5);
@@ -116,9 +114,12 @@ async fn a_server_that_hangs_holds_up_nobody_else() {
     let round = poll.round(&services, &mut jitter);
     let (verdicts, asked) = tokio::join!(round, quick);
     assert!(asked <= poll.spread, "{asked:?}");
-    assert_eq!(verdicts[&Key::new("shop", "quick")].reason(), "Idle");
     assert_eq!(
-        verdicts[&Key::new("shop", "slow7")].reason(),
+        verdicts[&Key::new("shop", "quick")].because().reason,
+        "Idle"
+    );
+    assert_eq!(
+        verdicts[&Key::new("shop", "slow7")].because().reason,
         "PrometheusUnreachable"
     );
     let notes = clerk.notes.lock();
@@ -165,7 +166,7 @@ async fn what_cannot_be_asked_is_not_known() {
     untriggered.triggers.clear();
     let services = [service("nowhere", "", "q"), counted, untriggered];
     let verdicts = poll(&clerk).round(&services, &mut Jitter::new(4)).await;
-    let reasons: Vec<_> = verdicts.values().map(Verdict::reason).collect();
+    let reasons: Vec<_> = verdicts.values().map(|one| one.because().reason).collect();
     assert_eq!(reasons, ["Idle", "PrometheusUnknown", "NoTriggers"]);
     assert_eq!(clerk.notes.lock().asked.len(), 0);
 }
