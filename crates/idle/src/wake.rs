@@ -14,6 +14,7 @@
 mod cause;
 mod closure;
 mod flight;
+mod metrics;
 mod service;
 #[cfg(test)]
 mod tests;

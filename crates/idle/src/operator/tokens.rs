@@ -57,7 +57,7 @@ pub trait Tokens: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone)]
 pub struct Door {
     tokens: Arc<dyn Tokens>,
-    /// The names of users; empty if anybody may come in.
+    /// The names of users.
     welcome: Vec<String>,
     open: bool,
 }

@@ -21,6 +21,21 @@ pub enum Cause {
     Off,
 }
 
+impl Cause {
+    /// In one word, for numbers.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Person => "person",
+            Self::Dependency(_) => "dependency",
+            Self::Window => "window",
+            Self::NoResolver => "no_resolver",
+            Self::Deleted => "deleted",
+            Self::Off => "off",
+        }
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,11 +12,15 @@ use neap_kit::{
     clock::Clock,
     event::{Note, Recorder},
     key::Key,
+    telemetry::Meter,
     why::chain,
 };
 use serde_json::json;
 
-use super::{Cause, Outcome};
+use super::{
+    Cause, Outcome,
+    metrics::{Metrics, Woke},
+};
 use crate::{
     api::ElastiService,
     target::{self, Keda, Kinds, Target},
@@ -39,6 +43,7 @@ pub(super) struct Tools {
     pub(super) recorder: Recorder,
     pub(super) kinds: Arc<Kinds>,
     pub(super) clock: Clock,
+    pub(super) meter: Meter<Metrics>,
 }
 
 /// Why replicas were not written.
@@ -64,8 +69,14 @@ impl Tools {
         service: Arc<ElastiService>,
         cause: Cause,
     ) -> Outcome {
-        let began = self.clock.now();
+        let (began, start) = (self.clock.now(), self.clock.uptime());
         let outcome = self.raise(&client, &service).await;
+        self.meter.emit(&Woke {
+            service: &Key::of(&*service),
+            cause: &cause,
+            outcome: &outcome,
+            took: self.clock.uptime().saturating_sub(start),
+        });
         self.tell(&service, &outcome, &cause, began).await;
         outcome
     }

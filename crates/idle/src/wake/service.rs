@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Cause, closure, flight::Tools};
+use super::{Cause, closure, flight::Tools, metrics::Metrics};
 use crate::{api::ElastiService, target::Kinds};
 
 /// The name in logs, field managers and Events; that of the Events is known from the original.
@@ -132,11 +132,13 @@ impl WakeService {
             ..site.clone()
         };
         let hand: Hand = exempt.hand(NAME);
+        let telemetry = site.watches.process().telemetry();
         let tools = Tools {
             recorder: Recorder::new(hand.clone(), NAME, site.clock),
             hand,
             kinds: Arc::new(Kinds::default()),
             clock: site.clock,
+            meter: telemetry.meter(Metrics::register),
         };
         let service = Self {
             asked,
@@ -281,7 +283,6 @@ impl WakeService {
         }) else {
             return;
         };
-        tracing::debug!(service = %identity.0, ?outcome, "a wake is over");
         for waiter in over.waiters {
             let _ = waiter.send(outcome.clone());
         }

@@ -24,6 +24,7 @@ use neap_kit::{
     clock::Clock,
     key::Key,
     lease::{self, Leadership},
+    process::Process,
     site::Site,
     watch::Watches,
 };
@@ -40,6 +41,7 @@ struct Stage {
     client: Client,
     waker: Waker,
     clock: Clock,
+    process: Process,
     scale_reads: Arc<AtomicUsize>,
     stop: CancellationToken,
     tasks: JoinSet<()>,
@@ -84,6 +86,7 @@ impl Stage {
             client,
             waker,
             clock,
+            process: site.watches.process().clone(),
             scale_reads,
             stop,
             tasks,
@@ -223,6 +226,9 @@ async fn what_sleeps_is_woken_by_whoever_runs_and_it_is_told() {
     assert_eq!(status["lastWake"]["cause"], "request");
     assert_eq!(status["lastWake"]["time"], status["lastScaledUpTime"]);
     assert_eq!(stage.reasons().await, ["SuccessToScale"]);
+    let counted = r#"neaptide_idle_wakes_total{cause="request",result="woken"} 1"#;
+    let numbers = stage.process.metrics();
+    assert!(numbers.contains(counted), "{numbers}");
 }
 
 #[tokio::test(start_paused = true)]
