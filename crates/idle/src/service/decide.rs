@@ -103,6 +103,10 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
 
 fn look_after(draft: &mut Draft<'_>) -> Because {
     let facts = draft.facts;
+    if let Some(rival) = &facts.rival {
+        let message = format!("{rival} looks after the same Service already");
+        return draft.stalled("ServiceTaken", message);
+    }
     let Some(public) = facts.public else {
         let name = &facts.service.spec.service;
         return draft.stalled("ServiceMissing", format!("there is no Service {name}"));

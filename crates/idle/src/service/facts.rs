@@ -30,6 +30,8 @@ pub const OFF: &str = "idle.neaptide.dev/off";
 pub struct Facts<'a> {
     /// What users want, and what was decided before.
     pub service: &'a ElastiService,
+    /// An elder ElastiService that names the same Service: two would fight over it.
+    pub rival: Option<String>,
     /// The Service that users know.
     pub public: Option<&'a Service>,
     /// The one that reaches the pods.

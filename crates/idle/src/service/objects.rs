@@ -24,8 +24,8 @@ pub const PRIVATE: &str = "idle.neaptide.dev/private";
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// On a slice: who keeps it.
 pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-/// That is us.
-pub const US: &str = "neaptide.dev/idle";
+/// That is us. A value of a label has no slash.
+pub const US: &str = "idle.neaptide.dev";
 
 /// The ports of a Service that resolvers can stand in for, by name and number: those of TCP.
 pub fn ports(public: &Service) -> Vec<(String, i32)> {

@@ -4,6 +4,8 @@ mod act;
 mod allot;
 mod known;
 mod targets;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -116,6 +118,7 @@ impl Work {
         let (private, slices) = (self.known.private(&service), self.known.slices(&service));
         let mut facts = Facts {
             service: &service,
+            rival: self.known.rival(&service),
             public: public.as_deref(),
             private: private.as_deref(),
             slices: slices.iter().map(|slice| &**slice).collect(),

@@ -127,6 +127,7 @@ impl Case {
     fn decide(&self) -> Decision {
         decide(&Facts {
             service: &self.service,
+            rival: None,
             public: self.public.as_ref(),
             private: self.private.as_ref(),
             slices: self.slices.iter().collect(),

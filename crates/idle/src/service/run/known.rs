@@ -35,6 +35,7 @@ pub(super) struct Known {
     resolvers: Cache<EndpointSlice>,
     namespaces: Cache<Metadata<Namespace>>,
     by_service: Index<EndpointSlice>,
+    by_public: Index<ElastiService>,
     resolver_service: Key,
 }
 
@@ -61,6 +62,9 @@ impl Known {
         let namespaces = wiring.select(Api::all(client()), Selection::default())?;
         let known = Self {
             by_service: Index::new(&behind, of_service),
+            by_public: Index::new(&all, |service: &ElastiService| {
+                vec![beside(service, &service.spec.service).to_string()]
+            }),
             resolver_service: Key::new(&settings.resolver_namespace, &settings.resolver_service),
             all,
             services,
@@ -79,6 +83,15 @@ impl Known {
             let private = names::private_service(&service.spec.service);
             let both = [service.spec.service.clone(), private];
             both.map(|name| beside(service, &name).to_string()).to_vec()
+        });
+        // Whoever waits for another to go is to hear of it.
+        let by = named.clone();
+        wiring.follow(&self.all, move |change, trigger| {
+            let service = change.object();
+            let key = beside(service, &service.spec.service).to_string();
+            if let Change::Deleted(_) = change {
+                tell(&by, &key, trigger);
+            }
         });
         let by = named.clone();
         wiring.follow(&self.services, move |change, trigger| {
@@ -112,6 +125,15 @@ impl Known {
                 tell_all(&all, change.key().name(), trigger);
             }
         });
+    }
+
+    /// The eldest of those that name the same Service, if it is another.
+    pub(super) fn rival(&self, service: &ElastiService) -> Option<String> {
+        let age = |it: &ElastiService| (it.creation_timestamp(), it.uid());
+        let key = beside(service, &service.spec.service).to_string();
+        let all = self.by_public.get(&key).into_iter();
+        let eldest = all.min_by_key(|it| age(it))?;
+        (age(&eldest) < age(service)).then(|| eldest.name_any())
     }
 
     pub(super) fn public(&self, service: &ElastiService) -> Option<Arc<Service>> {
