@@ -126,7 +126,11 @@ enum Task {
     /// Plays controllers through every fault, and names what goes wrong
     Faults(faults::Faults),
     /// Writes the generated files
-    Generate,
+    Generate {
+        /// Write nothing, and fail if a committed one differs
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -158,7 +162,7 @@ fn main() -> ExitCode {
         Task::Informers { seconds } => load::informers(seconds),
         Task::Kit { only } => kit::run(&only),
         Task::Faults(faults) => faults::run(&faults),
-        Task::Generate => generate::run(false).map(|()| true),
+        Task::Generate { check } => generate::run(check).map(|()| true),
     };
     match holds {
         Ok(true) => ExitCode::SUCCESS,

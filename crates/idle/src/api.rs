@@ -6,6 +6,7 @@ pub mod names;
 mod probe_response;
 mod status;
 mod trigger;
+pub mod wire;
 
 pub use elasti_service::{
     Autoscaler, AutoscalerKind, ElastiService, ElastiServiceSpec, EnabledPeriod, Port, Protocol,

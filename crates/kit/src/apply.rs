@@ -12,6 +12,7 @@
 
 mod difference;
 mod hand;
+mod merge;
 mod object;
 mod plan;
 #[cfg(test)]

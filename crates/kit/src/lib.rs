@@ -29,3 +29,4 @@ pub mod status;
 pub mod telemetry;
 pub mod watch;
 pub mod why;
+pub mod wiring;

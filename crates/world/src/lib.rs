@@ -28,7 +28,6 @@ pub mod replica_set;
 pub mod scheduler;
 mod service_pods;
 pub mod stateful_set;
-mod wiring;
 mod workload;
 
 #[cfg(test)]

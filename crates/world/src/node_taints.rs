@@ -14,9 +14,8 @@ use neap_kit::{
     manager::Service,
     site::Site,
     watch::{Cache, Ended},
+    wiring::{Tools, Wiring},
 };
-
-use crate::{wiring::Wiring, workload::Tools};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";

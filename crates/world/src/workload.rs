@@ -13,12 +13,12 @@ mod name;
 mod number;
 mod owner;
 mod pod;
+mod pods;
 mod quantity;
 mod refusal;
 mod revision;
 #[cfg(test)]
 mod tests;
-mod tools;
 
 pub(crate) use self::{
     adopt::adopt_and_release,
@@ -27,7 +27,7 @@ pub(crate) use self::{
     claimed::{claim_name, claim_names},
     claiming::Claiming,
     collision::rename,
-    echo::{ECHO, echoed},
+    echo::echoed,
     labelled::{Labelled, has_all, label},
     made::Made,
     name::{digest, suffix},
@@ -37,8 +37,8 @@ pub(crate) use self::{
         from_template, has_ended, is_active, is_available, is_ready, is_running, phase, readiness,
         ready_since,
     },
+    pods::{create_pods, delete_pod},
     quantity::{Amounts, ONE, add, amount, amounts, at_least},
     refusal::reason,
     revision::{REVISION_HASH, Revisions, describe, template_of},
-    tools::Tools,
 };

@@ -242,7 +242,13 @@ impl Hand {
         &self.manager
     }
 
-    fn write(&self, verb: &'static str, kind: &Kind, key: &Key, part: Option<&str>) -> Write {
+    pub(super) fn write(
+        &self,
+        verb: &'static str,
+        kind: &Kind,
+        key: &Key,
+        part: Option<&str>,
+    ) -> Write {
         let ApiResource {
             api_version, kind, ..
         } = &kind.resource;
@@ -324,7 +330,7 @@ impl Hand {
         }
     }
 
-    fn api(&self, kind: &Kind, key: &Key) -> Api<DynamicObject> {
+    pub(super) fn api(&self, kind: &Kind, key: &Key) -> Api<DynamicObject> {
         let client = self.client.0.clone();
         if kind.namespaced {
             Api::namespaced_with(client, key.namespace(), &kind.resource)
@@ -335,7 +341,7 @@ impl Hand {
 }
 
 /// The watches are to show it before whoever wrote it looks again.
-fn noted(kind: &Kind, key: &Key, written: &DynamicObject) {
+pub(super) fn noted(kind: &Kind, key: &Key, written: &DynamicObject) {
     let version = written.metadata.resource_version.as_deref();
     wrote(&addresses::<DynamicObject>(&kind.resource, key), version);
 }

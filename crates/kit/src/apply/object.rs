@@ -98,6 +98,18 @@ impl Hand {
         }
     }
 
+    /// The object as the server itself has it now, for whoever is about to change what no cache shows.
+    pub async fn find<K: Object>(&self, key: &Key) -> Result<Option<K>, Error> {
+        let request = at::<K>(key).get(key.name(), &GetParams::default());
+        let request = request.map_err(|error| unsendable(key, error))?;
+        let call = self.client().request::<K>(request);
+        match self.answered(key, call).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Error::Replaced(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Deletes the very `object` that was looked at, in the background; with a grace period of its
     /// own if none is given. It is no error if it is gone.
     pub async fn remove<K: Object>(&self, object: &K, grace: Option<u32>) -> Result<(), Error> {

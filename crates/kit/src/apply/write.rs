@@ -12,7 +12,7 @@ use crate::key::Key;
 pub struct Write {
     /// Who writes.
     pub manager: String,
-    /// What is done: create, apply, replace, post or delete.
+    /// What is done: create, apply, merge, replace, post or delete.
     pub verb: &'static str,
     /// The object's version and kind.
     pub kind: String,

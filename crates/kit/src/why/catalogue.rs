@@ -1,6 +1,7 @@
 //! The entries, by area.
 
 mod cli;
+mod idle;
 mod kit;
 mod up;
 
@@ -8,7 +9,7 @@ use super::Entry;
 
 /// Every entry, by area and number.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [cli::ENTRIES, kit::ENTRIES, up::ENTRIES]
+    [cli::ENTRIES, idle::ENTRIES, kit::ENTRIES, up::ENTRIES]
         .into_iter()
         .flatten()
 }

@@ -17,6 +17,7 @@ use neap_kit::{
     manager::Service,
     site::Site,
     watch::{Cache, Ended, Index},
+    wiring::{Tools, Wiring},
 };
 
 use super::{
@@ -24,7 +25,7 @@ use super::{
     fit::uid,
     reclaim::{Fate, fate},
 };
-use crate::{folder, wiring::Wiring, workload::Tools};
+use crate::folder;
 
 /// What could not be removed is tried again after this time.
 const TRY_AGAIN: Duration = Duration::from_mins(1);

@@ -21,6 +21,7 @@ use neap_kit::{
     planted,
     site::Site,
     watch::{Cache, Ended, Index},
+    wiring::{ECHO, Tools, Wiring},
 };
 use parking_lot::Mutex;
 
@@ -29,10 +30,7 @@ use super::{
     class::usual,
     decide::{Facts, Step, decide},
 };
-use crate::{
-    wiring::Wiring,
-    workload::{ECHO, Tools, claim_names, echoed},
-};
+use crate::workload::{claim_names, echoed};
 
 /// A claim is bound in fewer steps than this; more would go round in a circle.
 const STEPS: usize = 8;

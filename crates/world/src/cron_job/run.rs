@@ -13,13 +13,11 @@ use neap_kit::{
     planted,
     site::Site,
     watch::{Cache, Ended},
+    wiring::{Tools, Wiring},
 };
 
 use super::decide::{Decision, Facts, decide, reference};
-use crate::{
-    wiring::Wiring,
-    workload::{Claimable, Tools, echoed, owner_of, reason, second},
-};
+use crate::workload::{Claimable, echoed, owner_of, reason, second};
 
 /// The controller of CronJobs.
 pub fn service(site: &Site) -> Result<Service, Ended> {

@@ -16,15 +16,15 @@ use neap_kit::{
     planted,
     site::Site,
     watch::{Cache, Change, Ended},
+    wiring::{Tools, Wiring},
 };
 
 use super::{
     decide::{Decision, Facts, decide},
     pod::node_of,
 };
-use crate::{
-    wiring::Wiring,
-    workload::{Claimable, Claiming, Tools, adopt_and_release, phase, rename},
+use crate::workload::{
+    Claimable, Claiming, adopt_and_release, create_pods, delete_pod, phase, rename,
 };
 
 /// The controller of DaemonSets.
@@ -112,12 +112,12 @@ impl Work {
         let mut said = set.clone();
         said.status = Some(decision.status);
         self.tools.report(set, &said).await?;
-        let made = self.tools.create_pods(set, &decision.create).await?;
+        let made = create_pods(&self.tools, set, &decision.create).await?;
         for pod in &decision.delete {
             if let Some(note) = end(pod) {
                 self.tools.tell(set, &note).await;
             }
-            self.tools.delete_pod(set, pod).await?;
+            delete_pod(&self.tools, set, pod).await?;
         }
         made.shown(&self.pods).await
     }

@@ -16,6 +16,7 @@ use neap_kit::{
     planted,
     site::Site,
     watch::{Cache, Change, Ended},
+    wiring::{ECHO, Tools, Wiring},
 };
 
 use super::{
@@ -23,12 +24,8 @@ use super::{
     decide::{Decision, Facts, decide},
     size::is_recreate,
 };
-use crate::{
-    wiring::Wiring,
-    workload::{
-        Claimable, Claiming, ECHO, Tools, adopt_and_release, echoed, has_ended, owner_of, reason,
-        rename,
-    },
+use crate::workload::{
+    Claimable, Claiming, adopt_and_release, echoed, has_ended, owner_of, reason, rename,
 };
 
 /// The controller of Deployments.

@@ -12,10 +12,11 @@ use neap_kit::{
     apply::Object,
     key::Key,
     watch::{Cache, Change, Ended},
+    wiring::Wiring,
 };
 
 use super::decide::Scale;
-use crate::{wiring::Wiring, workload::owner_of};
+use crate::workload::owner_of;
 
 /// Those who want a number of pods.
 #[derive(Debug)]

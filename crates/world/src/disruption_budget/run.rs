@@ -10,6 +10,7 @@ use neap_kit::{
     manager::Service,
     site::Site,
     watch::{Cache, Ended},
+    wiring::{Tools, Wiring},
 };
 
 use super::{
@@ -17,10 +18,7 @@ use super::{
     owners::Owners,
     several::Several,
 };
-use crate::{
-    wiring::Wiring,
-    workload::{Labelled, Tools, owner_of},
-};
+use crate::workload::{Labelled, owner_of};
 
 /// The controller of PodDisruptionBudgets.
 pub fn service(site: &Site) -> Result<Service, Ended> {

@@ -16,10 +16,9 @@ use neap_kit::{
     key::Key,
     planted,
     watch::{Cache, Change},
+    wiring::Tools,
 };
 use parking_lot::Mutex;
-
-use crate::workload::Tools;
 
 type Pods = BTreeMap<Key, Arc<Pod>>;
 

@@ -15,13 +15,13 @@ use neap_kit::{
     planted,
     site::Site,
     watch::{Cache, Change, Ended, Index},
+    wiring::{Tools, Wiring},
 };
 
 use super::decide::{Decision, Facts, US, WRITER, decide};
 use crate::{
     service_pods::{SERVICE, Selection, Triggers, selector},
-    wiring::Wiring,
-    workload::{Made, Tools},
+    workload::Made,
 };
 
 const ZONE: &str = "topology.kubernetes.io/zone";

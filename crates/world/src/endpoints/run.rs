@@ -12,13 +12,13 @@ use neap_kit::{
     planted,
     site::Site,
     watch::{Cache, Ended},
+    wiring::{ECHO, Tools, Wiring},
 };
 
 use super::decide::{WRITER, decide};
 use crate::{
     service_pods::{Selection, Triggers, note_trigger, selector},
-    wiring::Wiring,
-    workload::{ECHO, Made, Tools},
+    workload::Made,
 };
 
 /// The controller of Endpoints.

@@ -11,14 +11,14 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::ResourceExt;
-use neap_kit::event::Note;
+use neap_kit::{event::Note, wiring::ECHO};
 
 use super::{
     count::{Count, count, is_tracked},
     pods::moves,
     verdict::{Verdict, deadline, finished_at, say, totals, verdict},
 };
-use crate::workload::{ECHO, claim};
+use crate::workload::claim;
 
 /// What is known.
 #[derive(Debug)]

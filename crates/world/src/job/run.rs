@@ -12,16 +12,14 @@ use neap_kit::{
     planted,
     site::Site,
     watch::{Cache, Ended, Index},
+    wiring::{Tools, Wiring},
 };
 
 use super::{
     count::{TRACKING, is_tracked},
     decide::{Decision, Facts, decide},
 };
-use crate::{
-    wiring::Wiring,
-    workload::{Claimable, Claiming, Tools, owned_by, owner_of, second},
-};
+use crate::workload::{Claimable, Claiming, create_pods, delete_pod, owned_by, owner_of, second};
 
 /// The name of the Job for which a pod was made.
 const JOB: &str = "batch.kubernetes.io/job-name";
@@ -125,14 +123,14 @@ impl Work {
         for note in &decision.notes {
             self.tools.tell(job, note).await;
         }
-        planted!(EndedBeforeFreed => for pod in &decision.delete { self.tools.delete_pod(job, pod).await? });
+        planted!(EndedBeforeFreed => for pod in &decision.delete { delete_pod(&self.tools, job, pod).await? });
         for pod in &decision.free {
             self.free(pod).await?;
         }
         for pod in &decision.delete {
-            self.tools.delete_pod(job, pod).await?;
+            delete_pod(&self.tools, job, pod).await?;
         }
-        let made = self.tools.create_pods(job, &decision.create).await?;
+        let made = create_pods(&self.tools, job, &decision.create).await?;
         made.shown(&self.pods).await?;
         if decision.remove {
             self.tools.hand.remove(job, None).await?;

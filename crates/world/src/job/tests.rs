@@ -10,10 +10,9 @@ use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::{Value, json};
 
 use super::decide::{Facts, decide};
-use crate::{
-    stage::{Fate, Kubelet, Stage, fields},
-    workload::ECHO,
-};
+use neap_kit::wiring::ECHO;
+
+use crate::stage::{Fate, Kubelet, Stage, fields};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);

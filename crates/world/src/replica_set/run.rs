@@ -10,13 +10,11 @@ use neap_kit::{
     manager::Service,
     site::Site,
     watch::{Cache, Ended},
+    wiring::{Tools, Wiring},
 };
 
 use super::decide::{Decision, Facts, decide};
-use crate::{
-    wiring::Wiring,
-    workload::{Claimable, Claiming, Tools, adopt_and_release},
-};
+use crate::workload::{Claimable, Claiming, adopt_and_release, create_pods, delete_pod};
 
 /// The controller of ReplicaSets.
 pub fn service(site: &Site) -> Result<Service, Ended> {
@@ -69,9 +67,9 @@ impl Work {
         let mut said = set.clone();
         said.status = Some(decision.status);
         self.tools.report(set, &said).await?;
-        let made = self.tools.create_pods(set, &decision.create).await?;
+        let made = create_pods(&self.tools, set, &decision.create).await?;
         for pod in &decision.delete {
-            self.tools.delete_pod(set, pod).await?;
+            delete_pod(&self.tools, set, pod).await?;
         }
         made.shown(&self.pods).await
     }

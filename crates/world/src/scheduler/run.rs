@@ -19,15 +19,13 @@ use neap_kit::{
     planted,
     site::Site,
     watch::{Cache, Change, Ended, Index},
+    wiring::{Tools, Wiring},
 };
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::decide::{Decision, Place, decide, is_pending};
-use crate::{
-    wiring::Wiring,
-    workload::{Tools, has_ended, moment, reason},
-};
+use crate::workload::{has_ended, moment, reason};
 
 /// Where pods without a node are in the index; no node has such a name.
 const PENDING: &str = "(none)";

@@ -16,6 +16,7 @@ use neap_kit::{
     planted,
     site::Site,
     watch::{Cache, Ended},
+    wiring::{Tools, Wiring},
 };
 
 use super::{
@@ -24,10 +25,7 @@ use super::{
     identity,
     order::{Step, numbers},
 };
-use crate::{
-    wiring::Wiring,
-    workload::{Claimable, Claiming, Made, Tools, adopt_and_release, echoed, reason, rename},
-};
+use crate::workload::{Claimable, Claiming, Made, adopt_and_release, echoed, reason, rename};
 
 /// The controller of StatefulSets.
 pub fn service(site: &Site) -> Result<Service, Ended> {

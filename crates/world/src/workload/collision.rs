@@ -1,9 +1,10 @@
 //! Names that turn out to be another's.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
-use neap_kit::apply::{Error, Object};
-
-use super::Tools;
+use neap_kit::{
+    apply::{Error, Object},
+    wiring::Tools,
+};
 
 /// Whoever makes objects under names that follow from their content, and counts how often such a
 /// name was taken.

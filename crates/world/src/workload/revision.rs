@@ -13,10 +13,11 @@ use neap_kit::{
     key::Key,
     planted,
     watch::Cache,
+    wiring::ECHO,
 };
 use serde_json::json;
 
-use super::{ECHO, adopt_and_release, claim, digest, owned_by};
+use super::{adopt_and_release, claim, digest, owned_by};
 
 /// On a pod: the revision it was made of.
 pub(crate) const REVISION_HASH: &str = "controller-revision-hash";

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use neap_kit::apply::Error;
+use neap_kit::{apply::Error, wiring::Tools};
 use serde_json::json;
 
 use super::*;

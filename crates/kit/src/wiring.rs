@@ -4,24 +4,31 @@
 //! them, and its reconcile. That it waits for what it reads, begins nothing while another process
 //! leads, and is called back when a write came too late, is the same for all and is here.
 
-use std::{sync::Arc, time::Duration};
+mod tools;
+
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, join_all};
-use kube::Resource;
-use neap_kit::{
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+pub use self::tools::Tools;
+use crate::{
     apply::{Error, Object},
     controller::{Controller, Options, Outcome, Trigger},
     key::Key,
     manager::Service,
     planted,
     site::Site,
-    watch::{Cache, Change, Ended},
+    watch::{Cache, Change, Ended, Lenient, Selection},
 };
 
-use crate::workload::{ECHO, Tools};
+/// So long a write may take to come back by the watch. Late is no harm: whatever is chosen again is
+/// chosen the same.
+pub const ECHO: Duration = Duration::from_secs(5);
 
 /// A controller in the making.
-pub(crate) struct Wiring {
+pub struct Wiring {
     site: Site,
     name: &'static str,
     controller: Controller<Key>,
@@ -30,11 +37,12 @@ pub(crate) struct Wiring {
 
 impl Wiring {
     /// The controller `name`, with the usual settings.
-    pub(crate) fn new(site: &Site, name: &'static str) -> Self {
+    pub fn new(site: &Site, name: &'static str) -> Self {
         Self::with(site, Options::new(name))
     }
 
-    pub(crate) fn with(site: &Site, options: Options) -> Self {
+    /// The same with other settings.
+    pub fn with(site: &Site, options: Options) -> Self {
         Self {
             site: site.clone(),
             name: options.name,
@@ -44,12 +52,12 @@ impl Wiring {
     }
 
     /// What it writes and tells with.
-    pub(crate) fn tools(&self) -> Tools {
+    pub fn tools(&self) -> Tools {
         Tools::new(&self.site, self.name)
     }
 
     /// The objects it looks after: whatever changes among them is looked at.
-    pub(crate) fn kept<K>(&mut self) -> Result<Cache<K>, Ended>
+    pub fn kept<K>(&mut self) -> Result<Cache<K>, Ended>
     where
         K: Object + 'static,
     {
@@ -61,30 +69,48 @@ impl Wiring {
     }
 
     /// Objects that it reads. Nothing is looked at before all of them are known.
-    pub(crate) fn read<K>(&mut self) -> Result<Cache<K>, Ended>
+    pub fn read<K>(&mut self) -> Result<Cache<K>, Ended>
     where
         K: Object + 'static,
     {
         let cache = self.site.all::<K>()?;
+        Ok(self.known(cache))
+    }
+
+    /// The same for some of a kind, or their metadata alone. What is written to them is not waited
+    /// for, since nobody can say that the watch will ever show it.
+    pub fn select<K>(
+        &mut self,
+        api: Api<Lenient<K>>,
+        selection: Selection,
+    ) -> Result<Cache<K>, Ended>
+    where
+        K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let cache = self.site.watches.of(api, selection)?;
+        Ok(self.known(cache))
+    }
+
+    fn known<K: Resource + Send + Sync + 'static>(&mut self, cache: Cache<K>) -> Cache<K> {
         let known = cache.clone();
-        planted!(KnownTooEarly => return Ok(cache));
+        planted!(KnownTooEarly => return cache);
         self.known
             .push(Box::pin(async move { known.synced().await }));
-        Ok(cache)
+        cache
     }
 
     /// Nothing is looked at before this is done, either.
-    pub(crate) fn once(&mut self, done: impl Future<Output = ()> + Send + 'static) {
+    pub fn once(&mut self, done: impl Future<Output = ()> + Send + 'static) {
         self.known.push(Box::pin(done));
     }
 
     /// What asks it to look at a key.
-    pub(crate) fn trigger(&self) -> Trigger<Key> {
+    pub fn trigger(&self) -> Trigger<Key> {
         self.controller.trigger()
     }
 
     /// Has `tell` say which keys a change concerns.
-    pub(crate) fn follow<K>(
+    pub fn follow<K>(
         &self,
         cache: &Cache<K>,
         tell: impl Fn(&Change<K>, &Trigger<Key>) + Send + Sync + 'static,
@@ -96,7 +122,7 @@ impl Wiring {
     }
 
     /// The controller that does `reconcile` with `work`.
-    pub(crate) fn service<W, F>(
+    pub fn service<W, F>(
         self,
         work: W,
         reconcile: impl Fn(Arc<W>, Key) -> F + Copy + Send + 'static,
@@ -128,5 +154,13 @@ fn unless_replaced(looked: Result<Outcome, Error>) -> Result<Outcome, Error> {
         Err(Error::Replaced(_)) if planted!(ReplacedAtOnce) => Ok(Outcome::Again(Duration::ZERO)),
         Err(Error::Replaced(_)) => Ok(Outcome::Again(ECHO)),
         looked => looked,
+    }
+}
+
+impl fmt::Debug for Wiring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wiring")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

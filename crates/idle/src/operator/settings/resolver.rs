@@ -1,0 +1,92 @@
+//! What a resolver is told.
+
+use std::time::Duration;
+
+use http::HeaderName;
+
+use super::{Environment, Error, Places, Sentry, environment::bad};
+
+/// What a resolver is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolverSettings {
+    /// Where everybody is.
+    pub places: Places,
+    /// The domain of the cluster, such as `cluster.local`.
+    pub cluster_domain: String,
+    /// The header that names a service on the shared port.
+    pub header_for_host: HeaderName,
+    /// The longest that a request is held and answered.
+    pub request_timeout: Duration,
+    /// The original looked for pods so often; ours is told of them.
+    pub queue_retry: Duration,
+    /// So many requests of a service are held.
+    pub queue_size: usize,
+    /// Counts towards nothing but the original's queue.
+    pub max_queue_concurrency: usize,
+    /// So many were answered at once by the original.
+    pub initial_capacity: usize,
+    /// How long the original refused traffic; ours never does.
+    pub traffic_re_enable: Duration,
+    /// After what time it began to.
+    pub traffic_disable_grace: Duration,
+    /// An operator is asked for the same wake no more often than this.
+    pub operator_retry: Duration,
+    /// So many unused connections are kept.
+    pub max_idle_connections: usize,
+    /// So many of them to the same pod.
+    pub max_idle_connections_per_host: usize,
+    /// Whether HTTP/2 without TLS is spoken on the shared port.
+    pub enable_h2c: bool,
+    /// How often the original asked which services there are; ours watches.
+    pub crd_cache_poll_interval: Duration,
+    /// Where errors are sent.
+    pub sentry: Sentry,
+    /// Operators need no token, as that of KubeElasti 0.1.30 has none to show.
+    pub allow_unauthenticated_operators: bool,
+}
+
+impl ResolverSettings {
+    /// What `variable` says to each name.
+    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let environment = Environment(variable);
+        let count = |name, usual| environment.number(name, usual, "a whole number such as 100");
+        Ok(Self {
+            places: Places::read(&environment)?,
+            cluster_domain: environment.needed(
+                "KUBERNETES_CLUSTER_DOMAIN",
+                "a domain such as cluster.local",
+            )?,
+            header_for_host: header(&environment)?,
+            request_timeout: environment.seconds("REQ_TIMEOUT", 600)?,
+            queue_retry: environment.seconds("QUEUE_RETRY_DURATION", 5)?,
+            queue_size: count("QUEUE_SIZE", 100)?,
+            max_queue_concurrency: count("MAX_QUEUE_CONCURRENCY", 10)?,
+            initial_capacity: count("INITIAL_CAPACITY", 100)?,
+            traffic_re_enable: environment.seconds("TRAFFIC_RE_ENABLE_DURATION", 30)?,
+            traffic_disable_grace: environment.seconds("TRAFFIC_DISABLE_GRACE_DURATION", 15)?,
+            operator_retry: environment.seconds("OPERATOR_RETRY_DURATION", 30)?,
+            max_idle_connections: count("MAX_IDLE_PROXY_CONNS", 1000)?,
+            max_idle_connections_per_host: count("MAX_IDLE_PROXY_CONNS_PER_HOST", 100)?,
+            enable_h2c: environment.switch("ENABLE_H2C", false)?,
+            crd_cache_poll_interval: minutes(&environment)?,
+            sentry: Sentry::read(&environment),
+            allow_unauthenticated_operators: environment
+                .switch("ELASTI_ALLOW_UNAUTHENTICATED_OPERATORS", false)?,
+        })
+    }
+}
+
+fn header(environment: &Environment<'_>) -> Result<HeaderName, Error> {
+    const NAME: &str = "HEADER_FOR_HOST";
+    let text = environment.text(NAME).unwrap_or_else(|| "Host".to_owned());
+    let wants = "the name of a header such as X-Envoy-Decorator-Operation";
+    text.parse().map_err(|_| bad(NAME, &text, wants))
+}
+
+/// The original takes nothing and less for five.
+fn minutes(environment: &Environment<'_>) -> Result<Duration, Error> {
+    let wants = "a whole number of minutes such as 5";
+    let minutes: i64 = environment.number("CRD_CACHE_POLL_INTERVAL_MINUTES", 5, wants)?;
+    let minutes = u64::try_from(minutes).ok().filter(|it| *it > 0);
+    Ok(Duration::from_secs(minutes.unwrap_or(5).saturating_mul(60)))
+}

@@ -1,0 +1,397 @@
+//! Asleep and awake again, step by step.
+
+use kube::api::ObjectMeta;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    api::{Mode, Towards, TriggerKind},
+    service::facts::{KEEP_AWAKE_UNTIL, SLEEP, WAKE},
+};
+
+fn is(pair: (String, String), truth: &str, reason: &str) {
+    assert_eq!(pair, (truth.to_owned(), reason.to_owned()));
+}
+
+#[test]
+fn a_service_in_use_is_left_alone() {
+    let mut case = Case::new();
+    let steps = case.settle();
+    assert_eq!(
+        steps[0].finalizer,
+        Finalizer::Add,
+        "before anything is made"
+    );
+    assert_eq!(case.status().ports.len(), 1);
+    assert_eq!((case.replicas, case.slices.len()), (Some(3), 0));
+    assert!(case.private.is_some());
+    assert_eq!(case.status().mode, Some(Mode::Serve));
+    is(case.ready(), "True", "Awake");
+    // Activity is noted now and then, not each time.
+    let noted = case.status().last_scaled_up_time;
+    case.pass(149);
+    case.settle();
+    assert_eq!(case.status().last_scaled_up_time, noted);
+    case.pass(1);
+    case.settle();
+    assert_eq!(case.status().last_scaled_up_time, Some(case.now));
+}
+
+#[test]
+fn it_sleeps_after_the_cooldown_the_proof_and_the_grace() {
+    let mut case = Case::new();
+    case.settle();
+    case.verdict = idle();
+    case.pass(599);
+    let steps = case.settle();
+    let last = steps.last().unwrap();
+    assert_eq!(last.because.reason, "CoolingDown");
+    assert_eq!(last.again.map(|again| again.as_secs()), Some(1));
+    case.pass(1);
+    // Resolvers come in before anything is proved, and nothing ends before it is.
+    case.proves = false;
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(3), 1));
+    let slice = &case.slices[0];
+    assert_eq!(slice.ports.as_ref().unwrap()[0].port, Some(20_000));
+    is(case.ready(), "False", "FallingAsleep");
+    case.pass(3600);
+    case.settle();
+    assert_eq!(case.replicas, Some(3));
+    case.proves = true;
+    case.settle();
+    let hand_off = case.status().hand_off.unwrap();
+    assert_eq!(hand_off.towards, Towards::Resolvers);
+    assert_eq!(hand_off.proved, Some(case.now));
+    case.pass(4);
+    case.settle();
+    assert_eq!(case.replicas, Some(3), "the grace is not over");
+    case.pass(1);
+    let steps = case.settle();
+    assert!(steps[0].scale.unwrap().unchanged);
+    assert_eq!(case.replicas, Some(0));
+    let status = case.status();
+    assert_eq!(
+        (status.mode, status.replicas_before),
+        (Some(Mode::Proxy), Some(3))
+    );
+    assert_eq!(
+        (status.asleep_since, status.hand_off),
+        (Some(case.now), None)
+    );
+    is(case.ready(), "True", "Asleep");
+}
+
+#[test]
+fn whoever_comes_before_the_pods_end_keeps_them() {
+    for comes in [busy(), unknown()] {
+        let mut case = Case::new();
+        case.verdict = idle();
+        case.settle();
+        assert_eq!(case.slices.len(), 1);
+        case.pass(5);
+        case.verdict = comes;
+        case.settle();
+        assert_eq!((case.replicas, case.slices.len()), (Some(3), 0));
+        assert_eq!(case.status().mode, Some(Mode::Serve));
+        assert_eq!(case.status().hand_off, None);
+    }
+}
+
+#[test]
+fn an_old_proof_is_no_proof() {
+    let mut case = Case::new();
+    case.verdict = idle();
+    case.settle();
+    assert!(case.status().hand_off.unwrap().proved.is_some());
+    case.proves = false;
+    case.proof = None;
+    case.pass(121);
+    case.settle();
+    assert_eq!(case.replicas, Some(3));
+    assert_eq!(case.status().hand_off.unwrap().proved, None);
+}
+
+#[test]
+fn it_wakes_and_resolvers_go_once_pods_are_proved_to_be_reached() {
+    let mut case = Case::asleep();
+    case.annotate(WAKE, case.now);
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 1));
+    let status = case.status();
+    assert_eq!(status.last_wake.unwrap().cause, "Asked");
+    assert_eq!(status.saved_replica_seconds, Some(3 * 3600));
+    is(case.ready(), "False", "Waking");
+    case.proves = false;
+    case.ready_pods = 1;
+    case.settle();
+    assert_eq!(case.slices.len(), 1, "nothing is proved");
+    is(case.ready(), "False", "HandingOver");
+    case.proves = true;
+    let steps = case.settle();
+    let gone = steps.iter().position(|step| step.slices == Slices::Remove);
+    let after: Vec<_> = steps[gone.unwrap()..].iter().collect();
+    assert!(
+        after
+            .iter()
+            .any(|step| step.proof.as_ref().is_some_and(|it| !it.beside))
+    );
+    assert_eq!((case.slices.len(), case.status().hand_off), (0, None));
+    is(case.ready(), "True", "Awake");
+    // Nobody asks, and it does not sleep before its time.
+    case.pass(599);
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
+}
+
+#[test]
+fn resolvers_come_back_if_the_pods_go_while_they_leave() {
+    let mut case = Case::asleep();
+    case.replicas = Some(2);
+    case.ready_pods = 1;
+    while case.slices.len() == 1 {
+        let decision = case.decide();
+        case.apply(&decision);
+    }
+    case.ready_pods = 0;
+    case.proves = false;
+    case.settle();
+    assert_eq!(case.slices.len(), 1);
+    is(case.ready(), "False", "Waking");
+}
+
+#[test]
+fn everything_that_holds_it_awake_wakes_it() {
+    type Change = fn(&mut Case);
+    let causes: [(&str, Change); 6] = [
+        ("Busy", |case| case.verdict = busy()),
+        ("SwitchedOff", |case| case.off = true),
+        ("ResolverUnavailable", |case| case.resolvers.clear()),
+        ("AutoscalerMissing", |case| case.keda = Keda::Missing),
+        ("KeptAwake", |case| {
+            let later = case.now + SignedDuration::from_secs(60);
+            case.annotate(KEEP_AWAKE_UNTIL, later);
+        }),
+        ("ObserveOnly", |case| case.service.spec.observe_only = true),
+    ];
+    for (cause, change) in causes {
+        let mut case = Case::asleep();
+        case.verdict = unknown();
+        assert_eq!(case.settle().len(), 1, "{cause}: nothing wakes it");
+        change(&mut case);
+        case.settle();
+        assert_eq!(case.replicas, Some(2), "{cause}");
+        assert_eq!(case.status().last_wake.unwrap().cause, cause);
+    }
+}
+
+#[test]
+fn nothing_sleeps_that_could_not_wake() {
+    type Change = fn(&mut Case);
+    let problems: [(&str, Change); 5] = [
+        ("ServiceMissing", |case| case.public = None),
+        ("TargetMissing", |case| case.replicas = None),
+        ("ResolverUnavailable", |case| case.resolvers.clear()),
+        ("PortsExhausted", |case| {
+            case.ports = Err(Exhausted(crate::service::ports::Range::default()));
+        }),
+        ("ServiceUnsuitable", |case| {
+            let public = case.public.as_mut().unwrap();
+            public.spec.as_mut().unwrap().selector = None;
+        }),
+    ];
+    for (reason, change) in problems {
+        let mut case = Case::new();
+        case.verdict = idle();
+        change(&mut case);
+        let steps = case.settle();
+        is(case.ready(), "False", reason);
+        is(case.condition("Stalled"), "True", reason);
+        assert_eq!(case.slices.len(), 0);
+        assert_ne!(case.replicas, Some(0));
+        let told = steps.iter().flat_map(|step| &step.notes);
+        let told = told.filter(|note| note.reason == reason);
+        assert_eq!(told.count(), 1, "{reason} is told once");
+    }
+}
+
+#[test]
+fn what_is_only_observed_is_not_touched() {
+    let mut case = Case::new();
+    case.service.spec.observe_only = true;
+    case.verdict = idle();
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(3), 0));
+    assert!(case.private.is_none());
+    is(case.condition("WouldSleep"), "True", "Idle");
+    case.verdict = busy();
+    case.settle();
+    is(case.condition("WouldSleep"), "False", "NotIdle");
+}
+
+#[test]
+fn where_nothing_can_be_proved_a_longer_wait_stands_in() {
+    let mut case = Case::new();
+    case.proves = false;
+    let public = case.public.as_mut().unwrap();
+    public.spec.as_mut().unwrap().cluster_ip = Some("None".to_owned());
+    case.verdict = idle();
+    case.settle();
+    case.pass(29);
+    case.settle();
+    assert_eq!(case.status().hand_off.unwrap().proved, None);
+    case.pass(1);
+    case.settle();
+    case.pass(5);
+    case.settle();
+    assert_eq!(case.replicas, Some(0));
+    is(case.condition("Unprovable"), "True", "NoProof");
+}
+
+#[test]
+fn resolvers_that_count_stay_in_the_path() {
+    let mut case = Case::new();
+    case.service.spec.triggers[0].kind = TriggerKind::Requests;
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(3), 1));
+    is(case.ready(), "True", "InPath");
+    case.verdict = idle();
+    case.pass(600);
+    case.settle();
+    case.pass(5);
+    case.settle();
+    assert_eq!(case.replicas, Some(0));
+    case.verdict = busy();
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 1));
+}
+
+#[test]
+fn keda_stands_still_while_it_sleeps_and_a_users_pause_stays() {
+    let found = |paused, by_us| Keda::Found {
+        seen: Box::new(ObjectMeta::default()),
+        paused,
+        by_us,
+    };
+    for (before, asleep, awake) in [
+        (found(false, false), found(true, true), found(false, false)),
+        (found(true, false), found(true, false), found(true, false)),
+    ] {
+        let mut case = Case::new();
+        case.keda = before;
+        case.verdict = idle();
+        case.settle();
+        case.pass(5);
+        case.settle();
+        assert_eq!(case.replicas, Some(0));
+        assert_eq!(case.keda, asleep);
+        case.verdict = busy();
+        case.settle();
+        assert_eq!(case.keda, awake);
+    }
+}
+
+#[test]
+fn what_somebody_scales_to_zero_sleeps_and_wakes_like_any_other() {
+    let mut case = Case::new();
+    case.settle();
+    (case.replicas, case.ready_pods) = (Some(0), 0);
+    case.verdict = unknown();
+    case.settle();
+    assert_eq!(case.slices.len(), 1);
+    is(case.ready(), "True", "Asleep");
+    case.verdict = busy();
+    case.settle();
+    assert_eq!(case.replicas, Some(2));
+}
+
+#[test]
+fn somebody_who_scales_it_back_each_time_is_told_of() {
+    let mut case = Case::asleep();
+    let mut scale_back = |expected: &str| {
+        case.settle();
+        case.replicas = Some(3);
+        case.ready_pods = 3;
+        case.settle();
+        assert_eq!(case.status().last_wake.unwrap().cause, "Scaled");
+        assert_eq!(case.condition("Conflict").0, expected);
+        // To sleep again.
+        case.pass(600);
+        case.settle();
+        case.pass(5);
+        case.settle();
+        assert_eq!(case.replicas, Some(0));
+        case.pass(30);
+    };
+    scale_back("");
+    scale_back("True");
+    scale_back("True");
+}
+
+#[test]
+fn whoever_asks_for_sleep_gets_it_whatever_is_going_on() {
+    let mut case = Case::new();
+    case.settle();
+    case.pass(1);
+    case.annotate(SLEEP, case.now);
+    case.settle();
+    case.pass(5);
+    case.settle();
+    assert_eq!(case.replicas, Some(0));
+    // Whoever asks for it afterwards wakes it, and it does not fall asleep for that again.
+    case.pass(1);
+    case.annotate(WAKE, case.now);
+    case.settle();
+    case.ready_pods = 1;
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
+}
+
+#[test]
+fn what_is_deleted_is_woken_first_and_then_let_go() {
+    let mut case = Case::asleep();
+    let now = json!(case.now);
+    case.service.metadata.deletion_timestamp = serde_json::from_value(now).unwrap();
+    case.settle();
+    assert!(!case.gone);
+    assert_eq!(
+        (case.replicas, case.slices.len()),
+        (Some(3), 1),
+        "as many as before"
+    );
+    case.pass(30);
+    case.settle();
+    assert!(!case.gone, "no pod is ready");
+    case.ready_pods = 1;
+    if let Ok(granted) = &mut case.ports {
+        granted.freed = vec![20_000];
+    }
+    let steps = case.settle();
+    assert!(case.gone);
+    assert_eq!(case.slices.len(), 0);
+    assert_eq!(steps.last().unwrap().free, [20_000]);
+}
+
+#[test]
+fn what_is_deleted_does_not_wait_for_ever() {
+    type Change = fn(&mut Case);
+    let ways: [(&str, Change); 4] = [
+        ("no proof", |case| {
+            case.ready_pods = 1;
+            case.proves = false;
+            case.pass(61);
+        }),
+        ("no pods", |case| case.pass(601)),
+        ("no target", |case| case.replicas = None),
+        ("no Service", |case| case.public = None),
+    ];
+    for (what, change) in ways {
+        let mut case = Case::asleep();
+        let now = json!(case.now);
+        case.service.metadata.deletion_timestamp = serde_json::from_value(now).unwrap();
+        case.settle();
+        change(&mut case);
+        case.settle();
+        assert!(case.gone, "{what}");
+    }
+}

@@ -1,0 +1,109 @@
+//! What a service should be doing, whatever it does.
+
+use std::time::Duration;
+
+use super::super::{
+    facts::{Facts, SLEEP, WAKE},
+    verdict::{Because, Verdict},
+};
+use crate::{
+    api::{ElastiServiceStatus, Mode},
+    target::Keda,
+};
+
+/// What it should be doing, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Wish {
+    /// It is to be awake, and woken if it is not.
+    Awake(Because),
+    /// It is to sleep.
+    Sleep(Because),
+    /// It is to stay as it is, until this time at the latest.
+    Stay(Because, Option<Duration>),
+}
+
+impl Wish {
+    pub(super) fn because(&self) -> &Because {
+        let (Self::Awake(because) | Self::Sleep(because) | Self::Stay(because, _)) = self;
+        because
+    }
+
+    pub(super) fn again(&self) -> Option<Duration> {
+        match self {
+            Self::Stay(_, again) => *again,
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn wish(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
+    if let Some((reason, message)) = problem(facts) {
+        return Wish::Awake(Because::new(reason, message));
+    }
+    let awake = |reason, sentence: &str| Wish::Awake(Because::new(reason, sentence));
+    if facts.service.spec.observe_only && slept(status) {
+        return awake("ObserveOnly", "it is only observed");
+    }
+    if facts.off {
+        return awake("SwitchedOff", "nothing sleeps in its namespace");
+    }
+    let kept = facts.kept_awake_until();
+    if let Some(left) = kept.and_then(|until| facts.until(until, Duration::ZERO)) {
+        return match status.asleep_since {
+            Some(_) => awake("KeptAwake", "it is kept awake for a time"),
+            None => {
+                let because = Because::new("KeptAwake", "it is kept awake for a time");
+                Wish::Stay(because, Some(left))
+            }
+        };
+    }
+    let (asked, told) = (facts.said(WAKE), facts.said(SLEEP));
+    let begun = status.hand_off.as_ref().map(|hand_off| hand_off.since);
+    let begun = status.asleep_since.or(begun);
+    // What is awake already was asked for like by anybody else.
+    if begun.is_some() && asked >= begun && asked > told {
+        return awake("Asked", "somebody asked for it to wake");
+    }
+    by_verdict(facts, status)
+}
+
+/// Whether anything was made for it that has to be taken away again.
+pub(super) fn slept(status: &ElastiServiceStatus) -> bool {
+    status.asleep_since.is_some() || status.mode == Some(Mode::Proxy)
+}
+
+fn by_verdict(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
+    let last = facts.last_asked(status);
+    let told = facts.said(SLEEP);
+    if told.is_some() && told > last {
+        let because = Because::new("Told", "somebody asked for it to sleep");
+        return Wish::Sleep(because);
+    }
+    match &facts.verdict {
+        Verdict::Busy(because) => Wish::Awake(because.clone()),
+        Verdict::Unknown(because) => Wish::Stay(because.clone(), None),
+        Verdict::Idle(because) => match last.and_then(|last| facts.until(last, facts.cooldown())) {
+            Some(left) => {
+                let because = Because::new("CoolingDown", "somebody asked for it not long ago");
+                Wish::Stay(because, Some(left))
+            }
+            None => Wish::Sleep(because.clone()),
+        },
+    }
+}
+
+/// Why it cannot sleep, whoever asks for it or does not.
+pub(super) fn problem(facts: &Facts<'_>) -> Option<(&'static str, String)> {
+    if facts.resolvers.is_empty() && !facts.service.spec.observe_only {
+        let message = "no resolver is ready to answer for it";
+        return Some(("ResolverUnavailable", message.to_owned()));
+    }
+    if let Err(exhausted) = &facts.ports {
+        return Some(("PortsExhausted", exhausted.to_string()));
+    }
+    if facts.keda == Keda::Missing {
+        let message = "the ScaledObject that spec.autoscaler names is not there";
+        return Some(("AutoscalerMissing", message.to_owned()));
+    }
+    None
+}

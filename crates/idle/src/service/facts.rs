@@ -1,0 +1,175 @@
+//! What a decision is made from. Nothing here knows a server or a clock.
+
+use std::{net::IpAddr, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use kube::ResourceExt;
+
+use super::{
+    ports::{Exhausted, Granted},
+    prove::Proof,
+    verdict::Verdict,
+};
+use crate::{
+    api::{ElastiService, ElastiServiceStatus, TriggerKind},
+    target::{Keda, Target},
+};
+
+/// On an ElastiService: when somebody asked for it to wake.
+pub const WAKE: &str = "idle.neaptide.dev/wake";
+/// On an ElastiService: when somebody asked for it to sleep.
+pub const SLEEP: &str = "idle.neaptide.dev/sleep";
+/// On an ElastiService: until when it is not to sleep.
+pub const KEEP_AWAKE_UNTIL: &str = "idle.neaptide.dev/keep-awake-until";
+/// On a Namespace: nothing in it sleeps.
+pub const OFF: &str = "idle.neaptide.dev/off";
+
+/// Everything that is known about one service.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// What users want, and what was decided before.
+    pub service: &'a ElastiService,
+    /// An elder ElastiService that names the same Service: two would fight over it.
+    pub rival: Option<String>,
+    /// The Service that users know.
+    pub public: Option<&'a Service>,
+    /// The one that reaches the pods.
+    pub private: Option<&'a Service>,
+    /// Those that bring resolvers into the public Service.
+    pub slices: Vec<&'a EndpointSlice>,
+    /// The resolvers that are ready, by address.
+    pub resolvers: Vec<Resolver>,
+    /// What runs behind it.
+    pub target: Target,
+    /// How many of its pods are ready.
+    pub ready_pods: usize,
+    /// KEDA, if it scales it.
+    pub keda: Keda,
+    /// What the triggers say.
+    pub verdict: Verdict,
+    /// What was last proved about whom the data plane reaches.
+    pub proof: Option<Proof>,
+    /// Which ports of the resolvers it may have.
+    pub ports: Result<Granted, Exhausted>,
+    /// Nothing in its namespace sleeps.
+    pub off: bool,
+    /// How patient to be.
+    pub patience: Patience,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// An address at which a resolver answers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Resolver {
+    /// The address.
+    pub address: IpAddr,
+    /// The name of its pod.
+    pub pod: String,
+    /// The node of its pod.
+    pub node: Option<String>,
+    /// Where that node is.
+    pub zone: Option<String>,
+}
+
+/// How long is waited for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// From the proof that resolvers are reached until pods are ended.
+    pub grace: Duration,
+    /// In place of a proof, where none can be had.
+    pub blind: Duration,
+    /// So long a proof holds.
+    pub fresh: Duration,
+    /// So long the end of an object waits for a proof when pods are ready.
+    pub farewell: Duration,
+    /// So long it waits for pods to be ready.
+    pub giving_up: Duration,
+    /// Whoever scales a service back within this time works against us.
+    pub scaled_back: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            grace: Duration::from_secs(5),
+            blind: Duration::from_secs(30),
+            fresh: Duration::from_mins(2),
+            farewell: Duration::from_mins(1),
+            giving_up: Duration::from_mins(10),
+            scaled_back: Duration::from_mins(1),
+        }
+    }
+}
+
+impl Facts<'_> {
+    pub(super) fn status(&self) -> ElastiServiceStatus {
+        self.service.status.clone().unwrap_or_default()
+    }
+
+    pub(super) fn minimum(&self) -> i32 {
+        self.service.spec.min_target_replicas.unwrap_or(1).max(1)
+    }
+
+    pub(super) fn cooldown(&self) -> Duration {
+        let seconds = self.service.spec.cooldown_period.unwrap_or(0);
+        let seconds = if seconds <= 0 { 900 } else { seconds };
+        Duration::from_secs(seconds.unsigned_abs().into())
+    }
+
+    /// How long ago that was.
+    pub(super) fn since(&self, moment: Timestamp) -> Duration {
+        let passed = self.now.duration_since(moment);
+        Duration::try_from(passed).unwrap_or_default()
+    }
+
+    /// How long until it is `after` the moment; nothing if it is.
+    pub(super) fn until(&self, moment: Timestamp, after: Duration) -> Option<Duration> {
+        let after = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
+        let end = moment.checked_add(after).unwrap_or(Timestamp::MAX);
+        let left = Duration::try_from(end.duration_since(self.now)).ok()?;
+        Some(left).filter(|left| !left.is_zero())
+    }
+
+    /// A moment that somebody wrote on the object; what cannot be read was not said.
+    pub(super) fn said(&self, annotation: &str) -> Option<Timestamp> {
+        self.service.annotations().get(annotation)?.parse().ok()
+    }
+
+    /// Until when it is kept awake.
+    pub(super) fn kept_awake_until(&self) -> Option<Timestamp> {
+        let said = self.said(KEEP_AWAKE_UNTIL);
+        said.max(self.service.spec.keep_awake_until)
+    }
+
+    /// Whether resolvers count the requests, and so never leave the path.
+    pub(super) fn counts(&self) -> bool {
+        let mut triggers = self.service.spec.triggers.iter();
+        triggers.any(|trigger| trigger.kind == TriggerKind::Requests)
+    }
+
+    /// Why no connection through the Service can prove anything, if so.
+    pub(super) fn blind(&self) -> Option<&'static str> {
+        let spec = self.public.and_then(|public| public.spec.as_ref())?;
+        let address = spec.cluster_ip.as_deref().unwrap_or_default();
+        if address.is_empty() || address == "None" {
+            Some("the Service has no address of its own")
+        } else if spec.session_affinity.as_deref() == Some("ClientIP") {
+            Some("the Service sends a client to where it was before")
+        } else {
+            None
+        }
+    }
+
+    /// The last moment at which somebody is known to have asked for it.
+    pub(super) fn last_asked(&self, status: &ElastiServiceStatus) -> Option<Timestamp> {
+        let created = self.service.creation_timestamp().map(|time| time.0);
+        let woken = status.last_wake.as_ref().map(|wake| wake.time);
+        let asked = self.said(WAKE).filter(|asked| *asked <= self.now);
+        [created, status.last_scaled_up_time, woken, asked]
+            .into_iter()
+            .flatten()
+            .max()
+    }
+}

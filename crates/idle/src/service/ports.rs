@@ -1,0 +1,318 @@
+//! Which port of the resolvers stands in for which port of a Service.
+//!
+//! A data plane that lags sends connections to where a port led before. So a port that was freed leads
+//! nowhere for a while before it leads to somebody else.
+
+use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::api::ResolverPort;
+
+/// So long nobody gets a port that was freed.
+pub const QUARANTINE: Duration = Duration::from_mins(10);
+
+/// The ports that may be given, first and last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// The lowest.
+    pub first: u16,
+    /// The highest.
+    pub last: u16,
+}
+
+impl Default for Range {
+    fn default() -> Self {
+        let (first, last) = (20_000, 29_999);
+        Self { first, last }
+    }
+}
+
+/// This is no range of ports.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no range of ports; write it as 20000-29999")]
+pub struct NoRange(String);
+
+impl FromStr for Range {
+    type Err = NoRange;
+
+    fn from_str(text: &str) -> Result<Self, NoRange> {
+        let (first, last) = text.split_once('-').unwrap_or_default();
+        match (first.trim().parse(), last.trim().parse()) {
+            (Ok(first), Ok(last)) if 0 < first && first <= last => Ok(Self { first, last }),
+            _ => Err(NoRange(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.first, self.last)
+    }
+}
+
+/// Who has a port. The elder comes first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Holder {
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// Which it is, where two are of one age.
+    pub uid: String,
+}
+
+/// What is known of the ports.
+pub struct Book<'a> {
+    /// Those that may be given.
+    pub range: Range,
+    /// The eldest of the others that have a port.
+    pub held: &'a dyn Fn(i32) -> Option<Holder>,
+    /// When ports were freed.
+    pub freed: &'a BTreeMap<i32, Timestamp>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What somebody has from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Granted {
+    /// All of its ports, in the order of the Service.
+    pub ports: Vec<ResolverPort>,
+    /// Those that it had and has no more, and that nobody else has.
+    pub freed: Vec<i32>,
+}
+
+/// No port is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no port is left in {0}; widen ELASTI_RESOLVER_PORT_RANGE or delete ElastiServices")]
+pub struct Exhausted(pub Range);
+
+/// Gives `us` a port for each of the `wanted` names and numbers. What is `recorded` stays, unless
+/// somebody elder has the same.
+pub fn grant(
+    book: &Book<'_>,
+    us: &Holder,
+    recorded: &[ResolverPort],
+    wanted: &[(String, i32)],
+) -> Result<Granted, Exhausted> {
+    let elder = |port: i32| (book.held)(port).is_some_and(|other| other < *us);
+    let mine = |port: &&ResolverPort| !elder(port.resolver_port);
+    let mut ports: Vec<ResolverPort> = Vec::new();
+    for (name, port) in wanted {
+        let given = |resolver: i32| ports.iter().any(|other| other.resolver_port == resolver);
+        let kept = recorded.iter().filter(mine).find(|it| it.port == *port);
+        let kept = kept.map(|kept| kept.resolver_port);
+        let resolver_port = match kept.filter(|resolver| !given(*resolver)) {
+            Some(kept) => kept,
+            None => book
+                .free()
+                .find(|free| !given(*free) && !recorded.iter().any(|it| it.resolver_port == *free))
+                .ok_or(Exhausted(book.range))?,
+        };
+        ports.push(ResolverPort {
+            name: name.clone(),
+            port: *port,
+            resolver_port,
+        });
+    }
+    let had = recorded.iter().filter(mine).map(|port| port.resolver_port);
+    let gone = |port: &i32| !ports.iter().any(|kept| kept.resolver_port == *port);
+    let freed = had.filter(gone).collect();
+    Ok(Granted { ports, freed })
+}
+
+impl Book<'_> {
+    fn free(&self) -> impl Iterator<Item = i32> {
+        let all = i32::from(self.range.first)..=i32::from(self.range.last);
+        all.filter(|port| (self.held)(*port).is_none() && !self.is_resting(*port))
+    }
+
+    fn is_resting(&self, port: i32) -> bool {
+        let freed = self.freed.get(&port);
+        freed.is_some_and(|freed| is_recent(*freed, self.now))
+    }
+}
+
+impl fmt::Debug for Book<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Book")
+            .field("range", &self.range)
+            .field("freed", &self.freed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Freed ports as they are written down, port by port.
+pub fn read(data: &BTreeMap<String, String>) -> BTreeMap<i32, Timestamp> {
+    let known = data.iter().filter_map(|(port, freed)| {
+        let (port, freed) = (port.parse().ok()?, freed.parse().ok()?);
+        Some((port, freed))
+    });
+    known.collect()
+}
+
+/// What is to be written down once `ports` are freed; what has rested long enough is left out.
+pub fn note(
+    freed: &BTreeMap<i32, Timestamp>,
+    ports: &[i32],
+    now: Timestamp,
+) -> BTreeMap<String, String> {
+    let resting = freed.iter().filter(|(_, freed)| is_recent(**freed, now));
+    let resting = resting.map(|(port, freed)| (*port, *freed));
+    let new = ports.iter().map(|port| (*port, now));
+    let all = resting.chain(new);
+    all.map(|(port, freed)| (port.to_string(), freed.to_string()))
+        .collect()
+}
+
+fn is_recent(freed: Timestamp, now: Timestamp) -> bool {
+    let quarantine = SignedDuration::try_from(QUARANTINE).unwrap_or(SignedDuration::MAX);
+    now.duration_since(freed) < quarantine
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + second).unwrap()
+    }
+
+    fn holder(age: i64, uid: &str) -> Holder {
+        Holder {
+            created: Some(at(age)),
+            uid: uid.to_owned(),
+        }
+    }
+
+    fn port(port: i32, resolver_port: i32) -> ResolverPort {
+        ResolverPort {
+            name: String::new(),
+            port,
+            resolver_port,
+        }
+    }
+
+    fn wanted(ports: &[i32]) -> Vec<(String, i32)> {
+        ports.iter().map(|port| (String::new(), *port)).collect()
+    }
+
+    fn try_grant(
+        held: &BTreeMap<i32, Holder>,
+        freed: &BTreeMap<i32, Timestamp>,
+        recorded: &[ResolverPort],
+        ports: &[i32],
+    ) -> Result<Granted, Exhausted> {
+        let held = |port: i32| held.get(&port).cloned();
+        let book = Book {
+            range: Range {
+                first: 100,
+                last: 103,
+            },
+            held: &held,
+            freed,
+            now: at(1000),
+        };
+        grant(&book, &holder(50, "us"), recorded, &wanted(ports))
+    }
+
+    #[test]
+    fn ports_are_kept_given_and_freed() {
+        let (elder, younger) = (holder(1, "a"), holder(99, "b"));
+        let none = BTreeMap::new();
+        let nobody = BTreeMap::new();
+        let resting = BTreeMap::from([(100, at(1000 - 599)), (101, at(1000 - 600))]);
+        let granted = |ports: &[ResolverPort], freed: &[i32]| {
+            Ok(Granted {
+                ports: ports.to_vec(),
+                freed: freed.to_vec(),
+            })
+        };
+        // One after another, and what is recorded stays.
+        assert_eq!(
+            try_grant(&nobody, &none, &[], &[80, 443]),
+            granted(&[port(80, 100), port(443, 101)], &[])
+        );
+        assert_eq!(
+            try_grant(&nobody, &none, &[port(443, 103)], &[80, 443]),
+            granted(&[port(80, 100), port(443, 103)], &[])
+        );
+        // What is no longer wanted is freed, and what was freed rests for ten minutes.
+        assert_eq!(
+            try_grant(&nobody, &none, &[port(80, 100), port(81, 102)], &[81]),
+            granted(&[port(81, 102)], &[100])
+        );
+        assert_eq!(
+            try_grant(&nobody, &resting, &[], &[80]),
+            granted(&[port(80, 101)], &[])
+        );
+        // The younger gives way, and does not free what the elder has.
+        let held = BTreeMap::from([(100, elder.clone())]);
+        assert_eq!(
+            try_grant(&held, &none, &[port(80, 100)], &[80]),
+            granted(&[port(80, 101)], &[])
+        );
+        let held = BTreeMap::from([(100, younger)]);
+        assert_eq!(
+            try_grant(&held, &none, &[port(80, 100)], &[80]),
+            granted(&[port(80, 100)], &[])
+        );
+        let held = (100..=103).map(|port| (port, elder.clone())).collect();
+        let full = try_grant(&held, &none, &[], &[80]);
+        let message = full.unwrap_err().to_string();
+        assert!(
+            message.starts_with("no port is left in 100-103"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_range_is_written_as_two_ports() {
+        assert_eq!("20000-29999".parse(), Ok(Range::default()));
+        for wrong in ["", "1", "9-1", "0-5", "1-70000", "a-b"] {
+            assert!(wrong.parse::<Range>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_was_freed_is_written_down_until_it_has_rested() {
+        let before = BTreeMap::from([(1, at(0)), (2, at(700))]);
+        let data = note(&before, &[3], at(1000));
+        assert_eq!(read(&data), BTreeMap::from([(2, at(700)), (3, at(1000))]));
+        let odd = BTreeMap::from([("x".to_owned(), "y".to_owned())]);
+        assert!(read(&odd).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_gets_what_another_has_or_had_just_now(
+            held in proptest::collection::btree_map(100..104_i32, 0..100_i64, 0..4),
+            freed in proptest::collection::btree_map(100..104_i32, 0..1000_i64, 0..4),
+            recorded in proptest::collection::vec((80..84_i32, 100..104_i32), 0..4),
+            ports in proptest::collection::btree_set(80..84_i32, 0..4),
+        ) {
+            let held: BTreeMap<_, _> = held.into_iter().map(|(port, age)| (port, holder(age, "other"))).collect();
+            let freed: BTreeMap<_, _> = freed.into_iter().map(|(port, when)| (port, at(when))).collect();
+            let recorded: Vec<_> = recorded.into_iter().map(|(one, other)| port(one, other)).collect();
+            let ports: Vec<_> = ports.into_iter().collect();
+            let Ok(granted) = try_grant(&held, &freed, &recorded, &ports) else { return Ok(()) };
+            prop_assert_eq!(granted.ports.len(), ports.len());
+            let mut numbers: Vec<_> = granted.ports.iter().map(|port| port.resolver_port).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            prop_assert_eq!(numbers.len(), ports.len(), "no port twice");
+            for given in &granted.ports {
+                let was = recorded.iter().any(|it| it.resolver_port == given.resolver_port);
+                let other = held.get(&given.resolver_port);
+                prop_assert!(other.is_none_or(|other| was && *other > holder(50, "us")));
+                let rests = freed.get(&given.resolver_port).is_some_and(|freed| is_recent(*freed, at(1000)));
+                prop_assert!(was || !rests);
+                prop_assert!(!granted.freed.contains(&given.resolver_port));
+            }
+            // Asked again, everything is as it was.
+            let again = try_grant(&held, &freed, &granted.ports, &ports);
+            prop_assert_eq!(again, Ok(Granted { ports: granted.ports, freed: Vec::new() }));
+        }
+    }
+}

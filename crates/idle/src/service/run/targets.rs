@@ -1,0 +1,99 @@
+//! What runs behind services, of whatever kind.
+
+use std::{collections::HashSet, fmt};
+
+use kube::{Api, api::DynamicObject};
+use neap_kit::{
+    apply::Kind,
+    controller::Trigger,
+    key::Key,
+    site::Site,
+    watch::{Cache, Index, Lenient, Metadata, Selection},
+};
+use parking_lot::Mutex;
+
+use super::beside;
+use crate::{
+    api::ElastiService,
+    target::{Kinds, Target, look},
+};
+
+/// Looks at targets, and has services looked at when theirs changes. Of each kind that somebody names
+/// the metadata are watched: that something changed is all that has to be known, the rest is asked.
+pub(super) struct Targets {
+    site: Site,
+    kinds: Kinds,
+    by_target: Index<ElastiService>,
+    trigger: Trigger<Key>,
+    followed: Mutex<HashSet<Kind>>,
+}
+
+/// What was found.
+pub(super) struct Found {
+    pub(super) target: Target,
+    /// Of which kind it is; nothing if there is no such kind.
+    pub(super) kind: Option<Kind>,
+}
+
+impl Targets {
+    pub(super) fn new(site: &Site, all: &Cache<ElastiService>, trigger: Trigger<Key>) -> Self {
+        let by_target = |service: &ElastiService| {
+            let target = beside(service, &service.spec.scale_target_ref.name);
+            vec![target.to_string()]
+        };
+        Self {
+            site: site.clone(),
+            kinds: Kinds::default(),
+            by_target: Index::new(all, by_target),
+            trigger,
+            followed: Mutex::default(),
+        }
+    }
+
+    /// What runs behind `service` now; nothing if the server does not say.
+    pub(super) async fn look(&self, service: &ElastiService) -> Option<Found> {
+        let target = &service.spec.scale_target_ref;
+        let client = &self.site.client;
+        let kind = match self.kinds.of(client, target).await {
+            Ok(kind) => kind,
+            Err(unknown) if unknown.is_answered() => {
+                let target = Target::Missing;
+                return Some(Found { target, kind: None });
+            }
+            Err(_) => return None,
+        };
+        let key = beside(service, &target.name);
+        let (target, served) = look(client, &kind, &key).await;
+        if served {
+            self.follow(&kind);
+        }
+        let kind = served.then_some(kind);
+        (target != Target::Unknown).then_some(Found { target, kind })
+    }
+
+    fn follow(&self, kind: &Kind) {
+        if !self.followed.lock().insert(kind.clone()) {
+            return;
+        }
+        let client = self.site.client.clone();
+        let api: Api<Lenient<Metadata<DynamicObject>>> = Api::all_with(client, &kind.resource);
+        let Ok(cache) = self.site.watches.of(api, Selection::default()) else {
+            // Nothing is watched any longer: the process is about to end.
+            return;
+        };
+        let (by_target, trigger) = (self.by_target.clone(), self.trigger.clone());
+        cache.follow(move |change| {
+            for service in by_target.get(&change.key().to_string()) {
+                trigger.changed(Key::of(&*service));
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Targets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Targets")
+            .field("followed", &self.followed.lock())
+            .finish_non_exhaustive()
+    }
+}

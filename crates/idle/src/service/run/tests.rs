@@ -1,0 +1,210 @@
+//! The operator on a server in the test's own process. The cluster's other controllers are played by
+//! hand: what they would write is written where a test says so.
+
+mod repair;
+mod stage;
+
+use std::time::Duration;
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Service},
+    discovery::v1::EndpointSlice,
+};
+use serde_json::json;
+
+use self::stage::{PRIVATE_NAME, SLICE, Stage};
+use crate::api::{ElastiService, Mode};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_mins(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_service_sleeps_wakes_and_leaves_nothing_behind() {
+    let stage = Stage::open().await;
+    stage.declare().await;
+    stage.pass(SECOND).await;
+    let web = stage.status().await;
+    assert_eq!(web.mode, Some(Mode::Serve));
+    assert_eq!(web.ports[0].resolver_port, 20_000);
+    let private: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    assert_eq!(private.metadata.owner_references.unwrap()[0].name, "web");
+    assert_eq!(stage.replicas().await, 3);
+
+    stage.verdicts.idle();
+    stage.pass(MINUTE * 9).await;
+    assert_eq!(stage.replicas().await, 3, "the cooldown is not over");
+    stage.pass(MINUTE * 2).await;
+    assert_eq!(stage.replicas().await, 0);
+    let web = stage.status().await;
+    assert_eq!(
+        (web.mode, web.replicas_before),
+        (Some(Mode::Proxy), Some(3))
+    );
+    let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(slice.endpoints.unwrap()[0].addresses, ["10.9.0.1"]);
+
+    stage.pods_are_ready(false).await;
+    stage.verdicts.busy();
+    stage.pass(SECOND).await;
+    assert_eq!(stage.replicas().await, 1);
+    assert!(
+        stage.get::<EndpointSlice>(SLICE).await.is_some(),
+        "no pod is ready"
+    );
+    stage.pods_are_ready(true).await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
+    let web = stage.status().await;
+    assert_eq!((web.mode, web.hand_off), (Some(Mode::Serve), None));
+    assert_eq!(web.last_wake.unwrap().cause, "Busy");
+
+    stage.delete::<ElastiService>("web").await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<ElastiService>("web").await.is_none());
+    assert!(stage.get::<Service>(PRIVATE_NAME).await.is_none());
+    let freed: ConfigMap = stage.get("neaptide-idle-freed-ports").await.unwrap();
+    assert!(freed.data.unwrap().contains_key("20000"));
+    // A port that was freed is not given again for a while.
+    stage.declare().await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.status().await.ports[0].resolver_port, 20_001);
+    assert!(stage.get::<Service>("web").await.is_some(), "never touched");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_ends_without_a_proof_and_nothing_is_written_when_nothing_happens() {
+    let stage = Stage::open().await;
+    stage.declare().await;
+    stage.prover.set(false);
+    stage.verdicts.idle();
+    stage.pass(MINUTE * 11).await;
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_some());
+    assert_eq!(stage.replicas().await, 3);
+    let before = stage.writes();
+    stage.pass(MINUTE * 30).await;
+    assert_eq!(
+        stage.writes(),
+        before,
+        "what cannot be proved is not written"
+    );
+    assert_eq!(stage.replicas().await, 3);
+    stage.prover.set(true);
+    stage.pass(SECOND * 10).await;
+    assert_eq!(stage.replicas().await, 0);
+    let before = stage.writes();
+    stage.pass(MINUTE * 90).await;
+    assert_eq!(stage.writes(), before, "asleep, nothing happens");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_at_the_last_moment_keeps_the_pods() {
+    let stage = Stage::open().await;
+    stage.declare().await;
+    stage.verdicts.idle();
+    // The triggers say so when they are asked once more.
+    stage.verdicts.busy_anew();
+    stage.pass(MINUTE * 11).await;
+    assert_eq!(stage.replicas().await, 3);
+    assert_eq!(stage.verdicts.asked_anew(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn resolvers_that_are_gone_wake_what_sleeps() {
+    let stage = Stage::asleep().await;
+    stage.resolvers(&[]).await;
+    stage.pass(SECOND * 2).await;
+    assert_eq!(stage.replicas().await, 1);
+    let web: ElastiService = stage.get("web").await.unwrap();
+    let status = web.status.unwrap();
+    assert_eq!(status.last_wake.unwrap().cause, "ResolverUnavailable");
+    let ready = status.conditions.iter().find(|it| it.type_ == "Ready");
+    assert_eq!(ready.unwrap().reason, "ResolverUnavailable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_on_the_namespace_wakes_what_sleeps() {
+    let stage = Stage::asleep().await;
+    stage.switch_off().await;
+    stage.pass(SECOND * 2).await;
+    assert_eq!(stage.replicas().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_comes_later_is_noticed() {
+    let stage = Stage::open().await;
+    stage.delete::<Deployment>("web").await;
+    stage.declare().await;
+    stage.pass(SECOND * 5).await;
+    let ready = |status: crate::api::ElastiServiceStatus| {
+        let found = status.conditions.into_iter().find(|it| it.type_ == "Ready");
+        found.unwrap().reason
+    };
+    assert_eq!(ready(stage.status().await), "TargetMissing");
+    stage.create::<Deployment>(stage::deployment()).await;
+    stage.pass(SECOND).await;
+    assert_eq!(ready(stage.status().await), "Awake");
+    stage.delete::<Service>("web").await;
+    stage.pass(SECOND).await;
+    assert_eq!(ready(stage.status().await), "ServiceMissing");
+    stage.create::<Service>(stage::public()).await;
+    stage.pass(SECOND).await;
+    assert_eq!(ready(stage.status().await), "Awake");
+}
+
+#[tokio::test(start_paused = true)]
+async fn everybody_has_ports_of_their_own_until_there_are_none() {
+    let stage = Stage::open_with(|settings| settings.range = "20000-20001".parse().unwrap()).await;
+    for name in ["web", "api", "more"] {
+        let mut service = stage::elasti_service();
+        service["metadata"]["name"] = json!(name);
+        service["spec"]["service"] = json!(name);
+        let mut public = stage::public();
+        public["metadata"]["name"] = json!(name);
+        if name != "web" {
+            stage.create::<Service>(public).await;
+        }
+        stage.create::<ElastiService>(service).await;
+    }
+    stage.pass(SECOND * 5).await;
+    let mut ports = Vec::new();
+    let mut reasons = Vec::new();
+    for name in ["web", "api", "more"] {
+        let service: ElastiService = stage.get(name).await.unwrap();
+        let status = service.status.unwrap();
+        ports.extend(status.ports.iter().map(|port| port.resolver_port));
+        let stalled = status.conditions.iter().find(|it| it.type_ == "Stalled");
+        reasons.extend(
+            stalled
+                .filter(|it| it.status == "True")
+                .map(|it| it.reason.clone()),
+        );
+    }
+    ports.sort_unstable();
+    assert_eq!(ports, [20_000, 20_001]);
+    assert_eq!(reasons, ["PortsExhausted"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_that_name_one_service_the_elder_looks_after_it() {
+    let stage = Stage::open().await;
+    stage.declare().await;
+    stage.pass(SECOND).await;
+    let mut other = stage::elasti_service();
+    other["metadata"]["name"] = json!("other");
+    stage.create::<ElastiService>(other).await;
+    stage.pass(SECOND * 5).await;
+    let reason = async || {
+        let other: ElastiService = stage.get("other").await.unwrap();
+        let conditions = other.status.unwrap().conditions;
+        conditions
+            .into_iter()
+            .find(|it| it.type_ == "Ready")
+            .unwrap()
+            .reason
+    };
+    assert_eq!(reason().await, "ServiceTaken");
+    stage.delete::<ElastiService>("web").await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(reason().await, "Awake");
+}

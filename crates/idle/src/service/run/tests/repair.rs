@@ -1,0 +1,172 @@
+//! Whatever others do to what was made, it is as it should be again.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, api::DynamicObject, discovery::ApiResource};
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_deletes_or_changes_is_made_again() {
+    let stage = Stage::asleep().await;
+    stage.delete::<EndpointSlice>(SLICE).await;
+    stage.delete::<Service>(PRIVATE_NAME).await;
+    stage.pass(SECOND * 10).await;
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_some());
+    assert!(stage.get::<Service>(PRIVATE_NAME).await.is_some());
+    stage
+        .patch::<EndpointSlice>(SLICE, json!({"ports": [], "endpoints": []}))
+        .await;
+    stage.pass(SECOND * 10).await;
+    let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(slice.ports.unwrap().len(), 1);
+    assert_eq!(slice.endpoints.unwrap().len(), 1);
+    assert_eq!(stage.replicas().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_selectors_and_resolvers_that_change_are_followed() {
+    let stage = Stage::asleep().await;
+    let ports = json!([
+        {"name": "http", "port": 80}, {"name": "tls", "port": 443},
+        {"name": "dns", "port": 53, "protocol": "UDP"},
+    ]);
+    let change = json!({"spec": {"ports": ports, "selector": {"app": "other"}}});
+    stage.patch::<Service>("web", change).await;
+    stage.resolvers(&["10.9.0.2", "10.9.0.1"]).await;
+    stage.pass(SECOND * 10).await;
+    let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+    let ports: Vec<_> = slice
+        .ports
+        .unwrap()
+        .into_iter()
+        .map(|it| it.port.unwrap())
+        .collect();
+    assert_eq!(ports, [20_000, 20_001]);
+    let addresses: Vec<_> = slice
+        .endpoints
+        .unwrap()
+        .into_iter()
+        .flat_map(|it| it.addresses)
+        .collect();
+    assert_eq!(addresses, ["10.9.0.1", "10.9.0.2"]);
+    let private: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    let spec = private.spec.unwrap();
+    assert_eq!(spec.ports.unwrap().len(), 3);
+    assert_eq!(spec.selector.unwrap()["app"], "other");
+    // One that goes is freed.
+    let change = json!({"spec": {"ports": [{"name": "tls", "port": 443}]}});
+    stage.patch::<Service>("web", change).await;
+    stage.pass(SECOND * 10).await;
+    let freed: ConfigMap = stage.get("neaptide-idle-freed-ports").await.unwrap();
+    assert_eq!(freed.data.unwrap().keys().collect::<Vec<_>>(), ["20000"]);
+    let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(slice.ports.unwrap()[0].port, Some(20_001));
+}
+
+#[tokio::test(start_paused = true)]
+async fn slices_that_others_make_in_the_name_of_resolvers_lead_nowhere() {
+    let stage = Stage::asleep().await;
+    let foreign = json!({
+        "metadata": {"name": "foreign", "labels": {"kubernetes.io/service-name": "elasti-resolver-service"}},
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.6.6.6"]}], "ports": [],
+    });
+    stage.create::<EndpointSlice>(foreign).await;
+    stage.pass(SECOND * 5).await;
+    let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+    let addresses: Vec<_> = slice
+        .endpoints
+        .unwrap()
+        .into_iter()
+        .flat_map(|it| it.addresses)
+        .collect();
+    assert_eq!(addresses, ["10.9.0.1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_service_is_followed_and_nothing_is_left_of_the_first() {
+    let stage = Stage::asleep().await;
+    let mut other = stage::public();
+    other["metadata"]["name"] = json!("shop");
+    stage.create::<Service>(other).await;
+    stage
+        .patch::<ElastiService>("web", json!({"spec": {"service": "shop"}}))
+        .await;
+    stage.pass(SECOND * 10).await;
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
+    assert!(stage.get::<Service>(PRIVATE_NAME).await.is_none());
+    let slice = crate::api::names::resolver_slice("shop");
+    assert!(stage.get::<EndpointSlice>(&slice).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_kubeelasti_left_asleep_is_taken_over_in_place() {
+    let stage = Stage::open().await;
+    stage.scale(0).await;
+    stage.pods_are_ready(false).await;
+    let slice = json!({
+        "metadata": {"name": SLICE, "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.9.0.7"]}],
+        "ports": [{"name": "http", "port": 8012, "protocol": "TCP"}],
+    });
+    let old: EndpointSlice = stage.create(slice).await;
+    let private = json!({
+        "metadata": {"name": PRIVATE_NAME, "annotations": {"external-dns.alpha.kubernetes.io/hostname": "x"}},
+        "spec": {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}]},
+    });
+    let was: Service = stage.create(private).await;
+    stage.verdicts.idle();
+    stage.declare().await;
+    stage
+        .patch_status::<ElastiService>("web", json!({"mode": "proxy"}))
+        .await;
+    stage.pass(SECOND * 10).await;
+    let new: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(new.metadata.uid, old.metadata.uid, "it was never away");
+    assert_eq!(new.ports.unwrap()[0].port, Some(20_000));
+    assert_eq!(new.endpoints.unwrap()[0].addresses, ["10.9.0.1"]);
+    let now: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    assert_eq!(now.metadata.uid, was.metadata.uid);
+    assert_eq!(now.spec.unwrap().type_.as_deref(), Some("ClusterIP"));
+    assert_eq!(stage.replicas().await, 0, "and it sleeps on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn anything_that_can_be_scaled_can_sleep() {
+    let stage = Stage::open().await;
+    let schema = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+        "status": {"type": "object", "properties": {"size": {"type": "integer"}}},
+    }});
+    let definition = json!({
+        "metadata": {"name": "lamps.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Lamp", "plural": "lamps", "singular": "lamp"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+                "subresources": {"status": {}, "scale": {
+                    "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size",
+                }},
+            }],
+        },
+    });
+    stage
+        .define(serde_json::from_value::<CustomResourceDefinition>(definition).unwrap())
+        .await;
+    let named = kube::api::GroupVersionKind::gvk("example.com", "v1", "Lamp");
+    let resource = ApiResource::from_gvk(&named);
+    let lamps: Api<DynamicObject> = Api::default_namespaced_with(stage.client.clone(), &resource);
+    let lamp = DynamicObject::new("web", &resource).data(json!({"spec": {"size": 4}}));
+    lamps.create(&Default::default(), &lamp).await.unwrap();
+    let mut service = stage::elasti_service();
+    service["spec"]["scaleTargetRef"] =
+        json!({"apiVersion": "example.com/v1", "kind": "Lamp", "name": "web"});
+    stage.create::<ElastiService>(service).await;
+    stage.verdicts.idle();
+    stage.pass(MINUTE * 11).await;
+    assert_eq!(lamps.get("web").await.unwrap().data["spec"]["size"], 0);
+    stage.verdicts.busy();
+    stage.pass(SECOND).await;
+    assert_eq!(lamps.get("web").await.unwrap().data["spec"]["size"], 1);
+}

@@ -1,0 +1,223 @@
+//! Keeps at hand whether anybody asks for each service.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use neap_kit::{
+    clock::{Clock, Uptime},
+    controller::Trigger as Look,
+    key::Key,
+    lease::Leadership,
+    manager::Service,
+    site::Site,
+    watch::Cache,
+};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::{Poll, Problem, Quiet, Watched, Window, jitter::Jitter, window};
+use crate::{
+    api::{ElastiService, TriggerKind},
+    service::verdict::{Because, Verdict, Verdicts},
+    wake::is_due,
+};
+
+/// What was said so many polls ago says nothing about now.
+const BELIEVED: u32 = 3;
+
+/// Knows what resolvers counted.
+pub trait Counters: fmt::Debug + Send + Sync {
+    /// How quiet it is for each Service, by `namespace/name`, as all resolvers see it together. One
+    /// that does not say makes it unknown.
+    fn quiet(&self) -> BoxFuture<'_, Result<BTreeMap<String, Quiet>, Problem>>;
+}
+
+/// Asks triggers again and again, and says what they said.
+#[derive(Debug)]
+pub struct Judge {
+    poll: Poll,
+    services: Cache<ElastiService>,
+    counters: Arc<dyn Counters>,
+    interval: Duration,
+    clock: Clock,
+    leadership: Leadership,
+    said: Mutex<HashMap<Key, Said>>,
+    told: Mutex<Vec<Look<Key>>>,
+}
+
+/// What the triggers of a service said.
+#[derive(Debug, Clone)]
+struct Said {
+    /// Another object of that name is another.
+    uid: Option<String>,
+    at: Uptime,
+    verdict: Verdict,
+}
+
+impl Judge {
+    /// Asks for `services`, about every `interval`.
+    pub fn new(
+        site: &Site,
+        services: Cache<ElastiService>,
+        poll: Poll,
+        counters: Arc<dyn Counters>,
+        interval: Duration,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            poll,
+            services,
+            counters,
+            interval,
+            clock: site.clock,
+            leadership: site.leadership.clone(),
+            said: Mutex::default(),
+            told: Mutex::default(),
+        })
+    }
+
+    /// Asks while this process leads; `seed` sets it apart from others.
+    pub fn service(self: Arc<Self>, seed: u64) -> Service {
+        Service::new("triggers", move |stop| self.run(seed, stop))
+    }
+
+    async fn run(self: Arc<Self>, seed: u64, stop: CancellationToken) {
+        let mut jitter = Jitter::new(seed);
+        let mut leadership = self.leadership.clone();
+        let asking = async {
+            self.services.synced().await;
+            loop {
+                leadership.gained().await;
+                self.round(&mut jitter).await;
+                self.clock.sleep(jitter.around(self.interval)).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = asking => {}
+        }
+    }
+
+    async fn round(&self, jitter: &mut Jitter) {
+        let services = self.services.list("");
+        let all = services.iter().map(|one| &**one);
+        let verdicts = self.asked(&self.poll, all, jitter).await;
+        let at = self.clock.uptime();
+        let mut said = HashMap::new();
+        for service in services {
+            let key = Key::of(&*service);
+            if let Some(verdict) = verdicts.get(&key).cloned() {
+                let uid = service.metadata.uid.clone();
+                let now = Said { uid, at, verdict };
+                self.compare(&service, &key, &now);
+                said.insert(key, now);
+            }
+        }
+        *self.said.lock() = said;
+    }
+
+    /// Has a service looked at again if something else is said than before, or if it is time to note
+    /// that somebody asks.
+    fn compare(&self, service: &ElastiService, key: &Key, now: &Said) {
+        let before = self.said.lock().get(key).cloned();
+        let same = before.is_some_and(|before| {
+            let word = |said: &Said| said.verdict.because().reason;
+            before.uid == now.uid && word(&before) == word(now)
+        });
+        let due = matches!(now.verdict, Verdict::Busy(_)) && is_due(service, self.clock.now());
+        if !same || due {
+            let told = self.told.lock();
+            told.iter().for_each(|look| look.changed(key.clone()));
+        }
+    }
+
+    async fn asked<'a>(
+        &self,
+        poll: &Poll,
+        services: impl Iterator<Item = &'a ElastiService> + Clone,
+        jitter: &mut Jitter,
+    ) -> BTreeMap<Key, Verdict> {
+        let counts = |one: &ElastiService| {
+            let mut triggers = one.spec.triggers.iter();
+            triggers.any(|trigger| trigger.kind == TriggerKind::Requests)
+        };
+        let quiet = if services.clone().any(counts) {
+            self.counters.quiet().await
+        } else {
+            Ok(BTreeMap::new())
+        };
+        let watched: Vec<_> = services.map(|one| watched(one, &quiet)).collect();
+        poll.round(&watched, jitter).await
+    }
+
+    /// Outside of its window a service is wanted, whatever triggers say. A window that cannot be read
+    /// lets nothing sleep.
+    fn in_window(&self, service: &ElastiService) -> Option<Verdict> {
+        let window = window(service.spec.enabled_period.as_ref(), self.clock.now());
+        let sentence = match &window {
+            Window::Always | Window::Open { .. } => return None,
+            Window::Closed { opens: Some(opens) } => format!("it may not sleep before {opens}"),
+            Window::Closed { opens: None } => "enabledPeriod never lets it sleep".to_owned(),
+            Window::Invalid(problem) => problem.to_string(),
+        };
+        Some(Verdict::Busy(Because::new(window.reason(), sentence)))
+    }
+}
+
+fn watched(service: &ElastiService, quiet: &Result<BTreeMap<String, Quiet>, Problem>) -> Watched {
+    let key = Key::of(service);
+    let public = Key::new(key.namespace(), &service.spec.service).to_string();
+    let quiet = quiet.as_ref().map_err(Clone::clone);
+    let quiet = quiet.map(|all| all.get(&public).copied().unwrap_or_default());
+    let cooldown = service.spec.cooldown_period.filter(|it| *it > 0);
+    let cooldown = u64::try_from(cooldown.unwrap_or(900)).unwrap_or(900);
+    Watched {
+        key,
+        cooldown: Duration::from_secs(cooldown),
+        triggers: service.spec.triggers.clone(),
+        quiet,
+    }
+}
+
+impl Verdicts for Judge {
+    fn of(&self, service: &ElastiService) -> Verdict {
+        if let Some(closed) = self.in_window(service) {
+            return closed;
+        }
+        let said = self.said.lock().get(&Key::of(service)).cloned();
+        let now = self.clock.uptime();
+        let fresh = said.filter(|said| {
+            said.uid == service.metadata.uid
+                && now.saturating_sub(said.at) <= self.interval * BELIEVED
+        });
+        let unasked = || {
+            let because = "its triggers have not been asked lately";
+            Verdict::Unknown(Because::new("NotAsked", because))
+        };
+        fresh.map_or_else(unasked, |said| said.verdict)
+    }
+
+    fn anew<'a>(&'a self, service: &'a ElastiService) -> BoxFuture<'a, Verdict> {
+        Box::pin(async move {
+            if let Some(closed) = self.in_window(service) {
+                return closed;
+            }
+            let poll = self.poll.clone().at_once();
+            let one = std::iter::once(service);
+            let verdicts = self.asked(&poll, one, &mut Jitter::new(0)).await;
+            let verdict = verdicts.into_values().next();
+            verdict.unwrap_or_else(|| self.of(service))
+        })
+    }
+
+    fn tell(&self, trigger: Look<Key>) {
+        self.told.lock().push(trigger);
+    }
+}
+
+#[cfg(test)]
+mod tests;
