@@ -1,1 +1,77 @@
 //! The process that answers for services that sleep, and wakes them.
+//!
+//! A connection comes in on a port of its own for each port of a service ([`routes`], [`listen`]), is
+//! held until a pod takes it ([`hold`], [`connect`]) and is then carried byte by byte ([`tcp`],
+//! [`tls`]) or request by request ([`http`]). What the rest of the process asks is plain: which
+//! connections were taken ([`taken`]), who was asked for ([`activity`]), how much is held
+//! ([`hold::Holds::all_queued`]), and to end well ([`drain`]).
+//!
+//! Invariants:
+//! - nothing is sent to a pod before a connection to it stands, and what was sent is not sent again;
+//! - memory does not grow with what is carried.
+
+pub mod activity;
+pub mod connect;
+pub mod drain;
+pub mod follow;
+pub mod hold;
+pub mod http;
+pub mod listen;
+pub mod routes;
+pub mod taken;
+pub mod tcp;
+pub mod tls;
+
+use std::sync::Arc;
+
+use neap_kit::clock::Clock;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{
+    activity::Activity,
+    hold::{Holds, Waker},
+    http::Client,
+    routes::Tables,
+    taken::Taken,
+};
+
+/// What every part of the path of a connection needs. Cheap to copy.
+#[derive(Debug, Clone)]
+pub struct Resolver {
+    /// The time.
+    pub clock: Clock,
+    /// Who is meant.
+    pub tables: Tables,
+    /// Where things are held.
+    pub holds: Holds,
+    /// Which connections were taken.
+    pub taken: Taken,
+    /// Who was asked for.
+    pub activity: Activity,
+    /// Requests to pods.
+    pub client: Client,
+    /// Every connection runs as one of these.
+    pub tasks: TaskTracker,
+    /// Cancelled when connections that are between requests are to end.
+    pub ending: CancellationToken,
+    /// How services are named on the shared port.
+    pub naming: Arc<http::Naming>,
+}
+
+impl Resolver {
+    /// A resolver for the services of `tables`, which asks `waker`.
+    pub fn new(clock: Clock, tables: Tables, waker: Arc<dyn Waker>, naming: http::Naming) -> Self {
+        let tasks = TaskTracker::new();
+        Self {
+            clock,
+            holds: Holds::new(clock, tables.clone(), waker, tasks.clone()),
+            tables,
+            taken: Taken::new(clock),
+            activity: Activity::new(clock),
+            client: Client::new(clock, tasks.clone()),
+            tasks,
+            ending: CancellationToken::new(),
+            naming: Arc::new(naming),
+        }
+    }
+}
