@@ -48,7 +48,14 @@ struct Shared {
     closed: AtomicBool,
 }
 
-type Multiplexed = Arc<tokio::sync::Mutex<Option<http2::SendRequest<Sent>>>>;
+type Multiplexed = Arc<tokio::sync::Mutex<Shareable>>;
+
+#[derive(Debug, Default)]
+struct Shareable {
+    sender: Option<http2::SendRequest<Sent>>,
+    /// When a try to connect last failed.
+    failed: Option<Uptime>,
+}
 
 #[derive(Debug)]
 struct Idle {
@@ -160,17 +167,38 @@ impl Client {
     }
 
     async fn multiplexed(&self, pod: SocketAddr) -> io::Result<Connection> {
+        let began = self.clock.uptime();
         let place = (self.shared.multiplexed.lock().entry(pod))
             .or_default()
             .clone();
         // Held while connecting, so that those who come together share one connection.
         let mut place = place.lock().await;
-        if let Some(sender) = place.as_ref().filter(|sender| !sender.is_closed()) {
+        if let Some(sender) = place.sender.as_ref().filter(|sender| !sender.is_closed()) {
             return Ok(Connection {
                 sender: Sender::Many(sender.clone()),
                 fresh: false,
             });
         }
+        // They share a failure as well, or each of them would wait for its own.
+        if place.failed.is_some_and(|failed| failed >= began) {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        match self.multiplex(pod).await {
+            Ok(sender) => {
+                place.sender = Some(sender.clone());
+                Ok(Connection {
+                    sender: Sender::Many(sender),
+                    fresh: true,
+                })
+            }
+            Err(error) => {
+                place.failed = Some(self.clock.uptime());
+                Err(error)
+            }
+        }
+    }
+
+    async fn multiplex(&self, pod: SocketAddr) -> io::Result<http2::SendRequest<Sent>> {
         let stream = TokioIo::new(connect(pod, self.clock).await?);
         let mut builder = http2::Builder::new(Tasks(self.tasks.clone()));
         builder
@@ -181,11 +209,7 @@ impl Client {
         self.tasks.spawn(async move {
             let _ = connection.await;
         });
-        *place = Some(sender.clone());
-        Ok(Connection {
-            sender: Sender::Many(sender),
-            fresh: true,
-        })
+        Ok(sender)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     io,
     net::SocketAddr,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -28,6 +28,8 @@ use crate::resolver::Resolver;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The head of a request is there within this time, also the first and also after another.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What is sent last is on its way within this time.
+const QUIET: Duration = Duration::from_secs(2);
 /// So many requests are under way at once over one connection.
 const STREAMS: u32 = 256;
 
@@ -70,7 +72,7 @@ pub async fn serve(
             _ = connection.as_mut() => return,
             () = from.leaving() => connection.as_mut().graceful_shutdown(),
         }
-        let _ = connection.await;
+        from.last_words(connection).await;
     } else {
         let mut server = http1::Builder::new();
         server
@@ -83,7 +85,7 @@ pub async fn serve(
             _ = connection.as_mut() => return,
             () = from.leaving() => connection.as_mut().graceful_shutdown(),
         }
-        let _ = connection.await;
+        from.last_words(connection).await;
     }
 }
 
@@ -93,6 +95,23 @@ impl From {
         tokio::select! {
             () = self.resolver.ending.cancelled() => {}
             () = self.leave.notified() => {}
+        }
+    }
+
+    /// Resolves once a connection has ended that should, or once nothing was under way for a while:
+    /// some clients have begun to say something and do not go on, others do not hear that it is over.
+    async fn last_words(&self, mut connection: Pin<&mut impl Future>) {
+        let mut quiet = false;
+        loop {
+            tokio::select! {
+                _ = connection.as_mut() => return,
+                () = self.resolver.clock.sleep(QUIET) => {}
+            }
+            let still = self.talk.under_way.load(Ordering::SeqCst) == 0;
+            if quiet && still {
+                return;
+            }
+            quiet = still;
         }
     }
 }
