@@ -22,7 +22,7 @@ pub mod taken;
 pub mod tcp;
 pub mod tls;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use neap_kit::clock::Clock;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -34,6 +34,9 @@ use self::{
     routes::Tables,
     taken::Taken,
 };
+
+/// Longer than anybody needs who means it.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What every part of the path of a connection needs. Cheap to copy.
 #[derive(Debug, Clone)]
@@ -56,6 +59,8 @@ pub struct Resolver {
     pub ending: CancellationToken,
     /// How services are named on the shared port.
     pub naming: Arc<http::Naming>,
+    /// So long a client may take to say what it wants, also between two requests.
+    pub patience: Duration,
 }
 
 impl Resolver {
@@ -72,6 +77,7 @@ impl Resolver {
             tasks,
             ending: CancellationToken::new(),
             naming: Arc::new(naming),
+            patience: PATIENCE,
         }
     }
 }

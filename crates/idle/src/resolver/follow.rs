@@ -1,5 +1,8 @@
 //! Keeps the table as the objects are.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::{core::v1::Service as KubernetesService, discovery::v1::EndpointSlice};

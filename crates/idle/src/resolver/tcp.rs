@@ -52,7 +52,7 @@ async fn is_meant(resolver: &Resolver, route: &Route, client: &TcpStream) -> boo
         .peer_addr()
         .is_ok_and(|source| resolver.taken.may_be_proof(source));
     match route.port.protocol {
-        Protocol::Tls => tls::says_hello(client, resolver.clock).await,
+        Protocol::Tls => tls::says_hello(client, resolver.patience, resolver.clock).await,
         _ if route.port.ignore_empty => speaks(client).await,
         // Who says nothing and stays waits for the server to speak.
         _ if proof => (resolver.clock.within(PROOF_LASTS, speaks(client)).await).unwrap_or(true),

@@ -1,7 +1,12 @@
+use std::time::Duration;
+
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::{pod::Pod, scene::Scene};
+use crate::{
+    pod::Pod,
+    scene::{STUCK, Scene},
+};
 
 #[tokio::test]
 async fn what_can_be_read_in_two_ways_reaches_nobody() {
@@ -71,4 +76,42 @@ async fn a_chunk_that_is_not_as_long_as_it_says_ends_the_connection() {
         "{answer}"
     );
     assert!(pod.requests.load(std::sync::atomic::Ordering::SeqCst) <= 1);
+}
+
+#[tokio::test]
+async fn whoever_takes_too_long_to_ask_is_let_go() {
+    let patience = Duration::from_millis(100);
+    let scene = Scene::impatient("HTTP", patience);
+    for begun in [
+        "",
+        "P",
+        "PRI * HTTP/2",
+        "G",
+        "GET / HTTP/1.1\r\nHost: a\r\nX: ",
+    ] {
+        let mut client = scene.connect().await;
+        client.write_all(begun.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(STUCK, client.read_to_end(&mut answer));
+        let _ = read.await.expect("never let go");
+    }
+    let scene = Scene::impatient("TLS", patience);
+    assert_eq!(scene.say(b"").await, "");
+    assert_eq!(scene.woken(), 0);
+}
+
+#[tokio::test]
+async fn a_drop_now_and_then_does_not_hold_a_connection_open() {
+    let scene = Scene::impatient("HTTP", Duration::from_millis(200));
+    let mut client = scene.connect().await;
+    client.write_all(b"GET / HTTP/1.1\r\nX: ").await.unwrap();
+    let drip = async {
+        while client.write_all(b"a").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(STUCK, drip)
+        .await
+        .expect("never let go");
+    assert_eq!(scene.woken(), 0);
 }

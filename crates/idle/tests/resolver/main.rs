@@ -6,6 +6,7 @@ mod bad_input;
 mod end;
 mod http1;
 mod http2;
+mod listeners;
 mod pod;
 mod scene;
 mod shared_port;

@@ -54,15 +54,20 @@ pub(crate) struct Scene {
 impl Scene {
     /// A service whose only port speaks `protocol`, with more of its `spec`.
     pub(crate) fn new(protocol: &str, spec: &Value) -> Self {
-        Self::with(protocol, spec, false)
+        Self::with(protocol, spec, false, None)
+    }
+
+    /// The same, with a resolver that does not wait long for what clients want.
+    pub(crate) fn impatient(protocol: &str, patience: Duration) -> Self {
+        Self::with(protocol, &json!({}), false, Some(patience))
     }
 
     /// The same, met on the port that all services share.
     pub(crate) fn shared(spec: &Value) -> Self {
-        Self::with("HTTP", spec, true)
+        Self::with("HTTP", spec, true, None)
     }
 
-    fn with(protocol: &str, spec: &Value, shared: bool) -> Self {
+    fn with(protocol: &str, spec: &Value, shared: bool, patience: Option<Duration>) -> Self {
         // Room for a crowd: one who finds none and says nothing is forgotten by the system.
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -71,7 +76,8 @@ impl Scene {
         let (publish, tables) = Tables::new();
         let wakes = Arc::new(Wakes::default());
         let clock = Clock::system();
-        let resolver = Resolver::new(clock, tables, wakes.clone(), Naming::default());
+        let mut resolver = Resolver::new(clock, tables, wakes.clone(), Naming::default());
+        resolver.patience = patience.unwrap_or(resolver.patience);
         let tasks = TaskTracker::new();
         let (stop, listeners) = (CancellationToken::new(), CancellationToken::new());
         let mut all = json!({
@@ -107,6 +113,11 @@ impl Scene {
     /// The pods that are ready from now on.
     pub(crate) fn pods(&self, pods: &[SocketAddr]) {
         self.publish(pods, None);
+    }
+
+    /// The service is no longer there.
+    pub(crate) fn forget(&self) {
+        self.publish.send_replace(Arc::default());
     }
 
     pub(crate) fn publish(&self, pods: &[SocketAddr], mode: Option<&str>) {

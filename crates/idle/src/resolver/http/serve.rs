@@ -26,8 +26,8 @@ use crate::resolver::Resolver;
 
 /// The first words of HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The head of a request is there within this time, also the first and also after another.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A client that does not answer for this time is gone.
+const ALIVE: Duration = Duration::from_secs(30);
 /// What is sent last is on its way within this time.
 const QUIET: Duration = Duration::from_secs(2);
 /// So many requests are under way at once over one connection.
@@ -40,8 +40,8 @@ pub async fn serve(
     mut client: TcpStream,
     source: SocketAddr,
 ) {
-    let clock = resolver.clock;
-    let Some(Ok((first, multiplexed))) = clock.within(PATIENCE, first(&mut client)).await else {
+    let (clock, patience) = (resolver.clock, resolver.patience);
+    let Some(Ok((first, multiplexed))) = clock.within(patience, first(&mut client)).await else {
         return;
     };
     let talk = Arc::new(Talk::default());
@@ -64,7 +64,7 @@ pub async fn serve(
         server
             .timer(TokioTimer::new())
             .adaptive_window(true)
-            .keep_alive_interval(PATIENCE)
+            .keep_alive_interval(ALIVE)
             .max_concurrent_streams(STREAMS)
             .max_header_list_size(HEAD as u32);
         let mut connection = pin!(server.serve_connection(stream, service));
@@ -77,7 +77,7 @@ pub async fn serve(
         let mut server = http1::Builder::new();
         server
             .timer(TokioTimer::new())
-            .header_read_timeout(PATIENCE)
+            .header_read_timeout(patience)
             .max_buf_size(2 * HEAD);
         let connection = server.serve_connection(stream, service);
         let mut connection = pin!(connection.with_upgrades());
