@@ -13,6 +13,7 @@
 pub mod activity;
 pub mod connect;
 pub mod drain;
+pub mod events;
 pub mod follow;
 pub mod hold;
 pub mod http;
@@ -24,14 +25,18 @@ pub mod tls;
 
 use std::{sync::Arc, time::Duration};
 
-use neap_kit::clock::Clock;
+use neap_kit::{
+    clock::Clock,
+    telemetry::{Meter, Telemetry},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     activity::Activity,
-    hold::{Holds, Waker},
+    events::{Metrics, ServedCold, TurnedAway},
+    hold::{Holding, Holds, Refused, Waker},
     http::Client,
-    routes::Tables,
+    routes::{Route, Tables},
     taken::Taken,
 };
 
@@ -59,17 +64,46 @@ pub struct Resolver {
     pub ending: CancellationToken,
     /// How services are named on the shared port.
     pub naming: Arc<http::Naming>,
+    /// What is told.
+    pub meter: Meter<Metrics>,
     /// So long a client may take to say what it wants, also between two requests.
     pub patience: Duration,
 }
 
 impl Resolver {
+    /// Tells that somebody was served after it was held.
+    fn served(&self, holding: &Holding) {
+        if holding.was_held() {
+            let route = holding.route();
+            self.meter.emit(&ServedCold {
+                service: &route.service.key,
+                protocol: route.port.protocol,
+                breakdown: holding.times().breakdown(self.clock.uptime()),
+            });
+        }
+    }
+
+    /// Tells that somebody was not served.
+    fn turned_away(&self, route: &Route, why: &Refused) {
+        self.meter.emit(&TurnedAway {
+            service: &route.service.key,
+            protocol: route.port.protocol,
+            why,
+        });
+    }
     /// A resolver for the services of `tables`, which asks `waker`.
-    pub fn new(clock: Clock, tables: Tables, waker: Arc<dyn Waker>, naming: http::Naming) -> Self {
+    pub fn new(
+        clock: Clock,
+        tables: Tables,
+        waker: Arc<dyn Waker>,
+        naming: http::Naming,
+        telemetry: &Telemetry,
+    ) -> Self {
         let tasks = TaskTracker::new();
+        let meter = events::meter(telemetry);
         Self {
             clock,
-            holds: Holds::new(clock, tables.clone(), waker, tasks.clone()),
+            holds: Holds::new(clock, tables.clone(), waker, tasks.clone(), meter.clone()),
             tables,
             taken: Taken::new(clock),
             activity: Activity::new(clock),
@@ -77,6 +111,7 @@ impl Resolver {
             tasks,
             ending: CancellationToken::new(),
             naming: Arc::new(naming),
+            meter,
             patience: PATIENCE,
         }
     }

@@ -34,13 +34,14 @@ pub async fn serve(resolver: Resolver, route: Arc<Route>, mut client: TcpStream)
     match hold(&mut holding, &client, resolver.clock).await {
         Ok((mut pod, early)) => {
             holding.settle();
+            resolver.served(&holding);
             drop(holding);
             // Either side may break off at any time, which is between the two of them.
             let _ = carry(&mut client, &mut pod, early).await;
         }
         Err(Unserved::Left) => {}
         Err(Unserved::Refused(refused)) => {
-            tracing::info!(%refused, "a connection was closed");
+            resolver.turned_away(holding.route(), &refused);
             reset(&client);
         }
     }

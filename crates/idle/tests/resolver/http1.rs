@@ -32,6 +32,13 @@ async fn a_request_is_held_until_a_pod_is_ready_and_says_so() {
         "{answer}"
     );
     assert_eq!(pod.requests.load(Ordering::SeqCst), 1);
+    let text = scene.telemetry.text();
+    for counted in [
+        "neaptide_idle_cold_start_seconds_count{protocol=\"http\",part=\"ready\"} 1",
+        "neaptide_idle_wakes_asked_total{result=\"done\"} 1",
+    ] {
+        assert!(text.contains(counted), "{counted} is not in {text}");
+    }
     // Nobody waits now, so nothing is said.
     let answer = scene.say(GET_AND_CLOSE).await;
     assert!(!answer.contains("cold-start"), "{answer}");
@@ -131,6 +138,8 @@ async fn more_than_may_wait_are_told_to_come_again() {
     assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
     let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
     assert_eq!(body["reason"], "TooManyWaiting");
+    let counted = "idle_refused_total{protocol=\"http\",reason=\"TooManyWaiting\"} 1";
+    assert!(scene.telemetry.text().contains(counted));
     assert_eq!(body["service"], "shop/cart");
 }
 

@@ -13,7 +13,7 @@ use neap_idle::{
         routes::{Defaults, Objects, Table, Tables},
     },
 };
-use neap_kit::{clock::Clock, key::Key};
+use neap_kit::{clock::Clock, key::Key, telemetry::Telemetry};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
@@ -46,6 +46,7 @@ pub(crate) struct Scene {
     pub(crate) listeners: CancellationToken,
     pub(crate) wakes: Arc<Wakes>,
     pub(crate) tasks: TaskTracker,
+    pub(crate) telemetry: Telemetry,
     spec: Value,
     publish: watch::Sender<Arc<Table>>,
     _stop: DropGuard,
@@ -76,7 +77,9 @@ impl Scene {
         let (publish, tables) = Tables::new();
         let wakes = Arc::new(Wakes::default());
         let clock = Clock::system();
-        let mut resolver = Resolver::new(clock, tables, wakes.clone(), Naming::default());
+        let telemetry = Telemetry::default();
+        let mut resolver =
+            Resolver::new(clock, tables, wakes.clone(), Naming::default(), &telemetry);
         resolver.patience = patience.unwrap_or(resolver.patience);
         let tasks = TaskTracker::new();
         let (stop, listeners) = (CancellationToken::new(), CancellationToken::new());
@@ -94,6 +97,7 @@ impl Scene {
             listeners: listeners.clone(),
             wakes,
             tasks: tasks.clone(),
+            telemetry,
             spec: all,
             publish,
             _stop: stop.clone().drop_guard(),

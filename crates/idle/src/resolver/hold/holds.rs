@@ -12,13 +12,17 @@ use std::{
 use neap_kit::{
     clock::{Clock, Uptime},
     key::Key,
+    telemetry::Meter,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Arrival, Line, Ticket, Waker, wake::Wakes};
-use crate::resolver::routes::{Route, Service, Table, Tables};
+use crate::resolver::{
+    events::{AskedToWake, Metrics},
+    routes::{Route, Service, Table, Tables},
+};
 
 /// Where connections and requests are held. Cheap to copy.
 #[derive(Clone)]
@@ -33,6 +37,7 @@ pub(super) struct Shared {
     tables: Tables,
     waker: Arc<dyn Waker>,
     tasks: TaskTracker,
+    meter: Meter<Metrics>,
     tickets: AtomicU64,
     desks: Mutex<BTreeMap<Key, Desk>>,
     /// Something may have to be done earlier than was planned.
@@ -73,13 +78,20 @@ pub(super) enum Entered {
 
 impl Holds {
     /// Holds for the services of the table and asks `waker`, in tasks that `tasks` counts.
-    pub fn new(clock: Clock, tables: Tables, waker: Arc<dyn Waker>, tasks: TaskTracker) -> Self {
+    pub fn new(
+        clock: Clock,
+        tables: Tables,
+        waker: Arc<dyn Waker>,
+        tasks: TaskTracker,
+        meter: Meter<Metrics>,
+    ) -> Self {
         let shared = Shared {
             clock,
             closing: CancellationToken::new(),
             tables,
             waker,
             tasks,
+            meter,
             tickets: AtomicU64::new(0),
             desks: Mutex::default(),
             alarm: Notify::new(),
@@ -246,9 +258,10 @@ impl Holds {
         let holds = self.clone();
         self.shared.tasks.spawn(async move {
             let woken = asked.await;
-            if let Err(error) = &woken {
-                tracing::warn!(service = %key, %error, "a service could not be woken; it is tried again");
-            }
+            holds.shared.meter.emit(&AskedToWake {
+                service: &key,
+                error: woken.as_ref().err().map(ToString::to_string),
+            });
             let mut desks = holds.shared.desks.lock();
             if let Some(desk) = desks.get_mut(&key) {
                 desk.wakes.end(woken.is_ok(), holds.shared.clock.uptime());

@@ -57,28 +57,32 @@ pub(super) fn not_carried(what: &str) -> Response<Answered> {
 
 /// Nobody took it; nothing of it was sent.
 pub(super) fn refused(refused: &Refused) -> Response<Answered> {
-    let error = refused.to_string();
-    match refused {
-        Refused::Late { service, breakdown } => late(service, breakdown, &error),
-        Refused::Full(service) => unavailable(
-            &json!({"error": error, "reason": "TooManyWaiting", "service": service.to_string()}),
-        ),
-        Refused::Closing => unavailable(&json!({"error": error, "reason": "ResolverEnding"})),
-        Refused::Gone(service) => unavailable(
-            &json!({"error": error, "reason": "ServiceGone", "service": service.to_string()}),
-        ),
-    }
+    said(refused, &refused.to_string())
 }
 
-/// A pod took it and did not begin to answer in time, or nobody took it in time.
-pub(super) fn late(service: &Key, breakdown: &Breakdown, error: &str) -> Response<Answered> {
-    let body = json!({
-        "error": error,
-        "reason": "DeadlineExceeded",
-        "service": service.to_string(),
-        "milliseconds": breakdown,
-    });
-    with_cold_start(json(StatusCode::GATEWAY_TIMEOUT, &body), breakdown)
+/// A pod took it and did not begin to answer in time.
+pub(super) fn silent(late: &Refused) -> Response<Answered> {
+    said(late, "a pod did not begin to answer in time")
+}
+
+fn said(refused: &Refused, error: &str) -> Response<Answered> {
+    let reason = refused.reason();
+    match refused {
+        Refused::Late { service, breakdown } => {
+            let body = json!({
+                "error": error,
+                "reason": reason,
+                "service": service.to_string(),
+                "milliseconds": breakdown,
+            });
+            with_cold_start(json(StatusCode::GATEWAY_TIMEOUT, &body), breakdown)
+        }
+        Refused::Full(service) | Refused::Gone(service) => {
+            let service = service.to_string();
+            unavailable(&json!({"error": error, "reason": reason, "service": service}))
+        }
+        Refused::Closing => unavailable(&json!({"error": error, "reason": reason})),
+    }
 }
 
 /// A pod took it and broke off. It may have been done, so it is not sent again.

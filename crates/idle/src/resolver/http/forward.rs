@@ -36,22 +36,26 @@ pub(super) async fn forward(
     let switch = headers::wanted(going.head.version, &going.head.headers);
     let client = switch.and_then(|_| going.head.extensions.remove::<OnUpgrade>());
     if let Err(refused) = going.place().await {
+        from.resolver.turned_away(going.holding.route(), &refused);
         return answer::refused(&refused);
     }
     let (mut holding, request) = going.request(from.source);
     let fate = send(from, &mut holding, request).await;
     let key = holding.route().service.key.clone();
     match fate {
-        Fate::Refused(refused) => answer::refused(&refused),
+        Fate::Refused(refused) => {
+            from.resolver.turned_away(holding.route(), &refused);
+            answer::refused(&refused)
+        }
         Fate::Broken(error) => answer::broken(&key, &error),
-        Fate::Silent => match holding.late() {
-            Refused::Late { breakdown, .. } => {
-                answer::late(&key, &breakdown, "a pod did not begin to answer in time")
-            }
-            other => answer::refused(&other),
-        },
+        Fate::Silent => {
+            let late = holding.late();
+            from.resolver.turned_away(holding.route(), &late);
+            answer::silent(&late)
+        }
         Fate::Answered(mut response, connection) => {
             holding.answered();
+            from.resolver.served(&holding);
             let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
             headers::towards_client(response.headers_mut(), switched);
             if holding.was_held() {

@@ -82,7 +82,10 @@ pub(super) async fn handle(
         // Asks for the wake as a side effect; who does not pass at once gets the page.
         match holding.place().now_or_never() {
             Some(Ok(_)) => {}
-            Some(Err(refused)) => return Ok(answer::refused(&refused)),
+            Some(Err(refused)) => {
+                from.resolver.turned_away(&route, &refused);
+                return Ok(answer::refused(&refused));
+            }
             None => return Ok(answer::page(&service.key)),
         }
     }

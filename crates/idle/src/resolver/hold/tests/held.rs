@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
-use neap_kit::{clock::Clock, key::Key};
+use neap_kit::{clock::Clock, key::Key, telemetry::Telemetry};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::watch;
@@ -12,6 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     api::{Breakdown, names},
     resolver::{
+        events,
         hold::{Holding, Holds, NotWoken, Refused, Waker},
         routes::{Defaults, Objects, Route, Table, Tables},
     },
@@ -60,7 +61,8 @@ impl Scene {
             asked: Mutex::default(),
         });
         let tasks = TaskTracker::new();
-        let holds = Holds::new(clock, tables, waker.clone(), tasks.clone());
+        let meter = events::meter(&Telemetry::default());
+        let holds = Holds::new(clock, tables, waker.clone(), tasks.clone(), meter);
         let stop = CancellationToken::new();
         tasks.spawn(holds.clone().run(stop.clone()));
         let scene = Self {
