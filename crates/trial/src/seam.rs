@@ -38,7 +38,7 @@ use crate::{
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// So long whoever was refused may wait before it tries again: later and later, the more often.
+/// So long whoever meets conflicts may wait before it tries again: later and later, the more often.
 const AGAIN: Duration = Duration::from_mins(1);
 
 /// The connection of one life of an actor to the server.
@@ -73,9 +73,6 @@ impl Seam {
         self.scene.asked(&self.line, &parts, &call, &body);
         if let Some(refusal) = self.before(&call).await {
             self.scene.answered(&self.line, &call, refusal.status());
-            if call.verb.writes() {
-                self.scene.expect_another_try(AGAIN);
-            }
             return Ok(refusal);
         }
         let late = self.line.is_late(&call);
@@ -136,7 +133,11 @@ impl Seam {
             _ => Point::WriteBefore,
         };
         let struck = self.strike(point, call).await;
-        struck.or_else(|| self.line.conflicts(call))
+        struck.or_else(|| {
+            let refusal = self.line.conflicts(call)?;
+            self.scene.expect_another_try(AGAIN);
+            Some(refusal)
+        })
     }
 
     /// What is answered instead, if a fault says so.

@@ -60,7 +60,7 @@ mod tests {
 
     fn written(terms: &[&str]) -> Vec<Arc<Event>> {
         let marked = |term: &&str| json!({"annotations": {FENCE: term}});
-        let objects = terms.iter().map(|term| object(marked(term), json!({})));
+        let objects = terms.iter().map(|term| object(marked(term), &json!({})));
         objects.map(|object| event("/configmaps", object)).collect()
     }
 

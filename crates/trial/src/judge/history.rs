@@ -196,7 +196,7 @@ pub(super) mod tests {
     use super::*;
 
     /// An object as the store keeps it.
-    pub(in crate::judge) fn object(mut metadata: Value, status: Value) -> Object {
+    pub(in crate::judge) fn object(mut metadata: Value, status: &Value) -> Object {
         metadata["name"] = "it".into();
         metadata["uid"] = "1".into();
         let value =
@@ -218,7 +218,7 @@ pub(super) mod tests {
     fn said(states: &[(i64, Value)]) -> Vec<String> {
         let objects = states
             .iter()
-            .map(|(generation, status)| object(json!({"generation": generation}), status.clone()));
+            .map(|(generation, status)| object(json!({"generation": generation}), status));
         let history: Vec<_> = objects.map(|object| event("/pods", object)).collect();
         let told = backwards(&history).into_iter();
         told.map(|violation| violation.text).collect()

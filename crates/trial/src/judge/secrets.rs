@@ -76,12 +76,12 @@ mod tests {
         let secret = secret.and_then(Value::as_str).unwrap().to_owned();
         let quiet = object(
             json!({"annotations": {"note": "x"}}),
-            json!({"message": "done"}),
+            &json!({"message": "done"}),
         );
         assert!(written(&[event("/pods", quiet)]).is_empty());
         let loud = object(
             json!({}),
-            json!({"message": format!("failed with {secret}")}),
+            &json!({"message": format!("failed with {secret}")}),
         );
         assert_eq!(written(&[event("/pods", loud)]).len(), 1);
     }
