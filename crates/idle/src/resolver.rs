@@ -3,8 +3,9 @@
 //! A connection comes in on a port of its own for each port of a service ([`routes`], [`listen`]), is
 //! held until a pod takes it ([`hold`], [`connect`]) and is then carried byte by byte ([`tcp`],
 //! [`tls`]) or request by request ([`http`]). What the rest of the process asks is plain: which
-//! connections were taken ([`taken`]), who was asked for ([`activity`]), how much is held
-//! ([`hold::Holds::all_queued`]), and to end well ([`drain`]).
+//! connections were taken ([`taken`], [`prove`]), who was asked for ([`activity`]), how much is held
+//! ([`hold::Holds::all_queued`]), and to end well ([`drain`]). [`run`] puts
+//! all of it together.
 //!
 //! Invariants:
 //! - nothing is sent to a pod before a connection to it stands, and what was sent is not sent again;
@@ -18,7 +19,9 @@ pub mod follow;
 pub mod hold;
 pub mod http;
 pub mod listen;
+pub mod prove;
 pub mod routes;
+pub mod run;
 pub mod taken;
 pub mod tcp;
 pub mod tls;

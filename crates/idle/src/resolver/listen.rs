@@ -115,7 +115,7 @@ pub async fn accept(
                     .is_none_or(|route| route.port.protocol == Protocol::Http);
                 match route {
                     Some(route) if !http => {
-                        let serve = tcp::serve(resolver.clone(), route, client);
+                        let serve = tcp::serve(resolver.clone(), route, client, source);
                         resolver.tasks.spawn(serve);
                     }
                     None if entrance != Entrance::Shared => {}

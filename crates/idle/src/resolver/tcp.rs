@@ -25,8 +25,13 @@ const BUFFER: usize = 16 << 10;
 const EARLY: usize = 16 << 10;
 
 /// Carries one connection from beginning to end.
-pub async fn serve(resolver: Resolver, route: Arc<Route>, mut client: TcpStream) {
-    if !is_meant(&resolver, &route, &client).await {
+pub async fn serve(
+    resolver: Resolver,
+    route: Arc<Route>,
+    mut client: TcpStream,
+    source: SocketAddr,
+) {
+    if !is_meant(&resolver, &route, &client, source).await {
         return;
     }
     let _open = resolver.activity.begin(&route.service.key);
@@ -48,10 +53,13 @@ pub async fn serve(resolver: Resolver, route: Arc<Route>, mut client: TcpStream)
 }
 
 /// Whether the client wants something of the service. Some only look whether a port is open.
-async fn is_meant(resolver: &Resolver, route: &Route, client: &TcpStream) -> bool {
-    let proof = client
-        .peer_addr()
-        .is_ok_and(|source| resolver.taken.may_be_proof(source));
+async fn is_meant(
+    resolver: &Resolver,
+    route: &Route,
+    client: &TcpStream,
+    source: SocketAddr,
+) -> bool {
+    let proof = resolver.taken.may_be_proof(source);
     match route.port.protocol {
         Protocol::Tls => tls::says_hello(client, resolver.patience, resolver.clock).await,
         _ if route.port.ignore_empty => speaks(client).await,

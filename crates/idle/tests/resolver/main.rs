@@ -12,3 +12,4 @@ mod scene;
 mod shared_port;
 mod streams;
 mod tcp;
+mod whole;

@@ -33,6 +33,12 @@ pub(crate) const STUCK: Duration = Duration::from_mins(2);
 #[derive(Default)]
 pub(crate) struct Wakes(Mutex<Vec<Key>>);
 
+impl Wakes {
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().len()
+    }
+}
+
 impl Waker for Wakes {
     fn wake(&self, service: Key, _: usize) -> BoxFuture<'static, Result<(), NotWoken>> {
         self.0.lock().push(service);
@@ -163,7 +169,7 @@ impl Scene {
 
     /// How many wakes were asked for.
     pub(crate) fn woken(&self) -> usize {
-        self.wakes.0.lock().len()
+        self.wakes.count()
     }
 
     /// Resolves once so many are held.

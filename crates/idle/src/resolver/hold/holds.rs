@@ -254,10 +254,10 @@ impl Holds {
     }
 
     fn wake(&self, key: Key, waiting: usize) {
-        let asked = self.shared.waker.wake(key.clone(), waiting);
         let holds = self.clone();
+        // In a task of its own also because the lines are locked here.
         self.shared.tasks.spawn(async move {
-            let woken = asked.await;
+            let woken = holds.shared.waker.wake(key.clone(), waiting).await;
             holds.shared.meter.emit(&AskedToWake {
                 service: &key,
                 error: woken.as_ref().err().map(ToString::to_string),
