@@ -1,1 +1,121 @@
 //! The process that answers for services that sleep, and wakes them.
+//!
+//! A connection comes in on a port of its own for each port of a service ([`routes`], [`listen`]), is
+//! held until a pod takes it ([`hold`], [`connect`]) and is then carried byte by byte ([`tcp`],
+//! [`tls`]) or request by request ([`http`]). What the rest of the process asks is plain: which
+//! connections were taken ([`taken`], [`prove`]), who was asked for ([`activity`]), how much is held
+//! ([`hold::Holds::all_queued`]), and to end well ([`drain`]). [`run`] puts
+//! all of it together.
+//!
+//! Invariants:
+//! - nothing is sent to a pod before a connection to it stands, and what was sent is not sent again;
+//! - memory does not grow with what is carried.
+
+pub mod activity;
+pub mod connect;
+pub mod drain;
+pub mod events;
+pub mod follow;
+pub mod hold;
+pub mod http;
+pub mod listen;
+pub mod prove;
+pub mod routes;
+pub mod run;
+pub mod taken;
+pub mod tcp;
+pub mod tls;
+
+use std::{sync::Arc, time::Duration};
+
+use neap_kit::{
+    clock::Clock,
+    telemetry::{Meter, Telemetry},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{
+    activity::Activity,
+    events::{Metrics, ServedCold, TurnedAway},
+    hold::{Holding, Holds, Refused, Waker},
+    http::Client,
+    routes::{Route, Tables},
+    taken::Taken,
+};
+
+/// Longer than anybody needs who means it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What every part of the path of a connection needs. Cheap to copy.
+#[derive(Debug, Clone)]
+pub struct Resolver {
+    /// The time.
+    pub clock: Clock,
+    /// Who is meant.
+    pub tables: Tables,
+    /// Where things are held.
+    pub holds: Holds,
+    /// Which connections were taken.
+    pub taken: Taken,
+    /// Who was asked for.
+    pub activity: Activity,
+    /// Requests to pods.
+    pub client: Client,
+    /// Every connection runs as one of these.
+    pub tasks: TaskTracker,
+    /// Cancelled when connections that are between requests are to end.
+    pub ending: CancellationToken,
+    /// How services are named on the shared port.
+    pub naming: Arc<http::Naming>,
+    /// What is told.
+    pub meter: Meter<Metrics>,
+    /// So long a client may take to say what it wants, also between two requests.
+    pub patience: Duration,
+}
+
+impl Resolver {
+    /// Tells that somebody was served after it was held.
+    fn served(&self, holding: &Holding) {
+        if holding.was_held() {
+            let route = holding.route();
+            self.meter.emit(&ServedCold {
+                service: &route.service.key,
+                protocol: route.port.protocol,
+                breakdown: holding.times().breakdown(self.clock.uptime()),
+            });
+        }
+    }
+
+    /// Tells that somebody was not served.
+    fn turned_away(&self, route: &Route, why: &Refused) {
+        self.meter.emit(&TurnedAway {
+            service: &route.service.key,
+            protocol: route.port.protocol,
+            why,
+        });
+    }
+    /// A resolver for the services of `tables`, which asks `waker`.
+    pub fn new(
+        clock: Clock,
+        tables: Tables,
+        waker: Arc<dyn Waker>,
+        naming: http::Naming,
+        telemetry: &Telemetry,
+    ) -> Self {
+        let tasks = TaskTracker::new();
+        let meter = events::meter(telemetry);
+        Self {
+            clock,
+            holds: Holds::new(clock, tables.clone(), waker, tasks.clone(), meter.clone()),
+            tables,
+            taken: Taken::new(clock),
+            activity: Activity::new(clock),
+            client: Client::new(clock, tasks.clone()),
+            tasks,
+            ending: CancellationToken::new(),
+            naming: Arc::new(naming),
+            meter,
+            patience: PATIENCE,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! One request or connection on its way to a pod.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use tokio::sync::oneshot;
+
+use super::{
+    Holds, Ticket, Times,
+    holds::{Entered, Told},
+};
+use crate::{api::Breakdown, resolver::routes::Route};
+
+/// Somebody who came for a service. Dropping it is leaving.
+#[derive(Debug)]
+pub struct Holding {
+    holds: Holds,
+    route: Arc<Route>,
+    ticket: Ticket,
+    bytes: usize,
+    times: Times,
+    stand: Stand,
+    /// A pod refused it, so it comes back to its place.
+    back: bool,
+    held: bool,
+}
+
+#[derive(Debug)]
+enum Stand {
+    /// Not in line.
+    Out,
+    /// In line.
+    Waits(oneshot::Receiver<Told>),
+    /// On the way to a pod.
+    Goes(SocketAddr),
+    /// The same, as one of those whose number is limited.
+    GoesCounted(SocketAddr),
+}
+
+/// Nobody takes it, and nothing of it was sent anywhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// As many wait as may.
+    #[error("too many wait for {0}")]
+    Full(neap_kit::key::Key),
+    /// The time is up.
+    #[error("no pod of {service} was there in time")]
+    Late {
+        /// Whom it came for.
+        service: neap_kit::key::Key,
+        /// Where the time went.
+        breakdown: Breakdown,
+    },
+    /// This resolver is ending.
+    #[error("this resolver is ending")]
+    Closing,
+    /// The service is no longer one that sleeps.
+    #[error("{0} is no longer known here")]
+    Gone(neap_kit::key::Key),
+}
+
+impl Holding {
+    /// Somebody came for `route` and keeps `bytes` in memory while it waits.
+    pub fn new(holds: &Holds, route: Arc<Route>, bytes: usize) -> Self {
+        Self {
+            holds: holds.clone(),
+            route,
+            ticket: holds.ticket(),
+            bytes,
+            times: Times::arrived(holds.shared.clock.uptime()),
+            stand: Stand::Out,
+            back: false,
+            held: false,
+        }
+    }
+
+    /// Whom it came for.
+    pub fn route(&self) -> &Arc<Route> {
+        &self.route
+    }
+
+    /// When what happened.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// Whether it had to wait.
+    pub fn was_held(&self) -> bool {
+        self.held
+    }
+
+    /// Whether `more` bytes may be kept in memory.
+    pub fn grow(&mut self, more: usize) -> bool {
+        let ticket = self.ticket;
+        let grown = self.tell(|line, _| line.grow(ticket, more));
+        let grown = grown == Some(true);
+        self.bytes += if grown { more } else { 0 };
+        grown
+    }
+
+    /// Resolves to the pod to go to. May be dropped and asked again.
+    pub async fn place(&mut self) -> Result<SocketAddr, Refused> {
+        if matches!(self.stand, Stand::Out) {
+            self.enter()?;
+        }
+        let service = &self.route.service;
+        let deadline = self.times.arrived + service.deadline;
+        let shared = &self.holds.shared;
+        match &mut self.stand {
+            Stand::Goes(pod) | Stand::GoesCounted(pod) => Ok(*pod),
+            Stand::Out => Err(Refused::Gone(service.key.clone())),
+            Stand::Waits(told) => tokio::select! {
+                biased;
+                told = told => match told {
+                    Ok(told) => {
+                        self.go(told);
+                        Ok(told.pod)
+                    }
+                    Err(_) => Err(Refused::Gone(service.key.clone())),
+                },
+                () = shared.closing.cancelled() => Err(Refused::Closing),
+                () = shared.clock.sleep_until(deadline) => Err(self.late()),
+            },
+        }
+    }
+
+    /// The pod took no connection. Nothing was sent, so another may be asked for.
+    pub fn refused(&mut self) {
+        let now = self.holds.shared.clock.uptime();
+        if let Some(pod) = self.pod() {
+            let port = self.route.port.number;
+            self.tell(|line, _| line.refused(port, pod, now));
+        }
+        self.settle();
+        self.back = true;
+    }
+
+    /// The pod took the connection.
+    pub fn connected(&mut self) {
+        self.times.connected = Some(self.holds.shared.clock.uptime());
+        if let Some(pod) = self.pod() {
+            let port = self.route.port.number;
+            self.tell(|line, _| line.took(port, pod));
+        }
+    }
+
+    /// The pod began to answer.
+    pub fn answered(&mut self) {
+        self.times.first_byte = Some(self.holds.shared.clock.uptime());
+        self.settle();
+    }
+
+    /// It no longer counts among those who are on their way, so that the next may go.
+    pub fn settle(&mut self) {
+        let stand = std::mem::replace(&mut self.stand, Stand::Out);
+        if let Stand::GoesCounted(pod) = stand {
+            let port = self.route.port.number;
+            self.tell(|line, _| line.arrived(port, pod));
+        }
+    }
+
+    /// The time is up: where it went.
+    pub fn late(&self) -> Refused {
+        let mut times = self.times;
+        if matches!(self.stand, Stand::Waits(_)) {
+            (times.asked, times.scaled) = self.holds.woken(&self.route.service.key);
+        }
+        let breakdown = times.breakdown(self.holds.shared.clock.uptime());
+        Refused::Late {
+            service: self.route.service.key.clone(),
+            breakdown,
+        }
+    }
+
+    fn enter(&mut self) -> Result<(), Refused> {
+        let service = &self.route.service;
+        if self.holds.shared.clock.uptime() >= self.times.arrived + service.deadline {
+            return Err(self.late());
+        }
+        let entered = (self.holds).enter(&self.route, self.ticket, self.bytes, self.back);
+        self.stand = match entered {
+            Entered::Passed(pod) => Stand::Goes(pod),
+            Entered::Waits(told) => {
+                self.held = true;
+                Stand::Waits(told)
+            }
+            Entered::Full => return Err(Refused::Full(service.key.clone())),
+        };
+        Ok(())
+    }
+
+    fn go(&mut self, told: Told) {
+        self.stand = Stand::GoesCounted(told.pod);
+        self.times.asked = told.asked;
+        self.times.scaled = told.scaled;
+        self.times.ready = Some(self.holds.shared.clock.uptime());
+    }
+
+    fn pod(&self) -> Option<SocketAddr> {
+        match self.stand {
+            Stand::Goes(pod) | Stand::GoesCounted(pod) => Some(pod),
+            Stand::Out | Stand::Waits(_) => None,
+        }
+    }
+
+    fn tell<T>(
+        &self,
+        what: impl FnOnce(&mut super::Line, neap_kit::clock::Uptime) -> T,
+    ) -> Option<T> {
+        self.holds.tell(&self.route.service.key, what)
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        if let Stand::Waits(told) = &mut self.stand {
+            let port = self.route.port.number;
+            self.holds.leave(&self.route.service.key, port, self.ticket);
+            // It may have been told where to go at this very moment.
+            if let Ok(told) = told.try_recv() {
+                self.stand = Stand::GoesCounted(told.pod);
+            }
+        }
+        self.settle();
+    }
+}

@@ -1,0 +1,2 @@
+mod held;
+mod line;

@@ -1,0 +1,163 @@
+//! Bodies on their way through.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use super::{client::Lent, guard::Talk};
+use crate::resolver::activity::Open;
+
+/// What is sent to a pod: what was read while the request was held, then the rest as it comes.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) early: VecDeque<Frame<Bytes>>,
+    pub(super) rest: Incoming,
+}
+
+/// What a client gets.
+#[derive(Debug)]
+pub(super) enum Answered {
+    /// Made here.
+    Here(Full<Bytes>),
+    /// From a pod.
+    Pod(Carried),
+}
+
+/// The body of a pod's answer.
+#[derive(Debug)]
+pub(super) struct Carried {
+    pub(super) incoming: Incoming,
+    pub(super) until: Option<Until>,
+}
+
+/// What lasts until a request is answered to its end.
+#[derive(Debug)]
+pub(super) struct Until {
+    pub(super) _open: Open,
+    pub(super) _under_way: UnderWay,
+    /// Other requests may use it then.
+    pub(super) _lent: Option<Lent>,
+}
+
+/// Counts a request of a connection.
+#[derive(Debug)]
+pub(super) struct UnderWay(Arc<Talk>);
+
+impl UnderWay {
+    pub(super) fn new(talk: &Arc<Talk>) -> Self {
+        talk.under_way.fetch_add(1, Ordering::SeqCst);
+        Self(talk.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Carried {
+    pub(super) fn new(incoming: Incoming, until: Until) -> Self {
+        let until = (!incoming.is_end_stream()).then_some(until);
+        Self { incoming, until }
+    }
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        match this.early.pop_front() {
+            Some(frame) => Poll::Ready(Some(Ok(frame))),
+            None => Pin::new(&mut this.rest).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.early.is_empty() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut size = self.rest.size_hint();
+        if self.early.iter().any(Frame::is_trailers) {
+            // A body whose length is known has no trailers.
+            return SizeHint::default();
+        }
+        let data = self.early.iter().filter_map(Frame::data_ref);
+        let early: u64 = data.map(|data| data.len() as u64).sum();
+        if let Some(upper) = size.upper() {
+            size.set_upper(upper + early);
+        }
+        size.set_lower(size.lower() + early);
+        size
+    }
+}
+
+impl Body for Carried {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        let frame = Pin::new(&mut this.incoming).poll_frame(context);
+        if matches!(frame, Poll::Ready(None | Some(Err(_)))) || this.incoming.is_end_stream() {
+            this.until = None;
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+impl Body for Answered {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.get_mut() {
+            Self::Here(body) => Pin::new(body)
+                .poll_frame(context)
+                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            Self::Pod(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Here(body) => body.is_end_stream(),
+            Self::Pod(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Here(body) => body.size_hint(),
+            Self::Pod(body) => body.size_hint(),
+        }
+    }
+}

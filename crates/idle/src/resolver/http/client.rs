@@ -1,0 +1,268 @@
+//! Connections to pods over which requests are sent.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{Request, Response, Version};
+use hyper::{
+    body::Incoming,
+    client::conn::{TrySendError, http1, http2},
+    rt::Executor,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use neap_kit::clock::{Clock, Uptime};
+use parking_lot::Mutex;
+use tokio_util::task::TaskTracker;
+
+use super::body::Sent;
+use crate::resolver::connect::connect;
+
+/// A connection that nobody used for this time is not used again: pods close theirs after a while,
+/// and a request that crosses with that is lost. The shortest time in common use is two seconds.
+const IDLE: Duration = Duration::from_millis(1500);
+/// So many are kept for each pod.
+const KEPT: usize = 256;
+
+/// Sends requests to pods. Cheap to copy.
+#[derive(Debug, Clone)]
+pub struct Client {
+    clock: Clock,
+    tasks: TaskTracker,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    idle: Mutex<HashMap<SocketAddr, Vec<Idle>>>,
+    /// One for each pod, over which all requests go at once.
+    multiplexed: Mutex<HashMap<SocketAddr, Multiplexed>>,
+    /// Nothing is kept any longer.
+    closed: AtomicBool,
+}
+
+type Multiplexed = Arc<tokio::sync::Mutex<Shareable>>;
+
+#[derive(Debug, Default)]
+struct Shareable {
+    sender: Option<http2::SendRequest<Sent>>,
+    /// When a try to connect last failed.
+    failed: Option<Uptime>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    sender: http1::SendRequest<Sent>,
+    since: Uptime,
+}
+
+/// A connection to a pod.
+#[derive(Debug)]
+pub(super) struct Connection {
+    sender: Sender,
+    /// No request went over it yet.
+    pub(super) fresh: bool,
+}
+
+#[derive(Debug)]
+enum Sender {
+    One(Lent),
+    Many(http2::SendRequest<Sent>),
+}
+
+/// A connection for one request at a time, which goes back when this is dropped.
+#[derive(Debug)]
+pub(super) struct Lent {
+    sender: Option<http1::SendRequest<Sent>>,
+    pod: SocketAddr,
+    clock: Clock,
+    home: Weak<Shared>,
+}
+
+pub(super) type Unsent = TrySendError<Request<Sent>>;
+
+impl Client {
+    pub(crate) fn new(clock: Clock, tasks: TaskTracker) -> Self {
+        Self {
+            clock,
+            tasks,
+            shared: Arc::default(),
+        }
+    }
+
+    /// Lets go of connections to pods that are not `known`, and of those that have ended.
+    pub fn retain(&self, known: impl Fn(&SocketAddr) -> bool) {
+        let mut idle = self.shared.idle.lock();
+        idle.retain(|pod, kept| {
+            kept.retain(|idle| !idle.sender.is_closed());
+            known(pod) && !kept.is_empty()
+        });
+        drop(idle);
+        let mut multiplexed = self.shared.multiplexed.lock();
+        multiplexed.retain(|pod, _| known(pod));
+    }
+
+    /// Keeps no connection from now on that nobody uses.
+    pub fn close(&self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        self.retain(|_| false);
+    }
+
+    /// A connection that stands, for a request of this version.
+    pub(super) async fn connection(
+        &self,
+        pod: SocketAddr,
+        version: Version,
+    ) -> io::Result<Connection> {
+        if version == Version::HTTP_2 {
+            return self.multiplexed(pod).await;
+        }
+        while let Some(mut sender) = self.idle(pod) {
+            // Waits for the end of the answer before, and fails if the connection has ended.
+            if sender.ready().await.is_ok() {
+                return Ok(self.lend(sender, pod, false));
+            }
+        }
+        let stream = TokioIo::new(connect(pod, self.clock).await?);
+        let (sender, connection) = http1::handshake(stream).await.map_err(io::Error::other)?;
+        let connection = connection.with_upgrades();
+        self.tasks.spawn(async move {
+            // What breaks it is told to whoever uses it.
+            let _ = connection.await;
+        });
+        Ok(self.lend(sender, pod, true))
+    }
+
+    fn idle(&self, pod: SocketAddr) -> Option<http1::SendRequest<Sent>> {
+        let now = self.clock.uptime();
+        let mut idle = self.shared.idle.lock();
+        let kept = idle.get_mut(&pod)?;
+        let last = kept.pop()?;
+        if now.saturating_sub(last.since) > IDLE {
+            // The others are older.
+            kept.clear();
+            return None;
+        }
+        Some(last.sender)
+    }
+
+    fn lend(&self, sender: http1::SendRequest<Sent>, pod: SocketAddr, fresh: bool) -> Connection {
+        let lent = Lent {
+            sender: Some(sender),
+            pod,
+            clock: self.clock,
+            home: Arc::downgrade(&self.shared),
+        };
+        Connection {
+            sender: Sender::One(lent),
+            fresh,
+        }
+    }
+
+    async fn multiplexed(&self, pod: SocketAddr) -> io::Result<Connection> {
+        let began = self.clock.uptime();
+        let place = (self.shared.multiplexed.lock().entry(pod))
+            .or_default()
+            .clone();
+        // Held while connecting, so that those who come together share one connection.
+        let mut place = place.lock().await;
+        if let Some(sender) = place.sender.as_ref().filter(|sender| !sender.is_closed()) {
+            return Ok(Connection {
+                sender: Sender::Many(sender.clone()),
+                fresh: false,
+            });
+        }
+        // They share a failure as well, or each of them would wait for its own.
+        if place.failed.is_some_and(|failed| failed >= began) {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        match self.multiplex(pod).await {
+            Ok(sender) => {
+                place.sender = Some(sender.clone());
+                Ok(Connection {
+                    sender: Sender::Many(sender),
+                    fresh: true,
+                })
+            }
+            Err(error) => {
+                place.failed = Some(self.clock.uptime());
+                Err(error)
+            }
+        }
+    }
+
+    async fn multiplex(&self, pod: SocketAddr) -> io::Result<http2::SendRequest<Sent>> {
+        let stream = TokioIo::new(connect(pod, self.clock).await?);
+        let mut builder = http2::Builder::new(Tasks(self.tasks.clone()));
+        builder
+            .timer(TokioTimer::new())
+            .adaptive_window(true)
+            .keep_alive_interval(Duration::from_secs(30));
+        let (sender, connection) = builder.handshake(stream).await.map_err(io::Error::other)?;
+        self.tasks.spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(sender)
+    }
+}
+
+impl Connection {
+    /// Sends a request once. It comes back if nothing of it was sent.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Sent>,
+    ) -> Result<Response<Incoming>, Unsent> {
+        match &mut self.sender {
+            Sender::Many(sender) => sender.try_send_request(request).await,
+            Sender::One(lent) => match &mut lent.sender {
+                Some(sender) => sender.try_send_request(request).await,
+                // Nobody asks a second time.
+                None => std::future::pending().await,
+            },
+        }
+    }
+
+    /// What must last as long as the answer.
+    pub(super) fn lent(self) -> Option<Lent> {
+        match self.sender {
+            Sender::One(lent) => Some(lent),
+            Sender::Many(_) => None,
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let home = self.home.upgrade();
+        let home = home.filter(|home| !home.closed.load(Ordering::SeqCst));
+        let sender = self.sender.take().filter(|sender| !sender.is_closed());
+        if let (Some(home), Some(sender)) = (home, sender) {
+            let since = self.clock.uptime();
+            let mut idle = home.idle.lock();
+            let kept = idle.entry(self.pod).or_default();
+            if kept.len() < KEPT {
+                kept.push(Idle { sender, since });
+            }
+        }
+    }
+}
+
+/// Runs what hyper wants to run as tasks that are counted.
+#[derive(Debug, Clone)]
+pub(super) struct Tasks(pub(super) TaskTracker);
+
+impl<F> Executor<F> for Tasks
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        self.0.spawn(task);
+    }
+}

@@ -1,0 +1,116 @@
+//! Sends a request to a pod, once.
+
+use http::{Request, Response, StatusCode};
+use http_body::Body;
+use hyper::{body::Incoming, upgrade::OnUpgrade};
+
+use super::{
+    answer,
+    body::{Answered, Carried, Sent, UnderWay, Until},
+    client::Connection,
+    handle::{From, Going},
+    headers, upgrade,
+};
+use crate::resolver::{
+    activity::Open,
+    hold::{Holding, Refused},
+};
+
+/// What became of a request that was to be sent.
+enum Fate {
+    Answered(Response<Incoming>, Connection),
+    /// Nothing of it was sent.
+    Refused(Refused),
+    /// It was sent, and this came back.
+    Broken(hyper::Error),
+    /// It was sent, and nothing came back in time.
+    Silent,
+}
+
+pub(super) async fn forward(
+    from: &From,
+    mut going: Going,
+    open: Open,
+    under_way: UnderWay,
+) -> Response<Answered> {
+    let switch = headers::wanted(going.head.version, &going.head.headers);
+    let client = switch.and_then(|_| going.head.extensions.remove::<OnUpgrade>());
+    if let Err(refused) = going.place().await {
+        from.resolver.turned_away(going.holding.route(), &refused);
+        return answer::refused(&refused);
+    }
+    let (mut holding, request) = going.request(from.source);
+    let fate = send(from, &mut holding, request).await;
+    let key = holding.route().service.key.clone();
+    match fate {
+        Fate::Refused(refused) => {
+            from.resolver.turned_away(holding.route(), &refused);
+            answer::refused(&refused)
+        }
+        Fate::Broken(error) => answer::broken(&key, &error),
+        Fate::Silent => {
+            let late = holding.late();
+            from.resolver.turned_away(holding.route(), &late);
+            answer::silent(&late)
+        }
+        Fate::Answered(mut response, connection) => {
+            holding.answered();
+            from.resolver.served(&holding);
+            let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+            headers::towards_client(response.headers_mut(), switched);
+            if holding.was_held() {
+                let breakdown = holding.times().breakdown(from.resolver.clock.uptime());
+                response = answer::with_cold_start(response, &breakdown);
+            }
+            let until = Until {
+                _open: open,
+                _under_way: under_way,
+                _lent: connection.lent(),
+            };
+            if switched {
+                return upgrade::switch(from, client, response, until);
+            }
+            response.map(|body| Answered::Pod(Carried::new(body, until)))
+        }
+    }
+}
+
+/// Sends it to the first pod that takes it. One that was not sent goes to another; one that was is
+/// never sent again.
+async fn send(from: &From, holding: &mut Holding, mut request: Request<Sent>) -> Fate {
+    let version = request.version();
+    loop {
+        let pod = match holding.place().await {
+            Ok(pod) => pod,
+            Err(refused) => return Fate::Refused(refused),
+        };
+        let client = &from.resolver.client;
+        let Ok(mut connection) = client.connection(pod, version).await else {
+            holding.refused();
+            continue;
+        };
+        holding.connected();
+        // Who sends for a long time may well be answered at the end only.
+        let whole = request.body().is_end_stream();
+        let limit = holding.route().service.deadline;
+        let fresh = connection.fresh;
+        let sent = connection.send(request);
+        let sent = if whole {
+            from.resolver.clock.within(limit, sent).await
+        } else {
+            Some(sent.await)
+        };
+        let mut error = match sent {
+            None => return Fate::Silent,
+            Some(Ok(response)) => return Fate::Answered(response, connection),
+            Some(Err(error)) => error,
+        };
+        match error.take_message() {
+            Some(unsent) => request = unsent,
+            None => return Fate::Broken(error.into_error()),
+        }
+        if fresh {
+            holding.refused();
+        }
+    }
+}

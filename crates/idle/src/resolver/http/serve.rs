@@ -1,0 +1,134 @@
+//! One connection of a client that speaks HTTP.
+
+use std::{
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use hyper::{
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{io::AsyncReadExt, net::TcpStream, sync::Notify};
+
+use super::{
+    client::Tasks,
+    guard::{Guarded, Talk},
+    handle::{Entrance, From, handle},
+    strict::HEAD,
+};
+use crate::resolver::Resolver;
+
+/// The first words of HTTP/2.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// A client that does not answer for this time is gone.
+const ALIVE: Duration = Duration::from_secs(30);
+/// What is sent last is on its way within this time.
+const QUIET: Duration = Duration::from_secs(2);
+/// So many requests are under way at once over one connection.
+const STREAMS: u32 = 256;
+
+/// Carries all requests of one connection.
+pub async fn serve(
+    resolver: Resolver,
+    entrance: Entrance,
+    mut client: TcpStream,
+    source: SocketAddr,
+) {
+    let (clock, patience) = (resolver.clock, resolver.patience);
+    let Some(Ok((first, multiplexed))) = clock.within(patience, first(&mut client)).await else {
+        return;
+    };
+    let talk = Arc::new(Talk::default());
+    talk.upgraded.store(multiplexed, Ordering::SeqCst);
+    let stream = TokioIo::new(Guarded::new(client, first, talk.clone()));
+    let from = Arc::new(From {
+        resolver,
+        entrance,
+        source,
+        talk,
+        leave: Notify::new(),
+    });
+    let service = {
+        let from = from.clone();
+        service_fn(move |request| handle(from.clone(), request))
+    };
+    // A client that breaks off is its own affair, and what it says wrongly hyper has answered.
+    if multiplexed {
+        let mut server = http2::Builder::new(Tasks(from.resolver.tasks.clone()));
+        server
+            .timer(TokioTimer::new())
+            .adaptive_window(true)
+            .keep_alive_interval(ALIVE)
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(HEAD as u32);
+        let mut connection = pin!(server.serve_connection(stream, service));
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = from.leaving() => connection.as_mut().graceful_shutdown(),
+        }
+        from.last_words(connection).await;
+    } else {
+        let mut server = http1::Builder::new();
+        server
+            .timer(TokioTimer::new())
+            .header_read_timeout(patience)
+            .max_buf_size(2 * HEAD);
+        let connection = server.serve_connection(stream, service);
+        let mut connection = pin!(connection.with_upgrades());
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = from.leaving() => connection.as_mut().graceful_shutdown(),
+        }
+        from.last_words(connection).await;
+    }
+}
+
+impl From {
+    /// Resolves when the connection should end after what is under way.
+    async fn leaving(&self) {
+        tokio::select! {
+            () = self.resolver.ending.cancelled() => {}
+            () = self.leave.notified() => {}
+        }
+    }
+
+    /// Resolves once a connection has ended that should, or once nothing was under way for a while:
+    /// some clients have begun to say something and do not go on, others do not hear that it is over.
+    async fn last_words(&self, mut connection: Pin<&mut impl Future>) {
+        let mut quiet = false;
+        loop {
+            tokio::select! {
+                _ = connection.as_mut() => return,
+                () = self.resolver.clock.sleep(QUIET) => {}
+            }
+            let still = self.talk.under_way.load(Ordering::SeqCst) == 0;
+            if quiet && still {
+                return;
+            }
+            quiet = still;
+        }
+    }
+}
+
+/// What the client says first, and whether that is HTTP/2.
+async fn first(client: &mut TcpStream) -> io::Result<(Bytes, bool)> {
+    let mut first = BytesMut::with_capacity(PREFACE.len());
+    loop {
+        if client.read_buf(&mut first).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let known = first.len().min(PREFACE.len());
+        if first[..known] != PREFACE[..known] {
+            return Ok((first.freeze(), false));
+        }
+        if known == PREFACE.len() {
+            return Ok((first.freeze(), true));
+        }
+    }
+}

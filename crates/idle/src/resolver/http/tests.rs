@@ -1,0 +1,4 @@
+mod headers;
+mod naming;
+mod probe;
+mod strict;

@@ -1,0 +1,235 @@
+//! The table, made from objects.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    core::v1::Service as KubernetesService,
+    discovery::v1::{Endpoint, EndpointSlice},
+};
+use kube::Resource;
+use neap_kit::key::Key;
+
+use super::{
+    Limits, Pods, Port, Route, Service, Table,
+    protocol::{by_app_protocol, by_port_name},
+};
+use crate::{
+    api::{ElastiService, Mode, Protocol, ResolverPort, names},
+    resolver::http::Probes,
+};
+
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// What a table is made from.
+#[derive(Debug, Clone, Default)]
+pub struct Objects {
+    /// All of them, in any order.
+    pub elasti_services: Vec<Arc<ElastiService>>,
+    /// The private Services, which say what is spoken.
+    pub services: Vec<Arc<KubernetesService>>,
+    /// The slices of private Services.
+    pub slices: Vec<Arc<EndpointSlice>>,
+}
+
+/// What counts where an ElastiService says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Defaults {
+    /// So long a request is held at most.
+    pub deadline: Duration,
+    /// How much is held.
+    pub limits: Limits,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_mins(10),
+            limits: Limits {
+                requests: 10_000,
+                bytes: 64 << 20,
+                per_pod: 100,
+            },
+        }
+    }
+}
+
+/// Endpoints by the name of their private Service.
+type Slices<'a> = HashMap<Key, Vec<&'a EndpointSlice>>;
+
+impl Table {
+    /// The table that follows from `objects`. `before` is only looked at for expressions that were
+    /// compiled already.
+    ///
+    /// Where two claim the same port or the same Service, the older counts: a port that is taken
+    /// away from somebody would carry another's traffic.
+    pub fn of(objects: &Objects, defaults: Defaults, before: &Self) -> Self {
+        let slices = by_service(&objects.slices);
+        let private = objects.services.iter();
+        let private: HashMap<_, _> = private.map(|found| (Key::of(&**found), &**found)).collect();
+        let mut table = Self::default();
+        for object in by_age(&objects.elasti_services) {
+            let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+            let key = Key::new(namespace, &object.spec.service);
+            if table.services.contains_key(&key) {
+                continue;
+            }
+            let own = Key::new(namespace, &names::private_service(&object.spec.service));
+            let found = private.get(&own).copied();
+            let mut service = service(object, key.clone(), found, defaults, before);
+            (service.ports).retain(|port| !table.routes.contains_key(&port.resolver_port));
+            let service = Arc::new(service);
+            for port in &service.ports {
+                let route = Route {
+                    service: service.clone(),
+                    port: port.clone(),
+                };
+                table.routes.insert(port.resolver_port, Arc::new(route));
+            }
+            let statuses = object.status.iter().flat_map(|status| &status.ports);
+            let pods = pods(statuses, slices.get(&own).map_or(&[][..], Vec::as_slice));
+            table.pods.insert(key.clone(), Arc::new(pods));
+            table.services.insert(key, service);
+        }
+        table
+    }
+}
+
+fn by_age(objects: &[Arc<ElastiService>]) -> Vec<&ElastiService> {
+    let mut objects: Vec<&ElastiService> = objects.iter().map(|object| &**object).collect();
+    objects.sort_by_key(|object| {
+        let meta = object.meta();
+        let created = (meta.creation_timestamp.as_ref()).map_or(Timestamp::MAX, |time| time.0);
+        (created, meta.uid.clone(), Key::of(*object))
+    });
+    objects
+}
+
+fn service(
+    object: &ElastiService,
+    key: Key,
+    private: Option<&KubernetesService>,
+    defaults: Defaults,
+    before: &Table,
+) -> Service {
+    let spec = &object.spec;
+    let ports = object.status.iter().flat_map(|status| &status.ports);
+    let mode = object.status.as_ref().and_then(|status| status.mode);
+    let queue = spec.queue.clone().unwrap_or_default();
+    let number = |value: Option<i32>, otherwise| {
+        let value = value.and_then(|value| usize::try_from(value).ok());
+        value.unwrap_or(otherwise).max(1)
+    };
+    let bytes = queue.bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    let deadline = (spec.deadline_seconds).and_then(|seconds| u64::try_from(seconds).ok());
+    let known = before.services.get(&key).map(|service| &service.probes);
+    let known = known.filter(|probes| probes.are(&spec.probe_response));
+    let probes = known.cloned();
+    Service {
+        ports: ports
+            .filter_map(|port| self::port(object, port, private))
+            .collect(),
+        key,
+        deadline: deadline.map_or(defaults.deadline, Duration::from_secs),
+        limits: Limits {
+            requests: number(queue.requests, defaults.limits.requests),
+            bytes: bytes.unwrap_or(defaults.limits.bytes),
+            per_pod: number(queue.per_pod, defaults.limits.per_pod),
+        },
+        probes: probes.unwrap_or_else(|| Arc::new(Probes::compile(&spec.probe_response))),
+        waiting_page: spec.waiting_page,
+        out_of_path: mode == Some(Mode::Serve),
+    }
+}
+
+fn port(
+    object: &ElastiService,
+    port: &ResolverPort,
+    private: Option<&KubernetesService>,
+) -> Option<Port> {
+    let said = (object.spec.ports.iter()).find(|said| said.port == port.port);
+    let protocol = said.map(|said| said.protocol);
+    let protocol = protocol.or_else(|| {
+        let ports = private?.spec.as_ref()?.ports.as_ref()?;
+        let found = ports.iter().find(|found| found.port == port.port)?;
+        by_app_protocol(found.app_protocol.as_deref()?)
+    });
+    let protocol = protocol.or_else(|| by_port_name(&port.name));
+    // Who has answers for requests ready expects that requests are looked at.
+    let asked = !object.spec.probe_response.is_empty() || object.spec.waiting_page;
+    let otherwise = if asked { Protocol::Http } else { Protocol::Tcp };
+    Some(Port {
+        number: u16::try_from(port.port).ok()?,
+        resolver_port: u16::try_from(port.resolver_port).ok()?,
+        protocol: protocol.unwrap_or(otherwise),
+        ignore_empty: said.is_some_and(|said| said.ignore_empty),
+    })
+}
+
+fn by_service(slices: &[Arc<EndpointSlice>]) -> Slices<'_> {
+    let mut found = Slices::default();
+    for slice in slices {
+        let meta = slice.meta();
+        let owner = meta.labels.as_ref().and_then(|all| all.get(SERVICE_NAME));
+        let (Some(owner), Some(namespace)) = (owner, &meta.namespace) else {
+            continue;
+        };
+        let key = Key::new(namespace, owner);
+        found.entry(key).or_default().push(slice);
+    }
+    found
+}
+
+/// Where a pod can be reached. Slices name ports as the Service does, and a Service's unnamed port
+/// is its only one.
+fn pods<'a>(ports: impl Iterator<Item = &'a ResolverPort>, slices: &[&EndpointSlice]) -> Pods {
+    let mut pods = BTreeMap::new();
+    for port in ports {
+        let Ok(number) = u16::try_from(port.port) else {
+            continue;
+        };
+        let mut addresses: Vec<SocketAddr> = Vec::new();
+        for slice in slices {
+            let target = target(slice, &port.name);
+            let endpoints = slice.endpoints.iter().flatten();
+            let ready = endpoints.filter(|endpoint| is_ready(endpoint));
+            let found = ready.filter_map(|endpoint| {
+                let address: IpAddr = endpoint.addresses.first()?.parse().ok()?;
+                Some(SocketAddr::new(address, target?))
+            });
+            addresses.extend(found);
+        }
+        addresses.sort_unstable();
+        addresses.dedup();
+        if !addresses.is_empty() {
+            pods.insert(number, addresses);
+        }
+    }
+    pods
+}
+
+fn target(slice: &EndpointSlice, name: &str) -> Option<u16> {
+    let ports = slice.ports.iter().flatten();
+    let mut fitting = ports.filter(|port| {
+        let tcp = port
+            .protocol
+            .as_deref()
+            .is_none_or(|spoken| spoken == "TCP");
+        tcp && port.name.as_deref().unwrap_or_default() == name
+    });
+    fitting
+        .next()
+        .and_then(|port| u16::try_from(port.port?).ok())
+}
+
+fn is_ready(endpoint: &Endpoint) -> bool {
+    let conditions = endpoint.conditions.as_ref();
+    conditions.is_none_or(|conditions| {
+        conditions.ready != Some(false) && conditions.terminating != Some(true)
+    })
+}

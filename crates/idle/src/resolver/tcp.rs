@@ -1,0 +1,145 @@
+//! Carries bytes between a client and a pod.
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use bytes::{Buf, Bytes, BytesMut};
+use neap_kit::clock::Clock;
+use tokio::{
+    io::{AsyncWriteExt, copy_bidirectional_with_sizes},
+    net::TcpStream,
+};
+
+use super::{
+    Resolver,
+    connect::connect,
+    hold::{Holding, Refused},
+    routes::Route,
+    taken::PROOF_LASTS,
+    tls,
+};
+use crate::api::Protocol;
+
+/// What is in memory for each direction of a connection.
+const BUFFER: usize = 16 << 10;
+/// So much a client may say before a pod is there; the rest waits in the system.
+const EARLY: usize = 16 << 10;
+
+/// Carries one connection from beginning to end.
+pub async fn serve(
+    resolver: Resolver,
+    route: Arc<Route>,
+    mut client: TcpStream,
+    source: SocketAddr,
+) {
+    if !is_meant(&resolver, &route, &client, source).await {
+        return;
+    }
+    let _open = resolver.activity.begin(&route.service.key);
+    let mut holding = Holding::new(&resolver.holds, route, 0);
+    match hold(&mut holding, &client, resolver.clock).await {
+        Ok((mut pod, early)) => {
+            holding.settle();
+            resolver.served(&holding);
+            drop(holding);
+            // Either side may break off at any time, which is between the two of them.
+            let _ = carry(&mut client, &mut pod, early).await;
+        }
+        Err(Unserved::Left) => {}
+        Err(Unserved::Refused(refused)) => {
+            resolver.turned_away(holding.route(), &refused);
+            reset(&client);
+        }
+    }
+}
+
+/// Whether the client wants something of the service. Some only look whether a port is open.
+async fn is_meant(
+    resolver: &Resolver,
+    route: &Route,
+    client: &TcpStream,
+    source: SocketAddr,
+) -> bool {
+    let proof = resolver.taken.may_be_proof(source);
+    match route.port.protocol {
+        Protocol::Tls => tls::says_hello(client, resolver.patience, resolver.clock).await,
+        _ if route.port.ignore_empty => speaks(client).await,
+        // Who says nothing and stays waits for the server to speak.
+        _ if proof => (resolver.clock.within(PROOF_LASTS, speaks(client)).await).unwrap_or(true),
+        _ => true,
+    }
+}
+
+/// Whether the client sends a byte before it closes.
+async fn speaks(client: &TcpStream) -> bool {
+    let mut byte = [0];
+    matches!(client.peek(&mut byte).await, Ok(1))
+}
+
+enum Unserved {
+    /// The client is gone.
+    Left,
+    Refused(Refused),
+}
+
+/// A pod that took the connection, and what the client has said until then.
+async fn hold(
+    holding: &mut Holding,
+    client: &TcpStream,
+    clock: Clock,
+) -> Result<(TcpStream, Bytes), Unserved> {
+    let mut early = BytesMut::new();
+    loop {
+        let pod = wait(holding, client, &mut early).await?;
+        match connect(pod, clock).await {
+            Ok(pod) => {
+                holding.connected();
+                return Ok((pod, early.freeze()));
+            }
+            // Nothing was sent, so another pod may have it.
+            Err(_) => holding.refused(),
+        }
+    }
+}
+
+/// The pod to go to. Whoever waits is listened to, so that it is known when it leaves.
+async fn wait(
+    holding: &mut Holding,
+    client: &TcpStream,
+    early: &mut BytesMut,
+) -> Result<SocketAddr, Unserved> {
+    let mut listening = early.len() < EARLY;
+    loop {
+        tokio::select! {
+            biased;
+            pod = holding.place() => return pod.map_err(Unserved::Refused),
+            ready = client.readable(), if listening => ready.map_err(|_| Unserved::Left)?,
+        }
+        let mut buffer = [0; 4096];
+        let room = EARLY.saturating_sub(early.len()).min(buffer.len());
+        match client.try_read(&mut buffer[..room]) {
+            // Nothing more will come, but an answer may be waited for.
+            Ok(0) => listening = false,
+            Ok(read) => {
+                early.extend_from_slice(&buffer[..read]);
+                // What was read is kept in any case; nothing more is if it is too much.
+                listening = holding.grow(read) && early.len() < EARLY;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return Err(Unserved::Left),
+        }
+    }
+}
+
+/// Both ways until both have ended; the end of one direction is passed on as such.
+async fn carry(client: &mut TcpStream, pod: &mut TcpStream, mut early: Bytes) -> io::Result<()> {
+    while early.has_remaining() {
+        pod.write_all_buf(&mut early).await?;
+    }
+    copy_bidirectional_with_sizes(client, pod, BUFFER, BUFFER).await?;
+    Ok(())
+}
+
+/// Closes so that the client knows it was not served, instead of taking silence for an answer.
+fn reset(client: &TcpStream) {
+    let _ = client.set_zero_linger();
+}
