@@ -57,7 +57,7 @@ pub(super) fn wish(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
             }
         };
     }
-    let (asked, told) = (facts.said(WAKE), facts.said(SLEEP));
+    let (asked, told) = (facts.heard(WAKE), facts.heard(SLEEP));
     let begun = status.hand_off.as_ref().map(|hand_off| hand_off.since);
     let begun = status.asleep_since.or(begun);
     // What is awake already was asked for like by anybody else.
@@ -74,7 +74,7 @@ pub(super) fn slept(status: &ElastiServiceStatus) -> bool {
 
 fn by_verdict(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
     let last = facts.last_asked(status);
-    let told = facts.said(SLEEP);
+    let told = facts.heard(SLEEP);
     if told.is_some() && told > last {
         let because = Because::new("Told", "somebody asked for it to sleep");
         return Wish::Sleep(because);

@@ -395,3 +395,16 @@ fn what_is_deleted_does_not_wait_for_ever() {
         assert!(case.gone, "{what}");
     }
 }
+
+#[test]
+fn what_is_asked_for_ahead_of_time_is_done_in_its_time() {
+    let mut case = Case::asleep();
+    let later = case.now + SignedDuration::from_secs(60);
+    case.annotate(WAKE, later);
+    let steps = case.settle();
+    assert_eq!(case.replicas, Some(0));
+    assert_eq!(steps[0].again.map(|again| again.as_secs()), Some(60));
+    case.pass(60);
+    case.settle();
+    assert_eq!(case.replicas, Some(2));
+}
