@@ -153,7 +153,7 @@ fn ready(ready: bool) -> Deed {
 }
 
 fn workload() -> Workload {
-    let definition = serde_json::to_value(ElastiService::crd()).unwrap();
+    let definition = serde_json::to_value(ElastiService::crd()).unwrap_or_default();
     let private = "elasti-web-pvt-4b5e57f6eb";
     let pods = json!({"idle.neaptide.dev/private": "true", "kubernetes.io/service-name": private});
     Workload::new("asleep")

@@ -49,12 +49,11 @@ pub(super) fn wish(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
     }
     let kept = facts.kept_awake_until();
     if let Some(left) = kept.and_then(|until| facts.until(until, Duration::ZERO)) {
-        return match status.asleep_since {
-            Some(_) => awake("KeptAwake", "it is kept awake for a time"),
-            None => {
-                let because = Because::new("KeptAwake", "it is kept awake for a time");
-                Wish::Stay(because, Some(left))
-            }
+        let because = Because::new("KeptAwake", "it is kept awake for a time");
+        return if status.asleep_since.is_some() {
+            Wish::Awake(because)
+        } else {
+            Wish::Stay(because, Some(left))
         };
     }
     let (asked, told) = (facts.heard(WAKE), facts.heard(SLEEP));
