@@ -26,7 +26,7 @@ use crate::{
 /// No failure needs more tries than that to become small.
 const TRIES: usize = 600;
 /// Nor is it worth more than that, in microseconds of a core: some failures are storms.
-const EFFORT: u64 = 3_000_000;
+const EFFORT: u64 = 2_000_000;
 /// So many plans are tried before looking whether one of them has failed.
 const FEW: usize = 4;
 
@@ -168,7 +168,7 @@ impl Worker {
         let steps = small.workload.steps.iter();
         Ok(Answer::Shrunk {
             plan: small.plan.to_string(),
-            steps: steps.map(|step| step.name.to_owned()).collect(),
+            steps: steps.map(|step| step.name.to_string()).collect(),
             difference: difference(&small, found, &self.ground).ok(),
         })
     }

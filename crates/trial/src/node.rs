@@ -5,7 +5,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::Client;
 use neap_kit::clock::Clock;
-use neap_pocket::{Pocket, store::Change};
+use neap_pocket::{
+    Pocket,
+    store::{Change, Event},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -56,7 +59,7 @@ impl Node {
         let mut lives: HashMap<Arc<str>, String> = HashMap::new();
         let mut tasks = JoinSet::new();
         loop {
-            for event in cursor.take().unwrap_or_default() {
+            for event in latest(cursor.take().unwrap_or_default()) {
                 if event.change == Change::Deleted {
                     lives.remove(&event.path);
                     continue;
@@ -75,7 +78,7 @@ impl Node {
                 if lives.get(&event.path) == Some(&uid) {
                     continue;
                 }
-                let pod: Pod = serde_json::from_slice(event.object.body()).unwrap_or_default();
+                let pod: Pod = serde_json::from_slice(event.object.json()).unwrap_or_default();
                 if pod.is_over() || self.bound && pod.spec.node_name.is_none() {
                     continue;
                 }
@@ -92,6 +95,17 @@ impl Node {
             }
         }
     }
+}
+
+/// What became of each pod by now: what it was before is no business of the node, and a pod that was
+/// over before the node began must not run again.
+fn latest(events: Vec<Arc<Event>>) -> Vec<Arc<Event>> {
+    let last: HashMap<_, _> = events
+        .iter()
+        .map(|event| (event.path.clone(), event.revision()))
+        .collect();
+    let is_last = |event: &Arc<Event>| last.get(&event.path) == Some(&event.revision());
+    events.into_iter().filter(is_last).collect()
 }
 
 /// What a node asks of a pod.

@@ -8,6 +8,7 @@ use crate::{
     judge::{Reference, Violation},
     plan::{Plan, parse},
     run::run,
+    shrink::named,
 };
 
 /// The seed of all chances.
@@ -62,11 +63,11 @@ pub fn every_nth_fault(workload: &Workload, step: usize) -> Result<usize, String
 /// that a fault never struck.
 pub fn stands(workload: &Workload, steps: &[&str], plans: &str) -> Result<(), String> {
     let mut workload = workload.clone();
-    workload.steps.retain(|step| steps.contains(&step.name));
-    let names: Vec<_> = workload.steps.iter().map(|step| step.name).collect();
-    if names != steps {
-        return Err(format!("there are steps {names:?} of {steps:?}"));
-    }
+    let Some(wanted) = named(&workload.steps, steps) else {
+        let there: Vec<_> = workload.steps.iter().map(|step| &step.name).collect();
+        return Err(format!("not all of {steps:?} are steps of {there:?}"));
+    };
+    workload.steps = wanted;
     let ground = ground()?;
     for plan in parse(plans).map_err(|error| error.to_string())? {
         let calm = run(&workload, &Plan::calm(workload.name, plan.seed), &ground)?;

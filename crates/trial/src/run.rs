@@ -166,7 +166,7 @@ async fn play(
             }
         }
         stage.reach(step.until).await;
-        stage.rest(step.name).await;
+        stage.rest(&step.name).await;
     }
     stage.stay().await;
     let mut record = stage.record;
@@ -209,7 +209,7 @@ impl Stage<'_> {
     }
 
     /// Waits until nobody writes any longer, and keeps what there is then.
-    async fn rest(&mut self, step: &'static str) {
+    async fn rest(&mut self, step: &str) {
         let clock = self.scene.clock;
         let begun = clock.uptime();
         let quiet = rest::comes(self.pocket.store(), self.scene, QUIET, &[LEASES]).await;

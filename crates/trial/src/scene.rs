@@ -84,6 +84,11 @@ impl Scene {
         self.clock.sleep(time).await;
     }
 
+    /// Nothing is at rest before somebody had time to try again.
+    pub(crate) fn expect_another_try(&self, within: Duration) {
+        self.open.until(self.clock.uptime() + within);
+    }
+
     pub(crate) fn asked(&self, line: &Line, parts: &Parts, call: &Call, body: &[u8]) {
         let mut trace = self.trace.lock();
         trace.hash(parts.uri.path().as_bytes());

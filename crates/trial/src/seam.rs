@@ -14,6 +14,7 @@ use std::{
     future::pending,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -36,6 +37,9 @@ use crate::{
 };
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+/// So long whoever meets conflicts may wait before it tries again: later and later, the more often.
+const AGAIN: Duration = Duration::from_mins(1);
 
 /// The connection of one life of an actor to the server.
 #[derive(Clone)]
@@ -129,7 +133,11 @@ impl Seam {
             _ => Point::WriteBefore,
         };
         let struck = self.strike(point, call).await;
-        struck.or_else(|| self.line.conflicts(call))
+        struck.or_else(|| {
+            let refusal = self.line.conflicts(call)?;
+            self.scene.expect_another_try(AGAIN);
+            Some(refusal)
+        })
     }
 
     /// What is answered instead, if a fault says so.

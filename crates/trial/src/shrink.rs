@@ -4,16 +4,18 @@
 //! "the seventh of its like" is another one when steps before it are left out: so with other steps
 //! it is tried at every place of its like that a run of these steps has.
 
+mod fold;
 mod smaller;
 
 use std::slice::from_ref;
 
 use crate::{
-    Entry, Workload,
+    Entry, Step, Workload,
     generate::{Place, places},
     judge::Violation,
     plan::{Nth, Plan, Rule},
 };
+pub(crate) use fold::named;
 use smaller::{few_steps, fewer_rules, simpler, weight};
 
 /// A plan and the workload it breaks.
@@ -92,12 +94,9 @@ where
     fn with_fewer_steps(&mut self, mut case: Case) -> Case {
         while case.workload.steps.len() > 1 {
             let mut smaller = None;
-            for steps in few_steps(case.workload.steps.len()) {
+            for steps in with_less(&case.workload.steps) {
                 let mut workload = case.workload.clone();
-                workload.steps = steps
-                    .iter()
-                    .map(|&step| case.workload.steps[step].clone())
-                    .collect();
+                workload.steps = steps;
                 let draft = |entries: &[Entry]| elsewhere(&case.plan, entries);
                 if let Some(plan) = self.first(&workload, &draft) {
                     smaller = Some(Case { workload, plan });
@@ -129,6 +128,13 @@ where
             }
         }
     }
+}
+
+/// Fewer steps: some of them left out, or folded into one that makes what they change.
+fn with_less(steps: &[Step]) -> Vec<Vec<Step>> {
+    let few = few_steps(steps.len()).into_iter();
+    let few = few.map(|few| few.iter().map(|&step| steps[step].clone()).collect());
+    few.chain(fold::fewer(steps)).collect()
 }
 
 /// The same faults wherever something of their like passes: the most alike first.

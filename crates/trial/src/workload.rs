@@ -1,6 +1,6 @@
 //! What is done while faults strike.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use neap_kit::{manager::Service, site::Site, watch::Ended};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub struct Workload {
 #[derive(Debug, Clone)]
 pub struct Step {
     /// In their words.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// One after another, without waiting.
     pub deeds: Vec<Deed>,
     /// It goes on until this time of the run at least: what waits for the clock is at rest before.
@@ -141,6 +141,7 @@ impl Workload {
     pub fn step(mut self, name: &'static str, deeds: impl Into<Vec<Deed>>) -> Self {
         let deeds = deeds.into();
         let until = None;
+        let name = Cow::Borrowed(name);
         self.steps.push(Step { name, deeds, until });
         self
     }

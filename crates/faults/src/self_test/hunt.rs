@@ -95,7 +95,8 @@ pub(super) fn run(bugs: &[Bug], seed: u64) -> Result<(Vec<Hunt>, Calm)> {
     for (plan, outcome) in outcomes.into_iter().flatten() {
         calm.plans += 1;
         calm.void += usize::from(!outcome.idle.is_empty());
-        if !outcome.violations.is_empty() {
+        // A fault that did not strike says nothing, here as in a campaign.
+        if outcome.idle.is_empty() && !outcome.violations.is_empty() {
             calm.violations.push((plan.to_string(), outcome.violations));
         }
     }

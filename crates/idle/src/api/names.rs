@@ -1,5 +1,7 @@
 //! What things are called that are made for a Service. Users and other tools know these names.
 
+use std::fmt::Write;
+
 use aws_lc_rs::digest::{SHA256, digest};
 
 /// No Service has a longer name.
@@ -26,8 +28,11 @@ pub fn resolver_slice_v6(public: &str) -> String {
 /// of the whole name, so what is cut off still counts.
 fn named(public: &str, what: &str, longest: usize) -> String {
     let digest = digest(&SHA256, public.as_bytes());
-    let bytes = digest.as_ref().iter().take(5);
-    let hash: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+    let mut hash = String::new();
+    for byte in digest.as_ref().iter().take(5) {
+        // Writing to a string does not fail.
+        let _ = write!(hash, "{byte:02x}");
+    }
     let rest = "elasti-".len() + "-".len() + what.len() + "-".len() + hash.len();
     let room = longest.saturating_sub(rest);
     // Names of Services are ASCII, so a byte is a character.

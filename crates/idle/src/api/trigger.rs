@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    fn threshold(value: Value) -> Option<f64> {
+    fn threshold(value: &Value) -> Option<f64> {
         let read: Result<PrometheusTrigger, _> =
             serde_json::from_value(json!({ "threshold": value }));
         read.ok().map(|trigger| trigger.threshold.0)
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn a_threshold_may_be_quoted_or_not() {
-        assert_eq!(threshold(json!("0.5")), Some(0.5));
-        assert_eq!(threshold(json!(0.5)), Some(0.5));
-        assert_eq!(threshold(json!("many")), None);
-        assert_eq!(threshold(json!("NaN")), None);
-        assert_eq!(threshold(json!(null)), None);
+        assert_eq!(threshold(&json!("0.5")), Some(0.5));
+        assert_eq!(threshold(&json!(0.5)), Some(0.5));
+        assert_eq!(threshold(&json!("many")), None);
+        assert_eq!(threshold(&json!("NaN")), None);
+        assert_eq!(threshold(&json!(null)), None);
     }
 }

@@ -81,7 +81,6 @@ bugs! {
     ClaimOrNot "claim-or-not",
     StepOrNot "step-or-not",
     // world: jobs
-    JobUnasked "job-unasked",
     FreedBeforeCounted "freed-before-counted",
     EndedBeforeFreed "ended-before-freed",
     NamedTwice "named-twice",

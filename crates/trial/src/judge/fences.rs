@@ -36,7 +36,7 @@ pub(super) fn backwards(history: &[Arc<Event>]) -> Vec<Violation> {
         .iter()
         .filter(|event| event.change != Change::Deleted);
     for event in written {
-        let marked: Marked = serde_json::from_slice(event.object.body()).unwrap_or_default();
+        let marked: Marked = serde_json::from_slice(event.object.json()).unwrap_or_default();
         let fence = marked.metadata.annotations.fence;
         let Some(fence) = fence.and_then(|fence| fence.parse::<i64>().ok()) else {
             continue;
@@ -49,4 +49,26 @@ pub(super) fn backwards(history: &[Arc<Event>]) -> Vec<Violation> {
         highest = highest.max(fence);
     }
     violations
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::history::tests::{event, object};
+    use super::*;
+
+    fn written(terms: &[&str]) -> Vec<Arc<Event>> {
+        let marked = |term: &&str| json!({"annotations": {FENCE: term}});
+        let objects = terms.iter().map(|term| object(marked(term), &json!({})));
+        objects.map(|object| event("/configmaps", object)).collect()
+    }
+
+    #[test]
+    fn a_write_of_an_earlier_term_after_one_of_a_later_is_told() {
+        assert!(backwards(&written(&["0", "1", "1", "2"])).is_empty());
+        let told = backwards(&written(&["1", "0"]));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].text.contains("in term 0 after one in term 1"));
+    }
 }

@@ -128,7 +128,7 @@ pub(super) fn backwards(history: &[Arc<Event>]) -> Vec<Violation> {
     let mut seen: HashMap<&str, (i64, i64, bool)> = HashMap::new();
     let mut violations = Vec::new();
     for event in history.iter().filter(|event| is_compared(&event.resource)) {
-        let progress: Progress = serde_json::from_slice(event.object.body()).unwrap_or_default();
+        let progress: Progress = serde_json::from_slice(event.object.json()).unwrap_or_default();
         let generation = progress.metadata.generation;
         let observed = progress.status.observed_generation;
         let over = progress.status.is_over();
@@ -188,8 +188,61 @@ pub(super) fn storm(usual: Effort, found: Effort) -> Option<Violation> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use jiff::Timestamp;
+    use neap_pocket::store::Object;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    /// An object as the store keeps it.
+    pub(in crate::judge) fn object(mut metadata: Value, status: &Value) -> Object {
+        metadata["name"] = "it".into();
+        metadata["uid"] = "1".into();
+        let value =
+            json!({"apiVersion": "v1", "kind": "Thing", "metadata": metadata, "status": status});
+        Object::pretended(&value, 1)
+    }
+
+    pub(in crate::judge) fn event(resource: &str, object: Object) -> Arc<Event> {
+        Arc::new(Event {
+            change: Change::Modified,
+            resource: resource.into(),
+            path: "default/it".into(),
+            object: Arc::new(object),
+            previous: None,
+            at: Timestamp::UNIX_EPOCH,
+        })
+    }
+
+    fn said(states: &[(i64, Value)]) -> Vec<String> {
+        let objects = states
+            .iter()
+            .map(|(generation, status)| object(json!({"generation": generation}), status));
+        let history: Vec<_> = objects.map(|object| event("/pods", object)).collect();
+        let told = backwards(&history).into_iter();
+        told.map(|violation| violation.text).collect()
+    }
+
+    #[test]
+    fn what_goes_back_is_told() {
+        let seen = |generation: i64| json!({"observedGeneration": generation});
+        let phase = |phase: &str| json!({"phase": phase});
+        assert!(said(&[(1, seen(1)), (2, seen(1)), (2, seen(2))]).is_empty());
+        assert!(said(&[(1, phase("Running")), (1, phase("Succeeded"))]).is_empty());
+        assert_eq!(
+            said(&[(2, seen(2)), (1, seen(2))]),
+            ["/pods/default/it: its generation went back"]
+        );
+        assert_eq!(
+            said(&[(2, seen(2)), (2, seen(1))]),
+            ["/pods/default/it: its observedGeneration went back"]
+        );
+        assert_eq!(
+            said(&[(1, phase("Failed")), (1, phase("Running"))]),
+            ["/pods/default/it: it was over and is not any longer"]
+        );
+    }
 
     #[test]
     fn some_tries_more_are_no_storm() {

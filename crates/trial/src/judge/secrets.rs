@@ -30,7 +30,7 @@ pub(crate) fn written(history: &[Arc<Event>]) -> Vec<Violation> {
 }
 
 fn shows(event: &Event) -> bool {
-    let body = event.object.body();
+    let body = event.object.json();
     if &*event.resource == "/secrets" {
         return false;
     }
@@ -60,4 +60,29 @@ pub(crate) fn told(what: &str, words: &[String]) -> Vec<Violation> {
         )
     });
     told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::history::tests::{event, object};
+    use super::*;
+
+    #[test]
+    fn what_a_spec_keeps_to_itself_may_not_be_in_a_status() {
+        let pod = canary::planted(&json!({"containers": [{"name": "main"}]}));
+        let secret = pod.pointer("/containers/0/env/1/value");
+        let secret = secret.and_then(Value::as_str).unwrap().to_owned();
+        let quiet = object(
+            json!({"annotations": {"note": "x"}}),
+            &json!({"message": "done"}),
+        );
+        assert!(written(&[event("/pods", quiet)]).is_empty());
+        let loud = object(
+            json!({}),
+            &json!({"message": format!("failed with {secret}")}),
+        );
+        assert_eq!(written(&[event("/pods", loud)]).len(), 1);
+    }
 }

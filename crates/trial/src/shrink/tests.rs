@@ -32,8 +32,8 @@ fn delete(name: &str) -> Entry {
     }
 }
 
-fn steps(workload: &Workload) -> Vec<&'static str> {
-    workload.steps.iter().map(|step| step.name).collect()
+fn steps(workload: &Workload) -> Vec<&str> {
+    workload.steps.iter().map(|step| &*step.name).collect()
 }
 
 /// Goes wrong when a delete is refused in the third step, which needs the first.

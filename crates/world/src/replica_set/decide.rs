@@ -48,7 +48,9 @@ pub(super) fn decide<'a>(facts: &Facts<'a>) -> Decision<'a> {
     };
     let leaving = set.metadata.deletion_timestamp.is_some();
     let uid = set.uid().unwrap_or_default();
-    let claims = claim(&facts.pods, &uid, &spec.selector, leaving);
+    let mut claims = claim(&facts.pods, &uid, &spec.selector, leaving);
+    // One that is over would count for nothing, and be kept from whoever it might belong to.
+    claims.adopt.retain(|pod| is_active(pod));
     let mut own = claims.owned;
     own.extend(&claims.adopt);
     let active: Vec<&Pod> = own.iter().copied().filter(|pod| is_active(pod)).collect();

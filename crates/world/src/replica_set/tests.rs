@@ -103,6 +103,23 @@ async fn pods_are_adopted_and_released_by_their_labels() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_that_is_over_is_not_adopted() {
+    let stage = Stage::open(|site| Ok(vec![super::service(site)?])).await;
+    let pod = json!({
+        "metadata": {"name": "stray", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "app"}]},
+    });
+    stage.create::<Pod>(pod).await;
+    let over = json!({"phase": "Failed"});
+    stage.patch_status::<Pod>("stray", over).await;
+    stage.create::<ReplicaSet>(set("web", 1)).await;
+    stage.pass(MINUTE).await;
+    let stray = stage.get::<Pod>("stray").await;
+    assert!(stray.owner_references().is_empty());
+    assert_eq!(stage.list::<Pod>().await.len(), 2, "another runs");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_is_available_once_it_was_ready_long_enough() {
     let stage = stage().await;
     let mut slow = set("web", 1);
