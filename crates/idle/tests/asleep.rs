@@ -78,10 +78,13 @@ fn operator(site: &Site) -> Result<Vec<Service>, Ended> {
 fn endpoints(site: &Site) -> Result<Vec<Service>, Ended> {
     let mut wiring = Wiring::new(site, "endpoints");
     let services = wiring.kept::<KubeService>()?;
-    let tools = wiring.tools();
-    let work = (services, tools);
+    let slices = wiring.read::<EndpointSlice>()?;
+    let work = (services, slices, wiring.tools());
     Ok(vec![wiring.service(work, |work, key| async move {
-        let (services, tools) = &*work;
+        let (services, slices, tools) = &*work;
+        if slices.get(&Key::new("default", "resolvers")).is_some() {
+            return Ok(Outcome::Settled);
+        }
         let Some(service) = services.get(&key).filter(|_| key.name() == "resolver") else {
             return Ok(Outcome::Settled);
         };
@@ -91,7 +94,7 @@ fn endpoints(site: &Site) -> Result<Vec<Service>, Ended> {
         slice.metadata.owner_references =
             Some(service.controller_owner_ref(&()).into_iter().collect());
         tools.hand.create(&slice).await?;
-        Ok(Outcome::Settled)
+        Ok(Outcome::Again(Duration::from_secs(1)))
     })])
 }
 
