@@ -109,6 +109,7 @@ pub(crate) fn canonical(object: &Object, names: &Names) -> (Value, Share) {
     share.masked += forget_trigger(&mut value["metadata"]);
     share.masked += forget(&mut value["metadata"], "annotations", FENCE);
     share.masked += forget_attempts(&mut value);
+    share.masked += forget_saved(&mut value);
     let last = names.moments.get(&object.revision());
     let mask = Mask {
         names,
@@ -161,6 +162,16 @@ fn forget_attempts(value: &mut Value) -> usize {
     let steps = value.pointer_mut("/status/steps");
     let steps = steps.and_then(Value::as_array_mut).into_iter().flatten();
     steps.map(|step| step["attempts"] = Value::Null).count()
+}
+
+/// How long a service slept is what faults change; that it did, and that it was counted, is not.
+fn forget_saved(value: &mut Value) -> usize {
+    if value["kind"] != "ElastiService" {
+        return 0;
+    }
+    let saved = value.pointer_mut("/status/savedReplicaSeconds");
+    let counted = saved.filter(|saved| saved.as_i64().is_some_and(|seconds| seconds > 0));
+    counted.map(|saved| *saved = "some".into()).iter().count()
 }
 
 /// A message without the number of the attempt that it tells of.

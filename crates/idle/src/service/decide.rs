@@ -156,6 +156,7 @@ fn by_wish(draft: &mut Draft<'_>) -> Because {
     if !matches!(wish, Wish::Sleep(_)) {
         draft.note_activity();
     }
+    draft.again_in(facts.unheard());
     let because = wish.because().clone();
     match (facts.target.replicas().unwrap_or(0), wish) {
         (0, Wish::Awake(why)) => {

@@ -137,6 +137,18 @@ impl Facts<'_> {
         self.service.annotations().get(annotation)?.parse().ok()
     }
 
+    /// The same for something that is to be done then. What lies ahead has not been said yet.
+    pub(super) fn heard(&self, annotation: &str) -> Option<Timestamp> {
+        self.said(annotation).filter(|moment| *moment <= self.now)
+    }
+
+    /// How long until something is to be done that was said ahead of its time.
+    pub(super) fn unheard(&self) -> Option<Duration> {
+        let moments = [WAKE, SLEEP].into_iter().filter_map(|name| self.said(name));
+        let left = moments.filter_map(|moment| self.until(moment, Duration::ZERO));
+        left.min()
+    }
+
     /// Until when it is kept awake.
     pub(super) fn kept_awake_until(&self) -> Option<Timestamp> {
         let said = self.said(KEEP_AWAKE_UNTIL);
@@ -166,7 +178,7 @@ impl Facts<'_> {
     pub(super) fn last_asked(&self, status: &ElastiServiceStatus) -> Option<Timestamp> {
         let created = self.service.creation_timestamp().map(|time| time.0);
         let woken = status.last_wake.as_ref().map(|wake| wake.time);
-        let asked = self.said(WAKE).filter(|asked| *asked <= self.now);
+        let asked = self.heard(WAKE);
         [created, status.last_scaled_up_time, woken, asked]
             .into_iter()
             .flatten()

@@ -25,7 +25,7 @@ pub(crate) const NOT_COMPARED: [&str; 2] = [LEASES, EVENTS];
 pub(crate) const ENDPOINTS: &str = "/endpoints/";
 
 /// All of them.
-pub const ALLOWANCES: [Allowance; 9] = [
+pub const ALLOWANCES: [Allowance; 10] = [
     Allowance {
         what: "the order of managedFields and of status.conditions",
         why: "it tells what came first; both are sets by their keys",
@@ -61,6 +61,10 @@ pub const ALLOWANCES: [Allowance; 9] = [
     Allowance {
         what: "after a walk or from a start state, what is kept as history",
         why: "revisions, ReplicaSets without pods, pauses that are over, and who wrote which field tell of the way, and two ways to one declaration differ",
+    },
+    Allowance {
+        what: "status.savedReplicaSeconds of ElastiServices",
+        why: "how long a service slept is what faults change; that it was counted is compared",
     },
 ];
 

@@ -29,7 +29,7 @@ pub(super) fn to_resolvers(draft: &mut Draft<'_>, replicas: i32) {
     draft.status.replicas_before = Some(replicas);
     let Some(proved) = fresh(draft, &hand_off) else {
         if draft.has_slices() {
-            try_to_prove(draft, hand_off, true);
+            try_to_prove(draft, &hand_off, true);
         }
         return;
     };
@@ -72,7 +72,7 @@ pub(super) fn to_pods(draft: &mut Draft<'_>) -> bool {
     match hand_off.proved {
         // Nobody else can be reached if no resolver is there.
         Some(_) if gone && facts.resolvers.is_empty() => draft.status.hand_off = None,
-        Some(_) if gone => try_to_prove(draft, hand_off, false),
+        Some(_) if gone => try_to_prove(draft, &hand_off, false),
         _ if fresh(draft, &hand_off).is_some() => {
             draft.slices = Slices::Remove;
             draft.mode(Mode::Serve);
@@ -80,7 +80,7 @@ pub(super) fn to_pods(draft: &mut Draft<'_>) -> bool {
         _ => {
             draft.want_slices();
             if draft.has_slices() {
-                try_to_prove(draft, hand_off, true);
+                try_to_prove(draft, &hand_off, true);
             }
         }
     }
@@ -108,7 +108,7 @@ fn fresh(draft: &mut Draft<'_>, hand_off: &HandOff) -> Option<Timestamp> {
 }
 
 /// Takes the proof if it is there, and asks for it if not. `beside` resolvers pods answer, or alone.
-fn try_to_prove(draft: &mut Draft<'_>, hand_off: HandOff, beside: bool) {
+fn try_to_prove(draft: &mut Draft<'_>, hand_off: &HandOff, beside: bool) {
     let facts = draft.facts;
     let question = Question {
         towards: hand_off.towards,
@@ -132,7 +132,7 @@ fn try_to_prove(draft: &mut Draft<'_>, hand_off: HandOff, beside: bool) {
     if proved && beside {
         draft.status.hand_off = Some(HandOff {
             proved: Some(facts.now),
-            ..hand_off
+            ..hand_off.clone()
         });
         draft.again(Duration::ZERO);
     } else if proved {

@@ -202,9 +202,9 @@ impl Case {
         self.now += SignedDuration::from_secs(seconds);
     }
 
-    fn annotate(&mut self, name: &str, value: impl ToString) {
+    fn annotate(&mut self, name: &str, value: &str) {
         let annotations = self.service.metadata.annotations.get_or_insert_default();
-        annotations.insert(name.to_owned(), value.to_string());
+        annotations.insert(name.to_owned(), value.to_owned());
     }
 
     fn status(&self) -> crate::api::ElastiServiceStatus {

@@ -49,15 +49,14 @@ pub(super) fn wish(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
     }
     let kept = facts.kept_awake_until();
     if let Some(left) = kept.and_then(|until| facts.until(until, Duration::ZERO)) {
-        return match status.asleep_since {
-            Some(_) => awake("KeptAwake", "it is kept awake for a time"),
-            None => {
-                let because = Because::new("KeptAwake", "it is kept awake for a time");
-                Wish::Stay(because, Some(left))
-            }
+        let because = Because::new("KeptAwake", "it is kept awake for a time");
+        return if status.asleep_since.is_some() {
+            Wish::Awake(because)
+        } else {
+            Wish::Stay(because, Some(left))
         };
     }
-    let (asked, told) = (facts.said(WAKE), facts.said(SLEEP));
+    let (asked, told) = (facts.heard(WAKE), facts.heard(SLEEP));
     let begun = status.hand_off.as_ref().map(|hand_off| hand_off.since);
     let begun = status.asleep_since.or(begun);
     // What is awake already was asked for like by anybody else.
@@ -74,7 +73,7 @@ pub(super) fn slept(status: &ElastiServiceStatus) -> bool {
 
 fn by_verdict(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
     let last = facts.last_asked(status);
-    let told = facts.said(SLEEP);
+    let told = facts.heard(SLEEP);
     if told.is_some() && told > last {
         let because = Because::new("Told", "somebody asked for it to sleep");
         return Wish::Sleep(because);

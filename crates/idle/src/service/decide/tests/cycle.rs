@@ -9,8 +9,8 @@ use crate::{
     service::facts::{KEEP_AWAKE_UNTIL, SLEEP, WAKE},
 };
 
-fn is(pair: (String, String), truth: &str, reason: &str) {
-    assert_eq!(pair, (truth.to_owned(), reason.to_owned()));
+fn is(pair: &(String, String), truth: &str, reason: &str) {
+    assert_eq!((&*pair.0, &*pair.1), (truth, reason));
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_service_in_use_is_left_alone() {
     assert_eq!((case.replicas, case.slices.len()), (Some(3), 0));
     assert!(case.private.is_some());
     assert_eq!(case.status().mode, Some(Mode::Serve));
-    is(case.ready(), "True", "Awake");
+    is(&case.ready(), "True", "Awake");
     // Activity is noted now and then, not each time.
     let noted = case.status().last_scaled_up_time;
     case.pass(149);
@@ -54,7 +54,7 @@ fn it_sleeps_after_the_cooldown_the_proof_and_the_grace() {
     assert_eq!((case.replicas, case.slices.len()), (Some(3), 1));
     let slice = &case.slices[0];
     assert_eq!(slice.ports.as_ref().unwrap()[0].port, Some(20_000));
-    is(case.ready(), "False", "FallingAsleep");
+    is(&case.ready(), "False", "FallingAsleep");
     case.pass(3600);
     case.settle();
     assert_eq!(case.replicas, Some(3));
@@ -79,7 +79,7 @@ fn it_sleeps_after_the_cooldown_the_proof_and_the_grace() {
         (status.asleep_since, status.hand_off),
         (Some(case.now), None)
     );
-    is(case.ready(), "True", "Asleep");
+    is(&case.ready(), "True", "Asleep");
 }
 
 #[test]
@@ -115,18 +115,18 @@ fn an_old_proof_is_no_proof() {
 #[test]
 fn it_wakes_and_resolvers_go_once_pods_are_proved_to_be_reached() {
     let mut case = Case::asleep();
-    case.annotate(WAKE, case.now);
+    case.annotate(WAKE, &case.now.to_string());
     case.settle();
     assert_eq!((case.replicas, case.slices.len()), (Some(2), 1));
     let status = case.status();
     assert_eq!(status.last_wake.unwrap().cause, "Asked");
     assert_eq!(status.saved_replica_seconds, Some(3 * 3600));
-    is(case.ready(), "False", "Waking");
+    is(&case.ready(), "False", "Waking");
     case.proves = false;
     case.ready_pods = 1;
     case.settle();
     assert_eq!(case.slices.len(), 1, "nothing is proved");
-    is(case.ready(), "False", "HandingOver");
+    is(&case.ready(), "False", "HandingOver");
     case.proves = true;
     let steps = case.settle();
     let gone = steps.iter().position(|step| step.slices == Slices::Remove);
@@ -137,7 +137,7 @@ fn it_wakes_and_resolvers_go_once_pods_are_proved_to_be_reached() {
             .any(|step| step.proof.as_ref().is_some_and(|it| !it.beside))
     );
     assert_eq!((case.slices.len(), case.status().hand_off), (0, None));
-    is(case.ready(), "True", "Awake");
+    is(&case.ready(), "True", "Awake");
     // Nobody asks, and it does not sleep before its time.
     case.pass(599);
     case.settle();
@@ -157,7 +157,7 @@ fn resolvers_come_back_if_the_pods_go_while_they_leave() {
     case.proves = false;
     case.settle();
     assert_eq!(case.slices.len(), 1);
-    is(case.ready(), "False", "Waking");
+    is(&case.ready(), "False", "Waking");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn everything_that_holds_it_awake_wakes_it() {
         ("AutoscalerMissing", |case| case.keda = Keda::Missing),
         ("KeptAwake", |case| {
             let later = case.now + SignedDuration::from_secs(60);
-            case.annotate(KEEP_AWAKE_UNTIL, later);
+            case.annotate(KEEP_AWAKE_UNTIL, &later.to_string());
         }),
         ("ObserveOnly", |case| case.service.spec.observe_only = true),
     ];
@@ -205,8 +205,8 @@ fn nothing_sleeps_that_could_not_wake() {
         case.verdict = idle();
         change(&mut case);
         let steps = case.settle();
-        is(case.ready(), "False", reason);
-        is(case.condition("Stalled"), "True", reason);
+        is(&case.ready(), "False", reason);
+        is(&case.condition("Stalled"), "True", reason);
         assert_eq!(case.slices.len(), 0);
         assert_ne!(case.replicas, Some(0));
         let told = steps.iter().flat_map(|step| &step.notes);
@@ -223,10 +223,10 @@ fn what_is_only_observed_is_not_touched() {
     case.settle();
     assert_eq!((case.replicas, case.slices.len()), (Some(3), 0));
     assert!(case.private.is_none());
-    is(case.condition("WouldSleep"), "True", "Idle");
+    is(&case.condition("WouldSleep"), "True", "Idle");
     case.verdict = busy();
     case.settle();
-    is(case.condition("WouldSleep"), "False", "NotIdle");
+    is(&case.condition("WouldSleep"), "False", "NotIdle");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn where_nothing_can_be_proved_a_longer_wait_stands_in() {
     case.pass(5);
     case.settle();
     assert_eq!(case.replicas, Some(0));
-    is(case.condition("Unprovable"), "True", "NoProof");
+    is(&case.condition("Unprovable"), "True", "NoProof");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn resolvers_that_count_stay_in_the_path() {
     case.service.spec.triggers[0].kind = TriggerKind::Requests;
     case.settle();
     assert_eq!((case.replicas, case.slices.len()), (Some(3), 1));
-    is(case.ready(), "True", "InPath");
+    is(&case.ready(), "True", "InPath");
     case.verdict = idle();
     case.pass(600);
     case.settle();
@@ -299,7 +299,7 @@ fn what_somebody_scales_to_zero_sleeps_and_wakes_like_any_other() {
     case.verdict = unknown();
     case.settle();
     assert_eq!(case.slices.len(), 1);
-    is(case.ready(), "True", "Asleep");
+    is(&case.ready(), "True", "Asleep");
     case.verdict = busy();
     case.settle();
     assert_eq!(case.replicas, Some(2));
@@ -333,14 +333,14 @@ fn whoever_asks_for_sleep_gets_it_whatever_is_going_on() {
     let mut case = Case::new();
     case.settle();
     case.pass(1);
-    case.annotate(SLEEP, case.now);
+    case.annotate(SLEEP, &case.now.to_string());
     case.settle();
     case.pass(5);
     case.settle();
     assert_eq!(case.replicas, Some(0));
     // Whoever asks for it afterwards wakes it, and it does not fall asleep for that again.
     case.pass(1);
-    case.annotate(WAKE, case.now);
+    case.annotate(WAKE, &case.now.to_string());
     case.settle();
     case.ready_pods = 1;
     case.settle();
@@ -394,4 +394,17 @@ fn what_is_deleted_does_not_wait_for_ever() {
         case.settle();
         assert!(case.gone, "{what}");
     }
+}
+
+#[test]
+fn what_is_asked_for_ahead_of_time_is_done_in_its_time() {
+    let mut case = Case::asleep();
+    let later = case.now + SignedDuration::from_secs(60);
+    case.annotate(WAKE, &later.to_string());
+    let steps = case.settle();
+    assert_eq!(case.replicas, Some(0));
+    assert_eq!(steps[0].again.map(|again| again.as_secs()), Some(60));
+    case.pass(60);
+    case.settle();
+    assert_eq!(case.replicas, Some(2));
 }

@@ -47,7 +47,7 @@ fn news() -> impl Strategy<Value = News> {
 fn happen(case: &mut Case, news: &News) {
     match news {
         News::Verdict(which) => {
-            case.verdict = [idle(), busy(), unknown()][usize::from(*which)].clone()
+            case.verdict = [idle(), busy(), unknown()][usize::from(*which)].clone();
         }
         News::Pods(ready) => case.ready_pods = *ready,
         News::Replicas(replicas) => case.replicas = Some(*replicas),
@@ -58,8 +58,8 @@ fn happen(case: &mut Case, news: &News) {
             case.proof = None;
         }
         News::Slices => case.slices.clear(),
-        News::Wake => case.annotate(WAKE, case.now),
-        News::Sleep => case.annotate(SLEEP, case.now),
+        News::Wake => case.annotate(WAKE, &case.now.to_string()),
+        News::Sleep => case.annotate(SLEEP, &case.now.to_string()),
         News::Passes(seconds) => case.pass(*seconds),
         News::Deleted => {
             let now = serde_json::json!(case.now);

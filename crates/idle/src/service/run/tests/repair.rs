@@ -1,7 +1,11 @@
 //! Whatever others do to what was made, it is as it should be again.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, api::DynamicObject, discovery::ApiResource};
+use kube::{
+    Api,
+    api::{DynamicObject, PostParams},
+    discovery::ApiResource,
+};
 
 use super::*;
 
@@ -158,7 +162,7 @@ async fn anything_that_can_be_scaled_can_sleep() {
     let resource = ApiResource::from_gvk(&named);
     let lamps: Api<DynamicObject> = Api::default_namespaced_with(stage.client.clone(), &resource);
     let lamp = DynamicObject::new("web", &resource).data(json!({"spec": {"size": 4}}));
-    lamps.create(&Default::default(), &lamp).await.unwrap();
+    lamps.create(&PostParams::default(), &lamp).await.unwrap();
     let mut service = stage::elasti_service();
     service["spec"]["scaleTargetRef"] =
         json!({"apiVersion": "example.com/v1", "kind": "Lamp", "name": "web"});

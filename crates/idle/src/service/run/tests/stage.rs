@@ -167,7 +167,7 @@ pub(super) struct Stage {
     clock: Clock,
     site: Site,
     stop: CancellationToken,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
     _pocket: Pocket,
 }
 
@@ -204,7 +204,7 @@ impl Stage {
             clock,
             site,
             stop: CancellationToken::new(),
-            _tasks: JoinSet::new(),
+            tasks: JoinSet::new(),
             _pocket: pocket,
         };
         stage.define(ElastiService::crd()).await;
@@ -225,8 +225,8 @@ impl Stage {
         change(&mut settings);
         let (verdicts, prover) = (stage.verdicts.clone(), stage.prover.clone());
         let operator = service(&stage.site, settings, verdicts, prover).unwrap();
-        stage._tasks.spawn(operator.run(stage.stop.clone()));
-        stage._tasks.spawn(watching.run(stage.stop.clone()));
+        stage.tasks.spawn(operator.run(stage.stop.clone()));
+        stage.tasks.spawn(watching.run(stage.stop.clone()));
         stage
     }
 
