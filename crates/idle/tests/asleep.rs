@@ -179,7 +179,7 @@ fn workload() -> Workload {
 }
 
 #[test]
-fn a_service_that_sleeps_and_wakes_stands_faults() -> Result<(), String> {
+fn a_service_that_sleeps_and_wakes_stands_faults() -> Result<(), proof::Failure> {
     let faults = proof::every_nth_fault(&workload(), 7)?;
     assert!(faults > 100, "{faults} faults");
     Ok(())
