@@ -24,7 +24,9 @@ pub(super) fn walk(
     ground: &Ground,
 ) -> Result<Walked, String> {
     let ((mut walked, good, state), heard) = alone(async {
-        let mut walker = Walker::begin(subject, &subject.object["spec"], seed, ground).await?;
+        // Only at first: what a walk has taken away stays away in a fresh start.
+        let object = planted(&subject.object);
+        let mut walker = Walker::begin(subject, &object["spec"], seed, ground).await?;
         for property in properties {
             walker.property(property).await?;
         }
@@ -76,7 +78,6 @@ impl<'a> Walker<'a> {
         house.start(&subject.workload);
         let mut object = subject.object.clone();
         object["spec"] = spec.clone();
-        let object = planted(&object);
         let made = send(&house.user, "POST", &collection(&object), &object).await;
         made.map_err(|error| error.to_string())?;
         let mut walker = Self {
@@ -218,7 +219,8 @@ impl<'a> Walker<'a> {
         self.look_back();
         let mut walked = std::mem::take(&mut self.walked);
         let (subject, ground) = (self.subject, self.ground);
-        *self = Self::begin(subject, &subject.object["spec"], self.seed, ground).await?;
+        let object = planted(&subject.object);
+        *self = Self::begin(subject, &object["spec"], self.seed, ground).await?;
         walked.remade += 1;
         // What goes wrong in a new beginning goes wrong as well.
         walked.violations.append(&mut self.walked.violations);
