@@ -12,6 +12,7 @@
 //! - a stop takes no longer than the grace period; who does not end in its share of it is cut off,
 //!   so that the turns after it have theirs, and is named.
 
+mod accept;
 mod health;
 mod listener;
 mod service;
@@ -20,6 +21,7 @@ mod supervise;
 mod tests;
 
 pub use self::{
+    accept::accept,
     health::{Health, State},
     listener::listener,
     service::{Service, Turn},

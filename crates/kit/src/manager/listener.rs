@@ -1,20 +1,15 @@
 //! Tells whoever asks how the process is.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    task::JoinSet,
-};
-use tokio_util::sync::CancellationToken;
+use tokio::net::{TcpListener, TcpStream};
 
-use super::{Health, Service};
+use super::{Health, Service, accept};
 
 /// So many may ask at once; the others wait.
 const CONNECTIONS: usize = 64;
@@ -26,40 +21,10 @@ type Answer = Response<Full<Bytes>>;
 /// Answers on `socket`: `/healthz`, `/readyz`, `/metrics` and `/debug/state.json`. It answers until
 /// everything else has ended, so that a probe is not refused while work is finished.
 pub fn listener(socket: TcpListener, health: Health) -> Service {
-    let serve = move |stop| serve(socket, health, stop);
+    let clock = health.clock;
+    let talk = move |stream| talk(stream, health.clone());
+    let serve = move |stop| accept(socket, CONNECTIONS, clock, stop, talk);
     Service::new("listener", serve).outlasting()
-}
-
-async fn serve(socket: TcpListener, health: Health, stop: CancellationToken) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let next = async {
-            // A place first: who finds none waits in the line of the system.
-            let place = room.clone().acquire_owned().await.ok()?;
-            Some((place, socket.accept().await))
-        };
-        let (place, accepted) = tokio::select! {
-            () = stop.cancelled() => return,
-            Some(next) = next => next,
-            else => return,
-        };
-        while connections.try_join_next().is_some() {}
-        match accepted {
-            Ok((stream, _)) => {
-                let talk = talk(stream, health.clone());
-                connections.spawn(async move {
-                    talk.await;
-                    drop(place);
-                });
-            }
-            // Too many open files, or a client that left: both pass.
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                health.clock.sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
 }
 
 async fn talk(stream: TcpStream, health: Health) {

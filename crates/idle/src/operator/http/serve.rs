@@ -7,13 +7,11 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use neap_kit::{clock::Clock, manager::Service};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    task::JoinSet,
+use neap_kit::{
+    clock::Clock,
+    manager::{Service, accept},
 };
-use tokio_util::sync::CancellationToken;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::{Answer, Answers, answer::text};
 
@@ -33,45 +31,9 @@ pub fn serve(
     answers: Arc<dyn Answers>,
     clock: Clock,
 ) -> Service {
-    let serve = move |stop| accept(socket, answers, clock, stop);
+    let talk = move |stream| talk(stream, answers.clone(), clock);
+    let serve = move |stop| accept(socket, CONNECTIONS, clock, stop, talk);
     Service::new(name, serve).outlasting()
-}
-
-async fn accept(
-    socket: TcpListener,
-    answers: Arc<dyn Answers>,
-    clock: Clock,
-    stop: CancellationToken,
-) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let next = async {
-            // A place first: who finds none waits in the line of the system.
-            let place = room.clone().acquire_owned().await.ok()?;
-            Some((place, socket.accept().await))
-        };
-        let (place, accepted) = tokio::select! {
-            () = stop.cancelled() => return,
-            Some(next) = next => next,
-            else => return,
-        };
-        while connections.try_join_next().is_some() {}
-        match accepted {
-            Ok((stream, _)) => {
-                let talk = talk(stream, answers.clone(), clock);
-                connections.spawn(async move {
-                    talk.await;
-                    drop(place);
-                });
-            }
-            // Too many open files, or a client that left: both pass.
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                clock.sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
 }
 
 async fn talk(stream: TcpStream, answers: Arc<dyn Answers>, clock: Clock) {

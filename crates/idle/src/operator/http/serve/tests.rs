@@ -1,7 +1,11 @@
 use futures::future::BoxFuture;
 use http::Response;
 use http_body_util::Full;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::operator::http::Asked;
