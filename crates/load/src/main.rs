@@ -6,6 +6,7 @@
     reason = "a command-line tool speaks"
 )]
 
+mod asleep;
 mod elections;
 mod leftovers;
 
@@ -132,6 +133,8 @@ enum Task {
     },
     /// Measure, and print the figures as JSON
     Measure(Measure),
+    /// Measure services that sleep, and print the figures as JSON by whose they are
+    Idle(asleep::Idle),
 }
 
 #[derive(Debug, Args)]
@@ -277,6 +280,10 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
                 .map(|(name, value)| (name.to_owned(), json!(value)))
                 .collect();
             println!("{}", Value::Object(figures));
+            Ok(())
+        }
+        Task::Idle(task) => {
+            println!("{}", task.measured(neap).await?);
             Ok(())
         }
     }

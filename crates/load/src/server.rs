@@ -10,7 +10,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{client::Client, kubeconfig::Kubeconfig, stopwatch::Stopwatch};
+use crate::{
+    client::Client, kubeconfig::Kubeconfig, process::resident_bytes, stopwatch::Stopwatch,
+};
 
 /// A server that is starting or has started; killed if this value goes.
 #[derive(Debug)]
@@ -161,15 +163,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Memory that a process holds now.
-pub(crate) fn resident_bytes(id: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{id}/status"))
-        .context("memory is measured on Linux only")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kibibytes.context("no VmRSS")? * 1024)
 }
 
 /// The size of all files under a folder.
