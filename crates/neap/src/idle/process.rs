@@ -6,7 +6,6 @@ use neap_idle::{
     process::{self, Identity},
 };
 use neap_kit::why::{self, Coded};
-use rustls::crypto::SecureRandom;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 

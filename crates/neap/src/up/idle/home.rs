@@ -119,8 +119,9 @@ impl Home {
         let made: TokenRequest = hand
             .post::<ServiceAccount, _, _>(&key, "token", &wanted)
             .await?;
-        let made = made.status.ok_or(Error::NoToken)?;
-        private::write(&token(&self.tokens, account), &made.token)?;
+        let made = made.status.and_then(|status| status.token);
+        let made = made.ok_or(Error::NoToken)?;
+        private::write(&token(&self.tokens, account), &made)?;
         Ok(())
     }
 
