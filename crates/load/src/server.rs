@@ -39,6 +39,14 @@ impl Server {
         Self::spawn(command, data)
     }
 
+    /// Starts `neap up --bare` in memory with room for many services, and waits until it is ready.
+    pub fn start_roomy(neap: &Path) -> Result<Self> {
+        let mut command = Command::new(neap);
+        command.args(["up", "--bare", "--listen", "127.0.0.1:0"]);
+        command.args(["--service-range", "10.0.0.0/16"]);
+        Self::spawn(&mut command, None)?.ready()
+    }
+
     /// Starts all of `neap up` in memory, with its node, which may have a table of images, and its
     /// controllers, and waits until it is ready.
     pub fn start_whole(neap: &Path, images: Option<&Path>) -> Result<Self> {

@@ -26,7 +26,7 @@ const WEB: &str = "web";
 /// A service that is put to sleep again and again, with the pod's address known to nobody else.
 pub(super) struct Scene {
     pub(super) pod: Pod,
-    pub(super) home: Home,
+    _home: Home,
     pub(super) api: Connection,
     pub(super) resolver: Running,
     pub(super) wakes: Wakes,
@@ -42,7 +42,7 @@ impl Scene {
         let resolver = home.resolver(wakes.address)?;
         let mut scene = Self {
             pod,
-            home,
+            _home: home,
             api,
             resolver,
             wakes,

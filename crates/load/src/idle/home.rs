@@ -64,7 +64,7 @@ pub(super) type Port<'a> = (&'a str, u16, SocketAddr);
 impl Home {
     pub(super) async fn start(neap: &Path) -> Result<Self> {
         let program = neap.to_owned();
-        let server = tokio::task::spawn_blocking(move || Server::start(&program, None)).await??;
+        let server = tokio::task::spawn_blocking(move || Server::start_roomy(&program)).await??;
         let home = Self {
             neap: neap.to_owned(),
             client: server.client()?,

@@ -40,7 +40,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// An operator and a resolver, and services that sleep.
 struct Scene {
     pod: Pod,
-    home: Home,
+    _home: Home,
     api: Connection,
     scales: Watch,
     _processes: [Running; 2],
@@ -109,7 +109,7 @@ impl Scene {
         let scales = home.connect().await?.watch(&deployments).await?;
         let mut scene = Self {
             pod,
-            home,
+            _home: home,
             api,
             scales,
             _processes: [resolver, operator],
