@@ -80,7 +80,7 @@ impl Options {
 pub fn services(
     site: &Site,
     socket: TcpListener,
-    options: Options,
+    options: &Options,
 ) -> Result<(Vec<Service>, Waker), Ended> {
     let all = site.all()?;
     let mut asking = Asking::new(site.clock);
@@ -97,12 +97,12 @@ pub fn services(
     let prover = Connections::new(resolvers, whereabouts, port, site.clock);
     let (waker, wakes) = WakeService::new(site, all.clone());
     let routes = OperatorRoutes {
-        door: door(site, &options),
+        door: door(site, options),
         waker: waker.clone(),
         services: all,
         process: site.watches.process().clone(),
     };
-    let keeper = run::service(site, kept(&options), judge.clone(), Arc::new(prover))?;
+    let keeper = run::service(site, kept(options), judge.clone(), Arc::new(prover))?;
     let services = vec![
         keeper,
         judge.service(options.seed),
