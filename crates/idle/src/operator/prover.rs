@@ -164,6 +164,8 @@ impl fmt::Debug for Connections {
 
 #[cfg(test)]
 mod tests {
+    use Towards::{Pods, Resolvers};
+
     use super::*;
 
     #[test]
@@ -173,7 +175,6 @@ mod tests {
             sources: ports.iter().map(|port| source(*port)).collect(),
             failed,
         };
-        use Towards::{Pods, Resolvers};
         for (towards, beside, ports, failed, taken, shown) in [
             // Side by side one of each is enough for either.
             (Resolvers, true, &[1, 2][..], false, &[1][..], true),
