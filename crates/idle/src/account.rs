@@ -115,7 +115,7 @@ pub fn account(service: &ElastiService, now: Timestamp) -> Account {
         kept_awake_until: kept_awake_until(service).filter(|until| *until > now),
         last_wake: wake.map(|wake| wake.time),
         last_cause: wake.map(|wake| wake.cause.clone()),
-        breakdown: wake.and_then(|wake| wake.breakdown.clone()),
+        breakdown: wake.and_then(|wake| wake.breakdown),
         saved_replica_seconds: saved(status, now),
         would_save_replica_seconds: would_save(service, status, now),
         ports: status.ports.clone(),

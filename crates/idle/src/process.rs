@@ -104,7 +104,7 @@ pub async fn operator(
     };
     let site = Site {
         client,
-        watches,
+        watches: watches.within(settings.namespaces.clone()),
         leadership,
         clock,
     };
@@ -115,7 +115,7 @@ pub async fn operator(
     if settings.flags.metrics_secure {
         tracing::warn!("--metrics-secure has no effect: numbers are shown without TLS");
     }
-    let (services, _) = run::services(&site, socket, options)?;
+    let (services, _) = run::services(&site, socket, &options)?;
     for (name, shown) in [
         ("health", settings.flags.health),
         ("metrics", settings.flags.metrics),
@@ -153,7 +153,7 @@ pub async fn resolver(
         shared: bind(host, places.resolver_proxy_port)?,
     };
     let options = open::Options::of(&settings);
-    let (services, _) = open::services(&site, sockets, manager.health(), options)?;
+    let (services, _) = open::services(&site, sockets, manager.health(), &options)?;
     until(manager, services, watching, stop).await
 }
 

@@ -91,7 +91,7 @@ pub(super) fn advice(
             "Make the Service {named}, or correct spec.service."
         )),
         (_, "TargetMissing") => {
-            advice.push("Make what spec.scaleTargetRef names, or correct it.".to_owned())
+            advice.push("Make what spec.scaleTargetRef names, or correct it.".to_owned());
         }
         (_, "ServiceTaken") => advice.push("Delete one of the two ElastiServices.".to_owned()),
         (_, "ResolverUnavailable") => {

@@ -107,7 +107,7 @@ pub fn services(
     site: &Site,
     sockets: Sockets,
     health: Health,
-    options: Options,
+    options: &Options,
 ) -> Result<(Vec<Service>, Resolver), Ended> {
     let (publish, tables) = Tables::new();
     let namespaces: Vec<_> = options.namespaces.iter().cloned().collect();
@@ -132,7 +132,7 @@ pub fn services(
         process,
     };
     let routes = ResolverRoutes {
-        door: door(site, &options),
+        door: door(site, options),
         resolver: Arc::new(inside),
     };
     let Sockets { internal, shared } = sockets;

@@ -207,7 +207,7 @@ fn told(
     symbols: Symbols,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let keys: Vec<_> = services.iter().map(|one| Key::of(one)).collect();
+    let keys: Vec<_> = services.iter().map(Key::of).collect();
     if which.output == Output::Json {
         let name = |key: &Key| json!({"namespace": key.namespace(), "name": key.name()});
         let items: Vec<_> = keys.iter().map(name).collect();

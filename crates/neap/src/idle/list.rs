@@ -62,7 +62,8 @@ fn row(account: &Account, now: Timestamp) -> Vec<String> {
 pub(super) fn saved(seconds: i64) -> String {
     match seconds {
         0 => "-".to_owned(),
-        ..3_600 => format!("{:.1} min", seconds as f64 / 60.0),
+        1..120 => format!("{seconds} s"),
+        120..3_600 => format!("{:.1} min", seconds as f64 / 60.0),
         _ => format!("{:.1} h", seconds as f64 / 3_600.0),
     }
 }

@@ -1,6 +1,6 @@
 //! `neap idle report`: what sleep has saved.
 
-use std::io::Write;
+use std::{fmt::Write as _, io::Write};
 
 use neap_idle::account::{Account, State};
 use serde_json::json;
@@ -39,14 +39,16 @@ pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<()
     let rows: Vec<_> = accounts.iter().map(row).collect();
     let count = accounts.len();
     let mut text = table(&heads, &rows);
-    text += &format!(
+    let _ = write!(
+        text,
         "\n{asleep} of {count} asleep; saved {} of a replica so far",
         saved(all)
     );
     if would > 0 {
-        text += &format!(
-            "; those that are only observed would have saved {}",
-            saved(would)
+        let would = saved(would);
+        let _ = write!(
+            text,
+            "; those that are only observed would have saved {would}"
         );
     }
     print::text(out, &text)

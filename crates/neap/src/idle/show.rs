@@ -69,10 +69,10 @@ fn text(account: &Account, now: Timestamp, symbols: Symbols) -> String {
     if let Some(breakdown) = &account.breakdown {
         line("Took", &took(breakdown));
     }
-    line(
-        "Saved",
-        &format!("{} of a replica", saved(account.saved_replica_seconds)),
-    );
+    if account.saved_replica_seconds > 0 {
+        let saved = saved(account.saved_replica_seconds);
+        line("Saved", &format!("{saved} of a replica"));
+    }
     if let Some(would) = account.would_save_replica_seconds {
         line(
             "Would save",

@@ -68,10 +68,8 @@ pub(super) fn services(
     let asked = bind(operator_host, INTERNAL)?;
     let resolver = resolver(resolver_host, operator_host, token(folder, RESOLVER));
     let operator = operator(token(folder, OPERATOR));
-    let (mut services, _) =
-        operator::run::services(site, asked, operator).map_err(|error| ended(&error))?;
-    let (others, _) =
-        open::services(site, sockets, health, resolver).map_err(|error| ended(&error))?;
+    let (mut services, _) = operator::run::services(site, asked, &operator).map_err(ended)?;
+    let (others, _) = open::services(site, sockets, health, &resolver).map_err(ended)?;
     services.extend(others);
     services.push(home.service(site));
     Ok(services)
@@ -143,7 +141,7 @@ fn bind(host: IpAddr, port: u16) -> Result<TcpListener, Failure> {
     })
 }
 
-fn ended(error: &neap_kit::watch::Ended) -> Failure {
+fn ended(error: neap_kit::watch::Ended) -> Failure {
     let what = "services that sleep cannot be looked after";
     Failure::new("NT-IDLE-0005", Exit::Failed, what, &error.to_string())
         .remedy("start it again; with -vv the log says more")

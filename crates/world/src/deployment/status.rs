@@ -96,7 +96,7 @@ pub(super) fn progress(
     if was_complete && status.replicas == status.updated_replicas {
         planted!(CompleteAnew => {
             conditions.say(PROGRESSING, "True", reason::COMPLETE, "It is over.".to_owned());
-            return Some(Duration::from_mins(5));
+            return Some(Duration::from_mins(1));
         });
         return None;
     }
