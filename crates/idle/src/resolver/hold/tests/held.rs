@@ -223,7 +223,11 @@ async fn a_wake_that_fails_is_tried_again_soon() {
 async fn the_time_that_is_up_says_where_it_went() {
     let scene = Scene::new(usize::MAX);
     let mut holding = scene.arrive();
-    let Err(Refused::Late { service, breakdown }) = holding.place().await else {
+    let Err(Refused::Late {
+        service,
+        breakdown,
+        not_woken: Some(_),
+    }) = holding.place().await else {
         panic!("nobody was there");
     };
     assert_eq!(service, Key::new("shop", "cart"));
