@@ -227,7 +227,8 @@ async fn the_time_that_is_up_says_where_it_went() {
         service,
         breakdown,
         not_woken: Some(_),
-    }) = holding.place().await else {
+    }) = holding.place().await
+    else {
         panic!("nobody was there");
     };
     assert_eq!(service, Key::new("shop", "cart"));
