@@ -28,7 +28,7 @@ pub(super) enum Sender {
 pub(super) enum Unanswered {
     /// The pod has done nothing of it, for sure, so it may be sent to another.
     Unsent {
-        request: Request<Sent>,
+        request: Box<Request<Sent>>,
         /// The pod would not have it, or not any; otherwise only this connection had ended.
         refused: bool,
     },
@@ -64,12 +64,16 @@ impl Connection {
         };
         let refused = self.fresh;
         if let Some(request) = error.take_message() {
+            let request = Box::new(request);
             return Err(Unanswered::Unsent { request, refused });
         }
         let error = error.into_error();
         let why = self.surely_unsent(&error, before);
         match why.and_then(|refused| Some((kept.request()?, refused))) {
-            Some((request, refused)) => Err(Unanswered::Unsent { request, refused }),
+            Some((request, refused)) => {
+                let request = Box::new(request);
+                Err(Unanswered::Unsent { request, refused })
+            }
             None => Err(Unanswered::Broken(error)),
         }
     }

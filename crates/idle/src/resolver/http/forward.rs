@@ -116,7 +116,7 @@ async fn send(from: &From, holding: &mut Holding, mut request: Request<Sent>) ->
                 request: unsent,
                 refused,
             })) => {
-                request = unsent;
+                request = *unsent;
                 refused
             }
         };

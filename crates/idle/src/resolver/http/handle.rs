@@ -77,8 +77,8 @@ pub(super) async fn handle(
     let grpc = is_grpc(&head.headers);
     let route = match from.route(&head, &asked) {
         Ok(route) => route,
-        Err(unknown) if grpc => return Ok(answer::in_grpc(unknown)),
-        Err(unknown) => return Ok(unknown),
+        Err(unknown) if grpc => return Ok(answer::in_grpc(*unknown)),
+        Err(unknown) => return Ok(*unknown),
     };
     let (key, came) = (route.service.key.clone(), resolver.clock.uptime());
     let response = answer(&from, route, head, rest, under_way).await;
@@ -147,14 +147,14 @@ impl From {
         &self,
         head: &request::Parts,
         asked: &Asked,
-    ) -> Result<Arc<Route>, Response<Answered>> {
+    ) -> Result<Arc<Route>, Box<Response<Answered>>> {
         let table = self.resolver.tables.now();
         match self.entrance {
             Entrance::Port(port) => table.route(port).cloned().ok_or_else(|| {
                 // The service is there, but no longer one of ours: its own pods answer from now on.
                 self.leave.notify_one();
                 self.unknown(answer::GONE);
-                answer::gone(head.version)
+                Box::new(answer::gone(head.version))
             }),
             Entrance::Shared => {
                 let naming = &self.resolver.naming;
@@ -163,7 +163,7 @@ impl From {
                 self.resolver.meter.emit(&LookedUp { service, asked });
                 route.ok_or_else(|| {
                     self.unknown(answer::UNKNOWN);
-                    answer::unknown()
+                    Box::new(answer::unknown())
                 })
             }
         }
