@@ -13,6 +13,7 @@ mod check;
 mod differential;
 mod faults;
 mod generate;
+mod idle;
 mod kit;
 mod load;
 mod process;
@@ -123,6 +124,8 @@ enum Task {
         #[arg(long, value_name = "TEXT", default_value = "")]
         only: String,
     },
+    /// Runs the operator and both installs of idle on a real kube-apiserver
+    Idle,
     /// Plays controllers through every fault, and names what goes wrong
     Faults(faults::Faults),
     /// Writes the generated files
@@ -161,6 +164,7 @@ fn main() -> ExitCode {
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),
         Task::Kit { only } => kit::run(&only),
+        Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
         Task::Generate { check } => generate::run(check).map(|()| true),
     };

@@ -98,6 +98,7 @@ impl Resolver {
         let route = holding.route();
         let breakdown = holding.times().breakdown(self.clock.uptime());
         holding.trace("served", &breakdown);
+        self.activity.served_cold(&route.service.key, breakdown);
         self.meter.emit(&ServedCold {
             service: &route.service.key,
             protocol: route.port.protocol,
