@@ -108,7 +108,8 @@ async fn becomes(poll: &Poll, query: &str, expected: &str) {
         }
     };
     let verdict = tokio::time::timeout(STUCK, looking).await;
-    let verdict = verdict.unwrap_or_else(|_| panic!("{query} never was {expected}"));
+    assert!(verdict.is_ok(), "{query} never was {expected}");
+    let verdict = verdict.unwrap();
     let idle = matches!(verdict, Verdict::Idle(_));
     assert_eq!(idle, expected == "Idle", "{verdict:?}");
 }

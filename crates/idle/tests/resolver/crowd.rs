@@ -40,8 +40,9 @@ fn crowd(place: &str) {
     let open: Vec<_> = (0..CROWD)
         .map(|_| TcpStream::connect(place).unwrap())
         .collect();
-    println!("\nall are there");
-    stdout().flush().unwrap();
+    let mut told = stdout();
+    told.write_all(b"\nall are there\n").unwrap();
+    told.flush().unwrap();
     let _ = stdin().read_to_end(&mut Vec::new());
     drop(open);
 }

@@ -78,14 +78,13 @@ impl Scene {
 
     fn pods(&self, addresses: &[&str]) {
         let endpoints = addresses.iter();
-        self.endpoints(
-            endpoints
-                .map(|address| json!({"addresses": [address]}))
-                .collect(),
-        );
+        let endpoints: Vec<_> = endpoints
+            .map(|address| json!({"addresses": [address]}))
+            .collect();
+        self.endpoints(&endpoints);
     }
 
-    fn endpoints(&self, endpoints: Vec<serde_json::Value>) {
+    fn endpoints(&self, endpoints: &[serde_json::Value]) {
         let elasti = json!({
             "metadata": {"namespace": "shop", "name": "cart"},
             "spec": {
@@ -170,16 +169,16 @@ async fn a_pod_that_is_seen_before_it_is_ready_had_a_place_to_run_by_then() {
     let scene = Scene::new(0);
     let starting = |ready: bool, ending: bool| {
         let conditions = json!({"ready": ready, "terminating": ending});
-        vec![json!({"addresses": ["10.0.0.1"], "conditions": conditions})]
+        [json!({"addresses": ["10.0.0.1"], "conditions": conditions})]
     };
     // The last of those before does not count.
-    scene.endpoints(starting(false, true));
+    scene.endpoints(&starting(false, true));
     let mut holding = scene.arrive();
     let ready = async {
         scene.clock.sleep(milliseconds(700)).await;
-        scene.endpoints(starting(false, false));
+        scene.endpoints(&starting(false, false));
         scene.clock.sleep(milliseconds(300)).await;
-        scene.endpoints(starting(true, false));
+        scene.endpoints(&starting(true, false));
     };
     let (place, ()) = tokio::join!(holding.place(), ready);
     assert!(place.is_ok());
