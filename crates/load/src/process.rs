@@ -55,7 +55,10 @@ fn children(id: u32) -> Result<Vec<u32>> {
     for thread in fs::read_dir(format!("/proc/{id}/task"))? {
         // A thread that ends meanwhile has started nobody that is left.
         let text = fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
-        all.extend(text.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+        all.extend(
+            text.split_whitespace()
+                .filter_map(|id| id.parse::<u32>().ok()),
+        );
     }
     Ok(all)
 }
@@ -78,7 +81,10 @@ mod tests {
         let mut told = [0; 4];
         let mut stdout = shell.stdout.take().unwrap();
         std::io::Read::read_exact(&mut stdout, &mut told).unwrap();
-        let (alone, all) = (worked(shell.id()).unwrap(), worked_by_all(shell.id()).unwrap());
+        let (alone, all) = (
+            worked(shell.id()).unwrap(),
+            worked_by_all(shell.id()).unwrap(),
+        );
         let own = children(shell.id()).unwrap();
         for child in &own {
             let _ = Command::new("kill").arg(child.to_string()).status();

@@ -94,7 +94,12 @@ const WARM: [(Line, &[&str]); 10] = [
         &["haproxy"],
     ),
     (
-        work("connections", "warm TCP connections, beside haproxy", "/CPU s").asked(Times(0.8)),
+        work(
+            "connections",
+            "warm TCP connections, beside haproxy",
+            "/CPU s",
+        )
+        .asked(Times(0.8)),
         &["haproxy"],
     ),
     (
@@ -124,17 +129,43 @@ const WARM: [(Line, &[&str]); 10] = [
 ];
 
 const HELD: [(Line, &[&str]); 6] = [
-    (milliseconds("p50 of 1", "pod ready to first byte there, 1 held, p50", 5.0), ALONE),
+    (
+        milliseconds(
+            "p50 of 1",
+            "pod ready to first byte there, 1 held, p50",
+            5.0,
+        ),
+        ALONE,
+    ),
     (milliseconds("p99 of 1", "the same, p99", 20.0), ALONE),
-    (milliseconds("p50 of 100", "pod ready to first byte there, 100 held, p50", 5.0), ALONE),
+    (
+        milliseconds(
+            "p50 of 100",
+            "pod ready to first byte there, 100 held, p50",
+            5.0,
+        ),
+        ALONE,
+    ),
     (milliseconds("p99 of 100", "the same, p99", 20.0), ALONE),
-    (milliseconds("last of 1000", "the same, last of 1 000", 100.0), ALONE),
-    (milliseconds("last of 10000", "the same, last of 10 000", 1000.0), ALONE),
+    (
+        milliseconds("last of 1000", "the same, last of 1 000", 100.0),
+        ALONE,
+    ),
+    (
+        milliseconds("last of 10000", "the same, last of 10 000", 1000.0),
+        ALONE,
+    ),
 ];
 
 const WOKEN: [(Line, &[&str]); 3] = [
-    (milliseconds("scaled", "first byte in to scale write, p50", 5.0), ALONE),
-    (Line::new("woken", "first byte in to first byte at the pod, p50", "ms"), ALONE),
+    (
+        milliseconds("scaled", "first byte in to scale write, p50", 5.0),
+        ALONE,
+    ),
+    (
+        Line::new("woken", "first byte in to first byte at the pod, p50", "ms"),
+        ALONE,
+    ),
     (
         Line::new("stuck", "the same beside 1 000 held for another", "×").asked(Limit(1.1)),
         ALONE,
@@ -143,21 +174,30 @@ const WOKEN: [(Line, &[&str]); 3] = [
 
 const MEMORY: [(Line, &[&str]); 2] = [
     (
-        Line::new("held", "resolver's memory, 10 000 held", "MB").scaled(1e-6).asked(Limit(256.0)),
+        Line::new("held", "resolver's memory, 10 000 held", "MB")
+            .scaled(1e-6)
+            .asked(Limit(256.0)),
         ALONE,
     ),
     (
-        Line::new("download", "its growth, download of 1 GiB", "MB").scaled(1e-6).asked(Limit(32.0)),
+        Line::new("download", "its growth, download of 1 GiB", "MB")
+            .scaled(1e-6)
+            .asked(Limit(32.0)),
         ALONE,
     ),
 ];
 
 const WATCHED: [(Line, &[&str]); 2] = [
     (
-        Line::new("memory", "operator's memory, 2 000 services", "MB").scaled(1e-6).asked(Limit(60.0)),
+        Line::new("memory", "operator's memory, 2 000 services", "MB")
+            .scaled(1e-6)
+            .asked(Limit(60.0)),
         ALONE,
     ),
-    (Line::new("writes", "its API writes in a minute of rest", "").asked(Limit(0.0)), ALONE),
+    (
+        Line::new("writes", "its API writes in a minute of rest", "").asked(Limit(0.0)),
+        ALONE,
+    ),
 ];
 
 impl Figure for Idle {
@@ -175,7 +215,9 @@ impl Figure for Idle {
         let all = with_added(all)?;
         let ours = all.get("ours").context("nothing of ours was measured")?;
         let lines = self.lines.iter();
-        lines.map(|(line, peers)| line.row(ours, best(line, &all, peers).as_ref())).collect()
+        lines
+            .map(|(line, peers)| line.row(ours, best(line, &all, peers).as_ref()))
+            .collect()
     }
 }
 
@@ -186,7 +228,9 @@ fn with_added(mut all: Map<String, Value>) -> Result<Map<String, Value>> {
     };
     for figures in all.values_mut().filter_map(Value::as_object_mut) {
         for (key, added) in [("p50", "added p50"), ("p99", "added p99")] {
-            let alone = direct[key].as_f64().context("nothing direct was measured")?;
+            let alone = direct[key]
+                .as_f64()
+                .context("nothing direct was measured")?;
             let through = figures.get(key).and_then(Value::as_f64).unwrap_or_default();
             // Nobody adds less than nothing, and ratios need more than that.
             figures.insert(added.to_owned(), (through - alone).max(1.0).into());
@@ -200,7 +244,13 @@ fn best(line: &Line, all: &Map<String, Value>, peers: &[&str]) -> Option<Value> 
     let measured = peers.iter().filter_map(|name| all.get(*name));
     let measured = measured.filter_map(|figures| Some((line.of(figures).ok()?, figures)));
     measured
-        .reduce(|one, other| if line.is_better(other.0, one.0) { other } else { one })
+        .reduce(|one, other| {
+            if line.is_better(other.0, one.0) {
+                other
+            } else {
+                one
+            }
+        })
         .map(|(_, figures)| figures.clone())
 }
 
@@ -225,7 +275,8 @@ mod tests {
         let all = all();
         let row = |index: usize| {
             let (line, peers) = &WARM[index];
-            line.row(&all["ours"], best(line, &all, peers).as_ref()).unwrap()
+            line.row(&all["ours"], best(line, &all, peers).as_ref())
+                .unwrap()
         };
         let requests = row(1);
         assert_eq!((requests.ours, requests.peer), (50.0, Some(60.0)));

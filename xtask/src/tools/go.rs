@@ -30,13 +30,7 @@ pub(super) fn build_package(
     build_as(tools, source, output, "-s -w", package)
 }
 
-fn build_as(
-    tools: &Path,
-    source: &Path,
-    output: &Path,
-    flags: &str,
-    package: &str,
-) -> Result<()> {
+fn build_as(tools: &Path, source: &Path, output: &Path, flags: &str, package: &str) -> Result<()> {
     let go = find(tools)?;
     let mut command = Command::new(go);
     command

@@ -78,7 +78,9 @@ fn length(read: &[u8]) -> Result<Option<usize>> {
         let value = std::str::from_utf8(value).ok()?.trim();
         found.then(|| value.parse::<usize>().ok())?
     });
-    Ok(Some(end + 4 + length.context("an answer without a length")?))
+    Ok(Some(
+        end + 4 + length.context("an answer without a length")?,
+    ))
 }
 
 /// So many connections ask again and again for that long; how many answers came.

@@ -60,7 +60,9 @@ impl Scene {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(PATIENCE, listening).await.context("the resolver does not listen")
+        timeout(PATIENCE, listening)
+            .await
+            .context("the resolver does not listen")
     }
 
     /// So many are held; then the pod is ready. How long after the moment in which that is written
@@ -80,7 +82,10 @@ impl Scene {
         let moments = timeout(PATIENCE, self.pod.heard.moments(held)).await;
         let moments = moments.context("not all were let go")?;
         hear_all(clients).await?;
-        let mut took: Vec<_> = moments.into_iter().map(|at| at.saturating_sub(from)).collect();
+        let mut took: Vec<_> = moments
+            .into_iter()
+            .map(|at| at.saturating_sub(from))
+            .collect();
         took.sort_unstable();
         Ok(took)
     }

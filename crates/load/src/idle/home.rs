@@ -33,7 +33,8 @@ const RESOLVER_SERVICE: &str = "elasti-resolver-service";
 const DEFINITION: &str = include_str!("../../../../deploy/idle/kustomize/crd.yaml");
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
-pub(super) const ELASTI: &str = "/apis/elasti.truefoundry.com/v1alpha1/namespaces/bench/elastiservices";
+pub(super) const ELASTI: &str =
+    "/apis/elasti.truefoundry.com/v1alpha1/namespaces/bench/elastiservices";
 pub(super) const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/bench/endpointslices";
 
 /// Addresses of their own, so that no client comes from there: a resolver takes such a connection
@@ -137,7 +138,10 @@ impl Home {
 
     async fn say_where_the_resolver_is(&self, api: &mut Connection) -> Result<()> {
         let port = |name: &str, port: u16| json!({"name": name, "port": port});
-        let ports = json!([port("http-resolver", INTERNAL), port("reverse-proxy", SHARED)]);
+        let ports = json!([
+            port("http-resolver", INTERNAL),
+            port("reverse-proxy", SHARED)
+        ]);
         let service = json!({"metadata": {"name": RESOLVER_SERVICE}, "spec": {"ports": ports}});
         let made = create(api, &format!("/api/v1/namespaces/{OWN}/services"), &service).await?;
         let owner = json!({
@@ -177,15 +181,17 @@ pub(super) async fn asleep(
     });
     create(api, ELASTI, &object).await?;
     let numbered = ports.iter().zip(FIRST + offset..);
-    let stands = numbered.clone().map(|((name, port, _), resolver)| {
-        json!({"name": name, "port": port, "resolverPort": resolver})
-    });
+    let stands = numbered.clone().map(
+        |((name, port, _), resolver)| json!({"name": name, "port": port, "resolverPort": resolver}),
+    );
     let status = json!({"status": {"mode": "proxy", "ports": stands.collect::<Value>()}});
     let path = format!("{ELASTI}/{name}/status");
     patch(api, &path, &status).await?;
     create(api, SLICES, &slice(name, ports, false)).await?;
     let host = IpAddr::from(RESOLVER_HOST);
-    Ok(numbered.map(|(_, port)| SocketAddr::new(host, port)).collect())
+    Ok(numbered
+        .map(|(_, port)| SocketAddr::new(host, port))
+        .collect())
 }
 
 /// Its pod is ready from now on, or gone.
@@ -268,7 +274,10 @@ const PLACES: [(&str, &str); 10] = [
     ("ELASTI_RESOLVER_SERVICE_ACCOUNT", RESOLVER),
     ("ELASTI_OPERATOR_NAMESPACE", OWN),
     ("ELASTI_OPERATOR_DEPLOYMENT_NAME", OPERATOR),
-    ("ELASTI_OPERATOR_SERVICE_NAME", "elasti-operator-controller-service"),
+    (
+        "ELASTI_OPERATOR_SERVICE_NAME",
+        "elasti-operator-controller-service",
+    ),
     ("ELASTI_OPERATOR_SERVICE_ACCOUNT", OPERATOR),
     ("KUBERNETES_CLUSTER_DOMAIN", "cluster.local"),
     ("QUEUE_SIZE", "50000"),

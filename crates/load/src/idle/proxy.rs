@@ -60,7 +60,10 @@ impl Proxy {
                 break;
             };
             if running.has_ended() || watch.elapsed() > PATIENCE {
-                bail!("{name} does not answer: {error:#}\n{}", running.complaints()?);
+                bail!(
+                    "{name} does not answer: {error:#}\n{}",
+                    running.complaints()?
+                );
             }
             sleep(Duration::from_millis(50)).await;
         }

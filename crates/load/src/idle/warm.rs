@@ -51,15 +51,11 @@ pub async fn warm(neap: &Path, peers: &Peers) -> Result<Vec<Theirs>> {
         }
     }
     let each = rounds.into_iter();
-    each.map(|(name, round)| Ok((name, round.figures()?))).collect()
+    each.map(|(name, round)| Ok((name, round.figures()?)))
+        .collect()
 }
 
-async fn proxies(
-    home: &Home,
-    peers: &Peers,
-    folder: &TempDir,
-    pod: &Pod,
-) -> Result<Vec<Proxy>> {
+async fn proxies(home: &Home, peers: &Peers, folder: &TempDir, pod: &Pod) -> Result<Vec<Proxy>> {
     let folder = folder.path();
     let mut all = vec![ours(home, pod).await?];
     if let Some(program) = &peers.nginx {
@@ -117,7 +113,8 @@ impl Round {
     async fn measure(&mut self, proxy: &Proxy) -> Result<()> {
         let before = proxy.worked()?;
         let answers = keep_asking(proxy.http, ASKING, ASKED_FOR).await?;
-        self.requests.push(answers as f64 / (proxy.worked()? - before));
+        self.requests
+            .push(answers as f64 / (proxy.worked()? - before));
         let Some(Tcp { echo, source }) = proxy.tcp else {
             return Ok(());
         };
@@ -127,7 +124,8 @@ impl Round {
         self.megabytes.push(megabytes / (proxy.worked()? - before));
         let before = proxy.worked()?;
         come_and_go(echo, AT_ONCE, COMING).await?;
-        self.connections.push(COMING as f64 / (proxy.worked()? - before));
+        self.connections
+            .push(COMING as f64 / (proxy.worked()? - before));
         Ok(())
     }
 
@@ -140,6 +138,8 @@ impl Round {
             ("connections", self.connections),
         ];
         let measured = all.into_iter().filter(|(_, each)| !each.is_empty());
-        measured.map(|(name, each)| Ok((name, median(each)?))).collect()
+        measured
+            .map(|(name, each)| Ok((name, median(each)?)))
+            .collect()
     }
 }

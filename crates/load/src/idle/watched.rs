@@ -64,7 +64,10 @@ async fn settle(home: &Home) -> Result<()> {
         if asleep == SERVICES {
             break;
         }
-        ensure!(watch.elapsed() < PATIENCE, "only {asleep} of {SERVICES} sleep");
+        ensure!(
+            watch.elapsed() < PATIENCE,
+            "only {asleep} of {SERVICES} sleep"
+        );
         sleep(Duration::from_millis(500)).await;
     }
     let mut before = writes().await?;
@@ -91,13 +94,18 @@ async fn writes() -> Result<f64> {
 }
 
 fn counted(text: &str) -> Result<f64> {
-    let calls = text.lines().filter(|line| line.starts_with("neaptide_api_calls_total{"));
+    let calls = text
+        .lines()
+        .filter(|line| line.starts_with("neaptide_api_calls_total{"));
     let reads = ["\"get\"", "\"list\"", "\"watch\""];
     let (mut all, mut writes) = (0, 0.0);
     for line in calls {
         let (labels, value) = line.rsplit_once(' ').context("a line without a value")?;
         all += 1;
-        if !reads.iter().any(|verb| labels.contains(&format!("verb={verb}"))) {
+        if !reads
+            .iter()
+            .any(|verb| labels.contains(&format!("verb={verb}")))
+        {
             writes += value.parse::<f64>()?;
         }
     }

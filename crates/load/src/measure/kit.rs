@@ -15,8 +15,8 @@ use super::{CONNECTIONS, Figure, create, prepare, update};
 use crate::{
     client::Client,
     follower::{Purpose, number},
-    rush::rush,
     process::{forget_peak, peak_bytes, resident_bytes, worked},
+    rush::rush,
     server::Server,
     stopwatch::Stopwatch,
 };

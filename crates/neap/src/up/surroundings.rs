@@ -39,7 +39,9 @@ impl Surroundings {
     pub(super) async fn claim(options: &UpOptions, folder: &Folder) -> Result<Self, Failure> {
         if options.bare {
             let range = options.service_range;
-            return Ok(Self::Bare(range.unwrap_or(Settings::default().service_range)));
+            return Ok(Self::Bare(
+                range.unwrap_or(Settings::default().service_range),
+            ));
         }
         let kept = options.data.as_ref().map(|_| folder.path());
         let plan = Plan::read(options)?;
