@@ -15,6 +15,7 @@ mod faults;
 mod generate;
 mod kit;
 mod load;
+mod loss;
 mod process;
 mod spdx;
 mod stopwatch;
@@ -125,6 +126,8 @@ enum Task {
     },
     /// Plays controllers through every fault, and names what goes wrong
     Faults(faults::Faults),
+    /// Lets services fall asleep and wake under load, and counts what is lost or sent twice
+    Loss(loss::Loss),
     /// Writes the generated files
     Generate {
         /// Write nothing, and fail if a committed one differs
@@ -162,6 +165,7 @@ fn main() -> ExitCode {
         Task::Informers { seconds } => load::informers(seconds),
         Task::Kit { only } => kit::run(&only),
         Task::Faults(faults) => faults::run(&faults),
+        Task::Loss(loss) => loss::run(&loss),
         Task::Generate { check } => generate::run(check).map(|()| true),
     };
     match holds {

@@ -1,0 +1,119 @@
+//! Plays cells, several at a time, and says what came of each.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool speaks"
+)]
+
+mod report;
+mod share;
+
+use std::{process::ExitCode, thread, time::Duration};
+
+use anyhow::{Result, anyhow};
+use clap::{Parser, ValueEnum};
+use neap_loss::{Asked, Cell, Outcome, Stopwatch, Twist, play};
+use parking_lot::Mutex;
+
+use self::share::Share;
+
+/// Plays make and drop small objects all the time.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Lets services fall asleep and wake under load, and counts every request that is lost or sent
+/// twice.
+#[derive(Debug, Parser)]
+#[command(name = "neap-loss")]
+struct Cli {
+    /// How often each falls asleep and wakes
+    #[arg(long, default_value_t = 1000)]
+    cycles: u64,
+    /// Only this one, as LAG,RATE,PROTOCOL, such as 5,50,http1; may be given several times
+    #[arg(long, value_name = "CELL")]
+    cell: Vec<Cell>,
+    /// Ends after about so many seconds, with fewer cycles where they take long
+    #[arg(long, value_name = "SECONDS")]
+    budget: Option<u64>,
+    /// Where chances come from
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// So many cells are played at a time [default: one for each core]
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// How to print what came of it
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("✗ {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every request was answered once.
+fn run(cli: &Cli) -> Result<bool> {
+    let watch = Stopwatch::start();
+    let all = Cell::all();
+    let cells = if cli.cell.is_empty() { &all } else { &cli.cell };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let jobs = cli.jobs.unwrap_or(cores).clamp(1, cells.len());
+    let share = Share::new(cells, jobs, cli.budget.map(Duration::from_secs), watch);
+    let outcomes = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for place in 0..jobs {
+            let (share, outcomes) = (&share, &outcomes);
+            scope.spawn(move || {
+                while let Some((cell, budget)) = share.next() {
+                    let outcome = play(Asked {
+                        cell,
+                        cycles: cli.cycles,
+                        budget,
+                        seed: cli.seed,
+                        place,
+                        twist: Twist::None,
+                    });
+                    if let Ok(outcome) = &outcome {
+                        eprintln!("{}", report::line(outcome));
+                    }
+                    outcomes.lock().push(outcome);
+                }
+            });
+        }
+    });
+    let (mut good, mut failed): (Vec<Outcome>, Vec<_>) = (Vec::new(), Vec::new());
+    for outcome in outcomes.into_inner() {
+        match outcome {
+            Ok(outcome) => good.push(outcome),
+            Err(error) => failed.push(error),
+        }
+    }
+    good.sort_by_key(|outcome| cells.iter().position(|cell| *cell == outcome.cell));
+    match cli.output {
+        Output::Table => print!("{}", report::table(&good, watch.elapsed())),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&good)?),
+    }
+    for error in &failed {
+        eprintln!("✗ {error:#}");
+    }
+    if failed.len() == cells.len() {
+        return Err(anyhow!("nothing could be played"));
+    }
+    Ok(failed.is_empty() && good.iter().all(Outcome::holds))
+}
