@@ -9,9 +9,12 @@ use crate::{bench::Output, process};
 
 #[derive(Debug, Args)]
 pub(crate) struct Loss {
-    /// How often the service of each cell falls asleep and wakes
-    #[arg(long, default_value_t = 1000)]
-    cycles: u64,
+    /// How often the service of each cell falls asleep and wakes [default: 1000, and 10 with --real]
+    #[arg(long)]
+    cycles: Option<u64>,
+    /// With real processes, in real time
+    #[arg(long, conflicts_with = "budget")]
+    real: bool,
     /// Only this one, as LAG,RATE,PROTOCOL, such as 5,50,http1; may be given several times
     #[arg(long, value_name = "CELL")]
     cell: Vec<String>,

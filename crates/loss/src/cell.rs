@@ -34,7 +34,8 @@ impl Protocol {
         }
     }
 
-    fn word(self) -> &'static str {
+    /// Its name.
+    pub fn word(self) -> &'static str {
         match self {
             Self::Http1 => "http1",
             Self::Grpc => "grpc",

@@ -22,7 +22,24 @@ struct Book {
 struct Row {
     /// So many times a pod had it as a whole.
     seen: u8,
-    over: bool,
+    fate: Fate,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    #[default]
+    Open,
+    /// Over, without anybody but the data plane between the client and a pod.
+    Direct,
+    Answered,
+    Refused,
+    Lost,
+}
+
+/// Whoever wants to know that a pod has all of a request.
+pub(crate) trait Saw: std::fmt::Debug + Send + Sync {
+    /// It has.
+    fn saw(&self, id: u64);
 }
 
 /// What came of all of them.
@@ -32,7 +49,7 @@ pub struct Tally {
     pub sent: u64,
     /// So many were answered completely, as they should be.
     pub answered: u64,
-    /// So many of those went through a resolver.
+    /// So many of those went over sockets: in a play, through a resolver.
     pub through: u64,
     /// So many were refused with a word of why, which is asked of a resolver that ends.
     pub refused: u64,
@@ -40,7 +57,7 @@ pub struct Tally {
     pub lost: u64,
     /// So many a pod had more than once.
     pub duplicated: u64,
-    /// So many were answered and no pod had them.
+    /// So many were answered through a resolver, and no pod had them.
     pub invented: u64,
     /// The longest that anybody waited, in milliseconds.
     pub longest_wait: u64,
@@ -57,71 +74,38 @@ impl Ledger {
         book.rows.len() as u64 - 1
     }
 
-    /// A pod has all of a request.
-    pub(crate) fn saw(&self, id: u64) {
-        let mut book = self.0.lock();
-        if let Some(row) = book.rows.get_mut(id as usize) {
-            row.seen = row.seen.saturating_add(1);
-            if row.seen == 2 {
-                book.tally.duplicated += 1;
-            }
-        }
-    }
-
     /// A client has all of an answer, and it is right.
     pub(crate) fn answered(&self, id: u64, waited: Duration) {
         let mut book = self.0.lock();
-        let Book { rows, tally } = &mut *book;
-        let Some(row) = rows.get_mut(id as usize) else {
-            return;
-        };
-        row.over = true;
+        book.end(id, Fate::Answered);
+        let tally = &mut book.tally;
         tally.answered += 1;
         tally.through += 1;
-        tally.invented += u64::from(row.seen == 0);
         tally.longest_wait = tally.longest_wait.max(waited.as_millis() as u64);
     }
 
     /// It went straight to a pod that takes connections.
     pub(crate) fn direct(&self, id: u64) {
         let mut book = self.0.lock();
-        let Book { rows, tally } = &mut *book;
-        if let Some(row) = rows.get_mut(id as usize) {
-            row.over = true;
-            tally.answered += 1;
-        }
+        book.end(id, Fate::Direct);
+        book.tally.answered += 1;
     }
 
     /// A client was told that nobody takes it, and that nothing of it was sent.
     pub(crate) fn refused(&self, id: u64) {
         let mut book = self.0.lock();
-        let Book { rows, tally } = &mut *book;
-        if let Some(row) = rows.get_mut(id as usize) {
-            row.over = true;
-            tally.refused += 1;
-        }
-    }
-
-    /// Whether a pod has all of a request.
-    pub(crate) fn is_seen(&self, id: u64) -> bool {
-        let book = self.0.lock();
-        book.rows.get(id as usize).is_some_and(|row| row.seen > 0)
+        book.end(id, Fate::Refused);
+        book.tally.refused += 1;
     }
 
     /// A client has no answer, or a wrong one.
     pub(crate) fn lost(&self, id: u64, why: &str) {
         let mut book = self.0.lock();
-        let Book { rows, tally } = &mut *book;
-        let Some(row) = rows.get_mut(id as usize) else {
-            return;
-        };
-        row.over = true;
-        tally.lost += 1;
-        if tally.losses.len() < TOLD {
-            let seen = row.seen;
-            tally
-                .losses
-                .push(format!("request {id}, seen {seen} times by pods: {why}"));
+        let seen = book.end(id, Fate::Lost);
+        book.tally.lost += 1;
+        if book.tally.losses.len() < TOLD {
+            let told = format!("request {id}, seen {seen} times by pods: {why}");
+            book.tally.losses.push(told);
         }
     }
 
@@ -142,13 +126,41 @@ impl Ledger {
         let open: Vec<u64> = {
             let book = self.0.lock();
             let rows = book.rows.iter().enumerate();
-            let open = rows.filter(|(_, row)| !row.over);
+            let open = rows.filter(|(_, row)| row.fate == Fate::Open);
             open.map(|(id, _)| id as u64).collect()
         };
         for id in open {
             self.lost(id, "nothing came of it until the end");
         }
-        self.0.lock().tally.clone()
+        let book = self.0.lock();
+        let count = |is: fn(&Row) -> bool| book.rows.iter().filter(|row| is(row)).count() as u64;
+        Tally {
+            duplicated: count(|row| row.seen > 1),
+            invented: count(|row| row.fate == Fate::Answered && row.seen == 0),
+            // Whoever is told that nothing was sent may send it again.
+            lost: book.tally.lost + count(|row| row.fate == Fate::Refused && row.seen > 0),
+            ..book.tally.clone()
+        }
+    }
+}
+
+impl Saw for Ledger {
+    fn saw(&self, id: u64) {
+        let mut book = self.0.lock();
+        if let Some(row) = book.rows.get_mut(id as usize) {
+            row.seen = row.seen.saturating_add(1);
+        }
+    }
+}
+
+impl Book {
+    /// How many times pods had it.
+    fn end(&mut self, id: u64, fate: Fate) -> u8 {
+        let row = self.rows.get_mut(id as usize);
+        row.map_or(0, |row| {
+            row.fate = fate;
+            row.seen
+        })
     }
 }
 

@@ -13,6 +13,8 @@
 //!
 //! A pod that is told to end takes connections for as long as the data plane lags, and then lets end
 //! what is under way: nobody can stop a data plane that lags from leading there.
+//!
+//! [`really`] does the same in real time, with a real `neap up` and pods that are processes.
 
 mod cell;
 mod client;
@@ -22,9 +24,12 @@ mod ledger;
 mod load;
 mod plane;
 mod play;
+mod pod;
 mod pods;
 mod prover;
+mod real;
 mod resolvers;
+mod service;
 mod stopwatch;
 mod street;
 mod words;
@@ -33,5 +38,7 @@ pub use self::{
     cell::{Cell, LAGS, Protocol, RATES},
     ledger::Tally,
     play::{Asked, Outcome, Twist, play},
+    pod::Pod,
+    real::{Programs, really},
     stopwatch::Stopwatch,
 };

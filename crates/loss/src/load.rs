@@ -1,6 +1,6 @@
 //! Requests that come as they come, whatever becomes of those before.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use neap_kit::clock::{Clock, Uptime};
 use parking_lot::Mutex;
@@ -10,9 +10,7 @@ use crate::{
     cell::Cell,
     client::{Connection, Trouble},
     ledger::Ledger,
-    plane::{NODES, Plane},
-    pods::Pods,
-    street::Street,
+    plane::NODES,
 };
 
 /// Whoever has no answer by then gives up.
@@ -27,9 +25,7 @@ const REQUESTS: u8 = 12;
 pub(crate) struct Load {
     pub(crate) cell: Cell,
     pub(crate) clock: Clock,
-    pub(crate) street: Street,
-    pub(crate) plane: Arc<Plane>,
-    pub(crate) pods: Arc<Pods>,
+    pub(crate) way: Arc<dyn Way>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) tasks: TaskTracker,
     /// Whether a resolver ends, and may refuse what it holds then.
@@ -47,7 +43,27 @@ pub(crate) struct Kept {
     left: u8,
 }
 
-/// Where a new connection led.
+/// Who knows where a new connection goes.
+pub(crate) trait Way: fmt::Debug + Send + Sync {
+    /// Where one from this node goes now.
+    fn leads(&self, node: usize) -> Leads;
+
+    /// Somewhere on this node.
+    fn place(&self, node: usize, dice: &mut fastrand::Rng) -> SocketAddr;
+}
+
+/// Where it goes.
+#[derive(Debug)]
+pub(crate) enum Leads {
+    /// There, where somebody has to answer.
+    To(SocketAddr),
+    /// To a pod that takes it: of that nothing is to be tried.
+    Straight,
+    /// To nobody.
+    Astray(String),
+}
+
+/// What became of a new connection.
 enum Led {
     /// To a pod, which takes it.
     Direct,
@@ -79,16 +95,13 @@ impl Load {
             self.tasks.spawn(self.clone().ask(id, node, kept));
             return;
         }
-        match self.plane.pick(node) {
-            None => self.lose(id, "the data plane leads nowhere"),
-            Some(pod) if self.street.is_pod(pod) => match self.straight(pod) {
-                Ok(()) => self.ledger.direct(id),
-                Err(why) => self.lose(id, &why),
-            },
-            Some(resolver) => {
+        match self.way.leads(node) {
+            Leads::Straight => self.ledger.direct(id),
+            Leads::Astray(why) => self.lose(id, &why),
+            Leads::To(there) => {
                 let load = self.clone();
                 self.tasks.spawn(async move {
-                    match load.open(node, resolver).await {
+                    match load.open(node, there).await {
                         Led::Through(kept) => load.ask(id, node, kept).await,
                         Led::Direct => load.ledger.direct(id),
                         Led::Astray(why) => load.lose(id, &why),
@@ -98,18 +111,10 @@ impl Load {
         }
     }
 
-    /// A pod that takes connections answers: of that nothing is to be tried.
-    fn straight(&self, pod: SocketAddr) -> Result<(), String> {
-        let takes = self.pods.takes(pod);
-        takes
-            .then_some(())
-            .ok_or_else(|| format!("{pod} takes no connection"))
-    }
-
     async fn open(&self, node: usize, resolver: SocketAddr) -> Led {
         let (from, left) = {
             let mut dice = self.dice.lock();
-            (self.street.client(node, &mut dice), dice.u8(1..=REQUESTS))
+            (self.way.place(node, &mut dice), dice.u8(1..=REQUESTS))
         };
         match Connection::open(self.cell.protocol, from, resolver, &self.tasks).await {
             Ok(connection) => Led::Through(Kept {
@@ -122,13 +127,10 @@ impl Load {
     }
 
     async fn anew(&self, node: usize) -> Led {
-        match self.plane.pick(node) {
-            None => Led::Astray("the data plane leads nowhere".to_owned()),
-            Some(pod) if self.street.is_pod(pod) => match self.straight(pod) {
-                Ok(()) => Led::Direct,
-                Err(why) => Led::Astray(why),
-            },
-            Some(resolver) => self.open(node, resolver).await,
+        match self.way.leads(node) {
+            Leads::Straight => Led::Direct,
+            Leads::Astray(why) => Led::Astray(why),
+            Leads::To(there) => self.open(node, there).await,
         }
     }
 
@@ -145,7 +147,7 @@ impl Load {
                     return;
                 }
                 Some(Err(Trouble::Unsent)) => {}
-                Some(Err(Trouble::Refused(_))) if self.may_refuse && !self.ledger.is_seen(id) => {
+                Some(Err(Trouble::Refused(_))) if self.may_refuse => {
                     return self.ledger.refused(id);
                 }
                 Some(Err(Trouble::Refused(why) | Trouble::Lost(why))) => {

@@ -9,11 +9,18 @@
 mod report;
 mod share;
 
-use std::{process::ExitCode, thread, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Result, anyhow};
-use clap::{Parser, ValueEnum};
-use neap_loss::{Asked, Cell, Outcome, Stopwatch, Twist, play};
+use clap::{Parser, Subcommand, ValueEnum};
+use neap_loss::{
+    Asked, Cell, LAGS, Outcome, Pod, Programs, Protocol, Stopwatch, Twist, play, really,
+};
 use parking_lot::Mutex;
 
 use self::share::Share;
@@ -27,9 +34,14 @@ static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Debug, Parser)]
 #[command(name = "neap-loss")]
 struct Cli {
-    /// How often each falls asleep and wakes
-    #[arg(long, default_value_t = 1000)]
-    cycles: u64,
+    #[command(subcommand)]
+    role: Option<Role>,
+    /// How often each falls asleep and wakes [default: 1000, and 10 with --real]
+    #[arg(long)]
+    cycles: Option<u64>,
+    /// Tries this `neap` with real processes, in real time
+    #[arg(long, value_name = "NEAP")]
+    real: Option<PathBuf>,
     /// Only this one, as LAG,RATE,PROTOCOL, such as 5,50,http1; may be given several times
     #[arg(long, value_name = "CELL")]
     cell: Vec<Cell>,
@@ -47,6 +59,23 @@ struct Cli {
     output: Output,
 }
 
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Answers as a pod, for --real
+    #[command(hide = true)]
+    Pod {
+        #[arg(value_parser = spoken)]
+        protocol: Protocol,
+        ledger: PathBuf,
+        linger: u64,
+    },
+}
+
+fn spoken(word: &str) -> Result<Protocol, String> {
+    let found = Protocol::ALL.into_iter().find(|one| one.word() == word);
+    found.ok_or_else(|| format!("{word} is not spoken here"))
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     /// For people
@@ -57,7 +86,23 @@ enum Output {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(&cli) {
+    let done = match cli.role {
+        Some(Role::Pod {
+            protocol,
+            ledger,
+            linger,
+        }) => {
+            let linger = Duration::from_millis(linger);
+            let pod = Pod {
+                protocol,
+                ledger,
+                linger,
+            };
+            pod.run().map(|()| true)
+        }
+        None => run(&cli),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -67,11 +112,42 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every request was answered once.
 fn run(cli: &Cli) -> Result<bool> {
     let watch = Stopwatch::start();
     let all = Cell::all();
     let cells = if cli.cell.is_empty() { &all } else { &cli.cell };
+    let outcomes = match &cli.real {
+        Some(neap) => real(cli, neap, cells)?,
+        None => played(cli, cells, watch),
+    };
+    tell(cli, cells, outcomes, watch)
+}
+
+/// All cells of a lag at a time.
+fn real(cli: &Cli, neap: &Path, cells: &[Cell]) -> Result<Vec<Result<Outcome>>> {
+    let programs = Programs {
+        neap: neap.to_owned(),
+        pod: std::env::current_exe()?,
+    };
+    let mut outcomes = Vec::new();
+    for lag in LAGS {
+        let some: Vec<_> = cells
+            .iter()
+            .copied()
+            .filter(|cell| cell.lag == lag)
+            .collect();
+        if some.is_empty() {
+            continue;
+        }
+        match really(&programs, &some, cli.cycles.unwrap_or(10)) {
+            Ok(played) => outcomes.extend(played.into_iter().map(Ok)),
+            Err(error) => outcomes.push(Err(error)),
+        }
+    }
+    Ok(outcomes)
+}
+
+fn played(cli: &Cli, cells: &[Cell], watch: Stopwatch) -> Vec<Result<Outcome>> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let jobs = cli.jobs.unwrap_or(cores).clamp(1, cells.len());
     let share = Share::new(cells, jobs, cli.budget.map(Duration::from_secs), watch);
@@ -83,7 +159,7 @@ fn run(cli: &Cli) -> Result<bool> {
                 while let Some((cell, budget)) = share.next() {
                     let outcome = play(Asked {
                         cell,
-                        cycles: cli.cycles,
+                        cycles: cli.cycles.unwrap_or(1000),
                         budget,
                         seed: cli.seed,
                         place,
@@ -97,8 +173,18 @@ fn run(cli: &Cli) -> Result<bool> {
             });
         }
     });
+    outcomes.into_inner()
+}
+
+/// Whether every request was answered once.
+fn tell(
+    cli: &Cli,
+    cells: &[Cell],
+    outcomes: Vec<Result<Outcome>>,
+    watch: Stopwatch,
+) -> Result<bool> {
     let (mut good, mut failed): (Vec<Outcome>, Vec<_>) = (Vec::new(), Vec::new());
-    for outcome in outcomes.into_inner() {
+    for outcome in outcomes {
         match outcome {
             Ok(outcome) => good.push(outcome),
             Err(error) => failed.push(error),
@@ -112,7 +198,7 @@ fn run(cli: &Cli) -> Result<bool> {
     for error in &failed {
         eprintln!("✗ {error:#}");
     }
-    if failed.len() == cells.len() {
+    if good.is_empty() {
         return Err(anyhow!("nothing could be played"));
     }
     Ok(failed.is_empty() && good.iter().all(Outcome::holds))

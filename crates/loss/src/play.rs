@@ -1,6 +1,7 @@
 //! One cell, from its first cycle to its last.
 
 use std::{
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -20,7 +21,7 @@ use crate::{
     cluster::{self, Cluster},
     ground::{Ground, SLICES, WEB},
     ledger::{Ledger, Tally},
-    load::Load,
+    load::{Leads, Load, Way},
     plane::{NODES, Plane},
     pods::Pods,
     prover::Probes,
@@ -159,6 +160,29 @@ async fn run(asked: Asked) -> Result<Outcome> {
     })
 }
 
+/// The way to the Service, as the data plane that is played here leads.
+#[derive(Debug)]
+struct Played {
+    plane: Arc<Plane>,
+    street: Street,
+    pods: Arc<Pods>,
+}
+
+impl Way for Played {
+    fn leads(&self, node: usize) -> Leads {
+        match self.plane.pick(node) {
+            None => Leads::Astray("the data plane leads nowhere".to_owned()),
+            Some(pod) if !self.street.is_pod(pod) => Leads::To(pod),
+            Some(pod) if self.pods.takes(pod) => Leads::Straight,
+            Some(pod) => Leads::Astray(format!("{pod} takes no connection")),
+        }
+    }
+
+    fn place(&self, node: usize, dice: &mut fastrand::Rng) -> SocketAddr {
+        self.street.client(node, dice)
+    }
+}
+
 impl Stage {
     async fn open(asked: Asked) -> Result<Self> {
         let Asked { cell, seed, .. } = asked;
@@ -228,9 +252,11 @@ impl Stage {
         let load = Arc::new(Load {
             cell,
             clock,
-            street,
-            plane: plane.clone(),
-            pods,
+            way: Arc::new(Played {
+                plane: plane.clone(),
+                street,
+                pods,
+            }),
             ledger: ledger.clone(),
             tasks: TaskTracker::new(),
             may_refuse: asked.twist == Twist::ResolverEndsFirst,

@@ -9,7 +9,11 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{cell::Protocol, ledger::Ledger, street::Street};
+use crate::{
+    cell::Protocol,
+    ledger::{Ledger, Saw},
+    street::Street,
+};
 
 /// So long whoever ends waits for what is under way; then it is killed.
 const KILLED: Duration = Duration::from_secs(30);
@@ -59,30 +63,48 @@ impl Pods {
         listener: TcpListener,
         term: CancellationToken,
     ) {
-        let end = CancellationToken::new();
-        let connections = TaskTracker::new();
         let last = async {
             term.cancelled().await;
             self.clock.sleep(self.linger).await;
+            self.running.lock().remove(&address);
         };
-        let accept = async {
-            loop {
-                if let Ok((stream, _)) = listener.accept().await {
-                    let _ = stream.set_nodelay(true);
-                    let (ledger, end) = (self.ledger.clone(), end.clone());
-                    connections.spawn(answer::serve(self.protocol, stream, ledger, end));
-                }
-            }
-        };
-        tokio::select! {
-            () = last => {}
-            () = accept => {}
-        }
-        self.running.lock().remove(&address);
-        drop(listener);
-        // What is under way ends, and nothing new begins over what is open.
-        end.cancel();
-        connections.close();
-        let _ = self.clock.within(KILLED, connections.wait()).await;
+        answer(
+            listener,
+            self.protocol,
+            self.ledger.clone(),
+            last,
+            self.clock,
+        )
+        .await;
     }
+}
+
+/// Takes connections until `last` has come, and lets end what is under way then.
+pub(crate) async fn answer(
+    listener: TcpListener,
+    protocol: Protocol,
+    ledger: Arc<dyn Saw>,
+    last: impl Future<Output = ()>,
+    clock: Clock,
+) {
+    let end = CancellationToken::new();
+    let connections = TaskTracker::new();
+    let accept = async {
+        loop {
+            if let Ok((stream, _)) = listener.accept().await {
+                let _ = stream.set_nodelay(true);
+                let (ledger, end) = (ledger.clone(), end.clone());
+                connections.spawn(answer::serve(protocol, stream, ledger, end));
+            }
+        }
+    };
+    tokio::select! {
+        () = last => {}
+        () = accept => {}
+    }
+    drop(listener);
+    // Nothing new begins over what is open.
+    end.cancel();
+    connections.close();
+    let _ = clock.within(KILLED, connections.wait()).await;
 }

@@ -27,7 +27,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
 /// All of it.
 pub(crate) fn table(outcomes: &[Outcome], took: Duration) -> String {
     let mut text = String::from(
-        "lag,rate,protocol  cycles   of asked      requests  through resolvers   lost  duplicated  invented  unproved  longest wait   ms/cycle\n",
+        "lag,rate,protocol  cycles   of asked      requests       over sockets   lost  duplicated  invented  unproved  longest wait   ms/cycle\n",
     );
     for outcome in outcomes {
         let Outcome {
@@ -61,7 +61,7 @@ pub(crate) fn table(outcomes: &[Outcome], took: Duration) -> String {
     let fewest = outcomes.iter().map(|outcome| outcome.cycles).min();
     let _ = writeln!(
         text,
-        "{} cells, {} cycles in all and {} in the cell with the fewest; {} requests, {} of them through resolvers; {} lost, {} duplicated; {:.0} s",
+        "{} cells, {} cycles in all and {} in the cell with the fewest; {} requests, {} of them over sockets; {} lost, {} duplicated; {:.0} s",
         outcomes.len(),
         sum(|outcome| outcome.cycles),
         fewest.unwrap_or(0),

@@ -62,7 +62,7 @@ const ARROWS: [Row; 20] = [
     ("neap-load", KIT, &[]),
     (
         "neap-loss",
-        These(&["neap-idle", "neap-kit", "neap-pocket"]),
+        These(&["neap-idle", "neap-kit", "neap-load", "neap-pocket"]),
         &[],
     ),
     ("neap-pocket", These(&[]), &["neap-oracle"]),

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cell::Protocol,
-    ledger::Ledger,
+    ledger::Saw,
     words::{self, LONGEST},
 };
 
@@ -28,15 +28,15 @@ use crate::{
 pub(super) async fn serve(
     protocol: Protocol,
     stream: TcpStream,
-    ledger: Arc<Ledger>,
+    ledger: Arc<dyn Saw>,
     end: CancellationToken,
 ) {
     match protocol {
         Protocol::Tcp => {
-            let _ = echo(stream, &ledger).await;
+            let _ = echo(stream, &*ledger).await;
         }
         Protocol::Http1 => {
-            let service = service_fn(|request| http(request, &ledger));
+            let service = service_fn(|request| http(request, &*ledger));
             let server = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             let mut server = pin!(server);
             tokio::select! {
@@ -48,7 +48,7 @@ pub(super) async fn serve(
         Protocol::Grpc => {
             let service = service_fn(move |request| {
                 let ledger = ledger.clone();
-                async move { grpc(request, &ledger).await }
+                async move { grpc(request, &*ledger).await }
             });
             let server = http2::Builder::new(TokioExecutor::new());
             let server = server.serve_connection(TokioIo::new(stream), service);
@@ -62,7 +62,7 @@ pub(super) async fn serve(
     }
 }
 
-async fn echo(mut stream: TcpStream, ledger: &Ledger) -> io::Result<()> {
+async fn echo(mut stream: TcpStream, ledger: &dyn Saw) -> io::Result<()> {
     loop {
         let mut head = [0; words::HEAD];
         stream.read_exact(&mut head).await?;
@@ -76,7 +76,7 @@ async fn echo(mut stream: TcpStream, ledger: &Ledger) -> io::Result<()> {
 
 async fn http(
     request: Request<Incoming>,
-    ledger: &Ledger,
+    ledger: &dyn Saw,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let id = request.uri().path().trim_start_matches('/').parse();
     let posted = request.method() == Method::POST;
@@ -102,7 +102,7 @@ type Frames = stream::Iter<std::array::IntoIter<Result<Frame<Bytes>, Infallible>
 
 async fn grpc(
     request: Request<Incoming>,
-    ledger: &Ledger,
+    ledger: &dyn Saw,
 ) -> Result<Response<Either<StreamBody<Frames>, Full<Bytes>>>, Infallible> {
     let id = request.headers().get(words::ID);
     let id = id.and_then(|id| id.to_str().ok()?.parse().ok());
