@@ -32,13 +32,16 @@ pub(crate) struct Loss {
 /// Plays; false if a request was lost or sent twice.
 pub(crate) fn run(loss: &Loss) -> Result<bool> {
     let build = ["build", "--release", "--locked", "--quiet"];
-    process::run(
-        process::cargo()
-            .args(build)
-            .args(["--package", "neap-loss"]),
-    )?;
+    let packages = ["--package", "neap", "--package", "neap-loss"];
+    process::run(process::cargo().args(build).args(packages))?;
     let mut command = program();
-    command.args(["--cycles", &loss.cycles.to_string()]);
+    if loss.real {
+        let neap = process::root().join("target/release/neap");
+        command.arg("--real").arg(neap);
+    }
+    if let Some(cycles) = loss.cycles {
+        command.args(["--cycles", &cycles.to_string()]);
+    }
     command.args(["--seed", &loss.seed.to_string()]);
     for cell in &loss.cell {
         command.args(["--cell", cell]);

@@ -1,6 +1,6 @@
 //! What a cluster does with a Deployment: pods come and go, and slices say so.
 
-use std::{net::SocketAddr, ops::Range, sync::Arc, time::Duration};
+use std::{cmp::Ordering, net::SocketAddr, ops::Range, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use k8s_openapi::api::{apps::v1::Deployment, discovery::v1::EndpointSlice};
@@ -64,20 +64,22 @@ impl Cluster {
         let mut number = 0;
         loop {
             let wanted = *self.wanted.borrow_and_update() as usize;
-            if ready.len() < wanted {
-                let takes = self.dice.u64(self.starts.clone());
-                self.clock.sleep(Duration::from_millis(takes)).await;
-                ready.push(self.pods.start(number)?);
-                number += 1;
-                self.tell(&ready).await?;
-            } else if ready.len() > wanted {
-                for pod in ready.drain(wanted..) {
-                    self.pods.stop(pod);
+            match ready.len().cmp(&wanted) {
+                Ordering::Less => {
+                    let takes = self.dice.u64(self.starts.clone());
+                    self.clock.sleep(Duration::from_millis(takes)).await;
+                    ready.push(self.pods.start(number)?);
+                    number += 1;
+                    self.tell(&ready).await?;
                 }
-                self.clock.sleep(NOTICED).await;
-                self.tell(&ready).await?;
-            } else {
-                self.wanted.changed().await?;
+                Ordering::Greater => {
+                    for pod in ready.drain(wanted..) {
+                        self.pods.stop(pod);
+                    }
+                    self.clock.sleep(NOTICED).await;
+                    self.tell(&ready).await?;
+                }
+                Ordering::Equal => self.wanted.changed().await?,
             }
         }
     }

@@ -30,6 +30,7 @@ mod prover;
 mod real;
 mod resolvers;
 mod service;
+mod stage;
 mod stopwatch;
 mod street;
 mod words;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, join_all};
 use neap_idle::{
     api::Towards,
-    resolver::prove::{Tried, prove},
+    resolver::prove::prove,
     service::prove::{Prover, Search},
 };
 use neap_kit::clock::Clock;
 
-use crate::{plane::Plane, resolvers::Row};
+use crate::{plane::Plane, resolvers::Row, street::is_pod};
 
 /// So many connections each resolver opens.
 const TRIES: usize = 8;
@@ -38,25 +38,25 @@ impl Prover for Probes {
 impl Probes {
     async fn from(&self, node: usize, search: &Search) -> bool {
         let tries = join_all((0..TRIES).map(|_| self.once(node))).await;
-        let failed: usize = tries.iter().map(|tried| tried.failed).sum();
-        let sources: Vec<_> = tries.into_iter().flat_map(|tried| tried.sources).collect();
-        let taken: usize = (self.row.taken().iter())
-            .map(|taken| taken.of(&sources).len())
-            .sum();
+        let failed = tries.iter().any(Option::is_none);
+        let tries = tries.into_iter().flatten();
+        let taken = tries.filter(|taken| *taken).count();
         match search.question.towards {
-            Towards::Resolvers => failed == 0 && taken > 0,
-            Towards::Pods if search.question.beside => failed == 0 && taken < sources.len(),
-            Towards::Pods => failed == 0 && taken == 0,
+            Towards::Resolvers => !failed && taken > 0,
+            Towards::Pods if search.question.beside => !failed && taken < TRIES,
+            Towards::Pods => !failed && taken == 0,
         }
     }
 
-    async fn once(&self, node: usize) -> Tried {
-        match self.plane.pick(node) {
-            Some(place) => prove(&self.row.taken()[node], place, 1, self.clock).await,
-            None => Tried {
-                sources: Vec::new(),
-                failed: 1,
-            },
-        }
+    /// Whether a resolver took one connection; nothing if nobody did.
+    async fn once(&self, node: usize) -> Option<bool> {
+        let place = self.plane.pick(node)?;
+        let mine = &self.row.taken()[node];
+        let source = prove(mine, place, 1, self.clock).await.sources.pop()?;
+        let taken = self.row.taken();
+        let mut taken = taken.iter().map(|taken| taken.of(&[source]));
+        // In a cluster all go to the address of the Service, so no two have the same source. Here one
+        // to a pod may have that of an earlier one to a resolver.
+        Some(taken.any(|taken| !taken.is_empty()) && !is_pod(place))
     }
 }

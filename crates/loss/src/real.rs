@@ -53,8 +53,8 @@ pub fn really(programs: &Programs, cells: &[Cell], cycles: u64) -> Result<Vec<Ou
     let folder = tempfile::Builder::new().prefix("loss-").tempdir_in(home)?;
     let images = folder.path().join("images.toml");
     let table = format!(
-        "[[image]]\nname = \"loss/pod\"\ncommand = [{:?}, \"pod\"]\n",
-        programs.pod
+        "[[image]]\nname = \"loss/pod\"\ncommand = [\"{}\", \"pod\"]\n",
+        programs.pod.display()
     );
     fs::write(&images, table)?;
     let lagging = format!("{lag}s");

@@ -24,10 +24,6 @@ impl Street {
         SocketAddr::new(address.into(), POD_PORT)
     }
 
-    pub(crate) fn is_pod(self, address: SocketAddr) -> bool {
-        address.port() == POD_PORT
-    }
-
     pub(crate) fn resolver(self, number: usize) -> IpAddr {
         Ipv4Addr::new(127, self.0, 1, 1 + number as u8).into()
     }
@@ -37,4 +33,9 @@ impl Street {
         let address = Ipv4Addr::new(127, self.0, 2 + node as u8, dice.u8(1..255));
         SocketAddr::new(address.into(), 0)
     }
+}
+
+/// Whether a pod is there, and no resolver.
+pub(crate) fn is_pod(address: SocketAddr) -> bool {
+    address.port() == POD_PORT
 }

@@ -1,5 +1,7 @@
 //! A few cycles of each kind, and whether what goes wrong is noticed.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use neap_loss::{Asked, Cell, Outcome, Protocol, Twist, play};
 
 fn asked(lag: u64, rate: u32, protocol: Protocol, twist: Twist) -> Asked {

@@ -4,6 +4,12 @@
 //! Runs are played where there are no sockets, so a connection is a place in the resolver's line and
 //! a pod is somebody who takes it or not; lines, wakes, tables and the operator are the real ones.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on has failed, and says what it saw"
+)]
+
 mod cluster;
 mod operator;
 mod resolver;
