@@ -1,8 +1,8 @@
 //! `cargo xtask faults`: every controller of the house through every fault.
 
-use std::{path::PathBuf, process::Command};
+use std::{fs::File, path::PathBuf, process::Command};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::process;
@@ -43,6 +43,10 @@ pub(crate) struct Faults {
 
 /// Plays; false if something went wrong.
 pub(crate) fn run(faults: &Faults) -> Result<bool> {
+    if let Some(file) = &faults.replay {
+        // Before minutes of building.
+        File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+    }
     let mut command = if faults.self_test {
         seeded()?
     } else {

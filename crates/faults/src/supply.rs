@@ -1,5 +1,6 @@
 //! Which plans come next: those that once found something, then every fault by itself, then in turn
-//! two at a time and by chance until the time is over.
+//! two at a time and by chance until the time is over. A workload with few faults does not wait for
+//! those with many: it goes on to its pairs until it has had its fair share.
 
 mod pairs;
 mod swarm;
@@ -20,6 +21,8 @@ use pairs::Pairs;
 const BATCH: usize = 100;
 /// All pairs of so small a workload are played if the time suffices.
 const SMALL: usize = 25;
+/// So many plans every workload gets before the large ones go on with their single faults.
+const SHARE: usize = 1_000;
 
 /// Why plans are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +58,7 @@ pub(crate) enum Turn {
 /// Makes plans, no two alike.
 pub(crate) struct Supply {
     seed: u64,
-    ready: VecDeque<Batch>,
+    corpus: VecDeque<Batch>,
     fields: Vec<Field>,
     turns: usize,
 }
@@ -63,11 +66,72 @@ pub(crate) struct Supply {
 /// What is known of a workload.
 struct Field {
     workload: &'static str,
+    seed: u64,
     small: bool,
     rules: Vec<Rule>,
-    /// What happens to poisoned objects.
-    beside: Vec<Rule>,
+    /// Every fault by itself, as far as it has not been given out.
+    alone: VecDeque<Vec<Plan>>,
     pairs: Pairs,
+    /// How many plans were given out, the corpus aside.
+    given: usize,
+}
+
+impl Field {
+    fn new(workload: &Workload, writes: usize, entries: &[Entry], seed: u64) -> Self {
+        let rules = single(&places(entries));
+        Self {
+            workload: workload.name,
+            seed,
+            small: writes <= SMALL,
+            alone: alone(workload, &rules, seed),
+            pairs: Pairs::of(rules.len(), seed),
+            rules,
+            given: 0,
+        }
+    }
+
+    /// It has not had its share, or not every fault by itself.
+    fn is_owed(&self) -> bool {
+        !self.alone.is_empty() || (self.given < SHARE && !self.pairs.is_over())
+    }
+
+    fn next_alone(&mut self) -> Option<Batch> {
+        let plans = self.alone.pop_front()?;
+        Some(self.batch(Why::Alone, plans))
+    }
+
+    fn next_pairs(&mut self) -> Option<Batch> {
+        let plans = self.pairs.next(BATCH, &self.rules);
+        let plans = plans.map(|rules| plan(self.workload, self.seed, rules));
+        let plans: Vec<_> = plans.collect();
+        (!plans.is_empty()).then(|| self.batch(Why::Pairs, plans))
+    }
+
+    fn batch(&mut self, why: Why, plans: Vec<Plan>) -> Batch {
+        self.given += plans.len();
+        Batch {
+            workload: self.workload,
+            seed: self.seed,
+            why,
+            plans,
+        }
+    }
+}
+
+/// Every fault by itself, in batches. Each has some from every part of the run: what a campaign of
+/// any length has played is an even share.
+fn alone(workload: &Workload, rules: &[Rule], seed: u64) -> VecDeque<Vec<Plan>> {
+    // What happens to poisoned objects happens beside nothing else, so it is in no pair.
+    let poison = workload.poison();
+    let rules: Vec<_> = poison.iter().chain(rules).collect();
+    let count = rules.len().div_ceil(BATCH);
+    let batch = |number| {
+        let rules = rules.iter().skip(number).step_by(count);
+        rules
+            .map(|rule| plan(workload.name, seed, vec![Rule::clone(rule)]))
+            .collect()
+    };
+    (0..count).map(batch).collect()
 }
 
 impl Supply {
@@ -77,24 +141,16 @@ impl Supply {
         seed: u64,
         corpus: &str,
     ) -> Result<Self, ParseError> {
-        let fields = known.iter().map(|(workload, writes, entries)| {
-            let rules = single(&places(entries));
-            Field {
-                workload: workload.name,
-                small: *writes <= SMALL,
-                beside: workload.poison(),
-                pairs: Pairs::of(rules.len(), seed),
-                rules,
-            }
-        });
+        let fields = known
+            .iter()
+            .map(|(workload, writes, entries)| Field::new(workload, *writes, entries, seed));
         let mut supply = Self {
             seed,
-            ready: VecDeque::new(),
+            corpus: VecDeque::new(),
             fields: fields.collect(),
             turns: 0,
         };
         supply.prepare_corpus(parse(corpus)?);
-        supply.prepare_alone();
         Ok(supply)
     }
 
@@ -105,7 +161,7 @@ impl Supply {
             let Some(field) = self.fields.iter().find(field) else {
                 continue;
             };
-            self.ready.push_back(Batch {
+            self.corpus.push_back(Batch {
                 workload: field.workload,
                 seed: old.seed,
                 why: Why::Corpus,
@@ -114,37 +170,10 @@ impl Supply {
         }
     }
 
-    fn prepare_alone(&mut self) {
-        let mut batches = Vec::new();
-        for field in &self.fields {
-            // What happens to poisoned objects happens beside nothing else, so it is in no pair.
-            let alone = field.beside.iter().chain(&field.rules).cloned();
-            let alone = alone.map(|rule| plan(field.workload, self.seed, vec![rule]));
-            let alone: Vec<_> = alone.collect();
-            // Each batch has some from every part of the run: what a campaign of any length has
-            // played is an even share.
-            let count = alone.len().div_ceil(BATCH);
-            for number in 0..count {
-                let plans = alone.iter().skip(number).step_by(count);
-                let batch = Batch {
-                    workload: field.workload,
-                    seed: self.seed,
-                    why: Why::Alone,
-                    plans: plans.cloned().collect(),
-                };
-                batches.push((number, batch));
-            }
-        }
-        // Every workload gets its turn before any gets its second.
-        batches.sort_by_key(|(number, _)| *number);
-        let batches = batches.into_iter().map(|(_, batch)| batch);
-        self.ready.extend(batches);
-    }
-
     /// How many plans there are of one fault each.
     pub(crate) fn alone(&self) -> usize {
-        let alone = self.ready.iter().filter(|batch| batch.why == Why::Alone);
-        alone.map(|batch| batch.plans.len()).sum()
+        let alone = self.fields.iter().flat_map(|field| &field.alone);
+        alone.map(Vec::len).sum()
     }
 
     /// How many pairs of faults each workload has.
@@ -155,9 +184,18 @@ impl Supply {
 
     /// What comes next. There is no end of it.
     pub(crate) fn next(&mut self) -> Turn {
-        if let Some(batch) = self.ready.pop_front() {
-            return Turn::Play(batch);
-        }
+        let owed = self.corpus.pop_front().or_else(|| self.next_owed());
+        owed.map_or_else(|| self.next_in_turn(), Turn::Play)
+    }
+
+    /// For the workload that has had the fewest, of those that lack their share or a fault by itself.
+    fn next_owed(&mut self) -> Option<Batch> {
+        let owed = self.fields.iter_mut().filter(|field| field.is_owed());
+        let field = owed.min_by_key(|field| field.given)?;
+        field.next_alone().or_else(|| field.next_pairs())
+    }
+
+    fn next_in_turn(&mut self) -> Turn {
         let count = self.fields.len();
         let round = self.turns / count;
         let field = &mut self.fields[self.turns % count];
@@ -168,23 +206,15 @@ impl Supply {
         } else {
             round % 2 == 1
         };
-        if !chance {
-            let plans = field.pairs.next(BATCH, &field.rules);
-            let plans: Vec<_> = plans
-                .map(|rules| plan(field.workload, self.seed, rules))
-                .collect();
-            if !plans.is_empty() {
-                return Turn::Play(Batch {
+        let pairs = if chance { None } else { field.next_pairs() };
+        pairs.map_or_else(
+            || {
+                Turn::Show(Swarm {
                     workload: field.workload,
-                    seed: self.seed,
-                    why: Why::Pairs,
-                    plans,
-                });
-            }
-        }
-        Turn::Show(Swarm {
-            workload: field.workload,
-            seed: self.seed.wrapping_add(self.turns as u64),
-        })
+                    seed: self.seed.wrapping_add(self.turns as u64),
+                })
+            },
+            Turn::Play,
+        )
     }
 }

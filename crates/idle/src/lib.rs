@@ -11,8 +11,10 @@
 //! - a resolver leaves the path only after the data plane was proved to reach the pods;
 //! - what was sent to a pod once is never sent again.
 
+pub mod account;
 pub mod api;
 pub mod operator;
+pub mod process;
 pub mod resolver;
 pub mod service;
 pub mod target;

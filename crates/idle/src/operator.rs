@@ -1,6 +1,9 @@
-//! The process that keeps services asleep while nobody asks for them.
+//! The process that keeps services asleep while nobody asks for them. [`run`] puts it together.
 
+pub mod asking;
 pub mod http;
+pub mod prover;
 pub mod resolvers;
+pub mod run;
 pub mod settings;
 pub mod tokens;

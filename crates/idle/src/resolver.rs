@@ -5,7 +5,7 @@
 //! [`tls`]) or request by request ([`http`]). What the rest of the process asks is plain: which
 //! connections were taken ([`taken`], [`prove`]), who was asked for ([`activity`]), how much is held
 //! ([`hold::Holds::all_queued`]), and to end well ([`drain`]). [`run`] puts
-//! all of it together.
+//! all of it together, and [`open`] the rest of its process with it.
 //!
 //! Invariants:
 //! - nothing is sent to a pod before a connection to it stands, and what was sent is not sent again;
@@ -18,7 +18,11 @@ pub mod events;
 pub mod follow;
 pub mod hold;
 pub mod http;
+pub mod inside;
 pub mod listen;
+pub mod open;
+pub mod operator;
+pub mod peers;
 pub mod prove;
 pub mod routes;
 pub mod run;
@@ -26,7 +30,7 @@ pub mod taken;
 pub mod tcp;
 pub mod tls;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use neap_kit::{
     clock::Clock,
@@ -71,6 +75,8 @@ pub struct Resolver {
     pub meter: Meter<Metrics>,
     /// So long a client may take to say what it wants, also between two requests.
     pub patience: Duration,
+    /// The address that it has; all of the machine if absent.
+    pub host: Option<IpAddr>,
 }
 
 impl Resolver {
@@ -116,6 +122,7 @@ impl Resolver {
             naming: Arc::new(naming),
             meter,
             patience: PATIENCE,
+            host: None,
         }
     }
 }

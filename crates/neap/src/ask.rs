@@ -5,10 +5,10 @@
 
 mod audit;
 mod check;
-mod cluster;
+pub(crate) mod cluster;
 mod explain;
-mod print;
-mod read;
+pub(crate) mod print;
+pub(crate) mod read;
 mod status;
 
 use std::{future::Future, io::Write};
@@ -35,7 +35,7 @@ pub(crate) fn run(question: Ask, symbols: Symbols, out: &mut dyn Write) -> Resul
 }
 
 /// One thread is enough for a few questions.
-fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+pub(crate) fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         let why = error.to_string();

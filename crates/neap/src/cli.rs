@@ -3,6 +3,7 @@
 //! Text and shape only: what a command does lives in the module of its name.
 
 mod asking;
+mod idle;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -10,8 +11,12 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use self::asking::{
-    Ask, AuditCommand, CheckOptions, CheckOutput, ClusterOptions, ExplainOptions, StatusOptions,
-    VerifyOptions,
+    Ask, AuditCommand, CheckOptions, CheckOutput, CheckWhat, ClusterOptions, ExplainOptions,
+    StatusOptions, VerifyOptions,
+};
+pub(crate) use self::idle::{
+    IdleCommand, KeepOptions, ListOptions, Scope, ShowOptions, SleepOptions, UninstallOptions,
+    WakeOptions, Which,
 };
 use crate::{sample::Sample, up::Listen};
 
@@ -24,6 +29,7 @@ Examples:
   neap explain pod/web-0           why it is as it is
   neap explain NT-UP-0001          what a code means, and what to do
   neap check                       whether this machine and the cluster are well
+  neap idle list                   the services that may sleep, and what they do
   source <(neap completion bash)   completion for this shell
 
 Exit codes:
@@ -81,6 +87,12 @@ pub(crate) enum Command {
 
     #[command(flatten)]
     Ask(Ask),
+
+    /// Look at services that sleep, wake them, or be a part of what puts them to sleep
+    Idle {
+        #[command(subcommand)]
+        command: IdleCommand,
+    },
 
     /// Print the version of neap and of the Kubernetes API it serves
     Version {

@@ -24,6 +24,8 @@ pub(crate) enum Exit {
     NotFound = 3,
     /// The server does not know who asks, or does not allow it.
     NotAllowed = 4,
+    /// It did not come to that in time.
+    TimedOut = 5,
     /// A precondition does not hold; nothing was done.
     Refused = 6,
     /// The server does not answer.

@@ -9,6 +9,7 @@ mod cli;
 mod completion;
 mod environment;
 mod exit;
+mod idle;
 mod launch;
 mod logging;
 mod sample;
@@ -51,6 +52,7 @@ fn run(command: Command, symbols: Symbols) -> Result<(), Failure> {
     match command {
         Command::Up(options) => up::run(options, symbols),
         Command::Ask(question) => ask::run(question, symbols, &mut io::stdout().lock()),
+        Command::Idle { command } => idle::run(command, symbols, &mut io::stdout().lock()),
         Command::Sample(sample) => sample::run(sample),
         // Came to its end in `main`: its exit code is that of the container.
         Command::Launch { .. } => Ok(()),

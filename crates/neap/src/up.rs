@@ -7,6 +7,7 @@ mod audit;
 mod block;
 mod folder;
 mod identity;
+mod idle;
 mod kubeconfig;
 mod limits;
 mod listen;
@@ -25,18 +26,17 @@ use std::path::PathBuf;
 use neap_pocket::environment::Environment;
 use tokio::runtime::Handle;
 
-pub(crate) use self::listen::Listen;
 use self::{
     folder::{Folder, abandoned},
     identity::{Given, Identity},
     listen::Address,
     running::Running,
     server::{Plan, Server},
-    signals::Signals,
     stages::Stages,
     surroundings::Surroundings,
     threads::Threads,
 };
+pub(crate) use self::{limits::raise_open_files, listen::Listen, signals::Signals};
 use crate::{
     cli::UpOptions,
     environment,
@@ -47,7 +47,7 @@ use crate::{
 
 /// Runs the server until it is told to stop.
 pub(crate) fn run(options: UpOptions, symbols: Symbols) -> Result<(), Failure> {
-    limits::raise_open_files();
+    raise_open_files();
     let threads = Threads::start().map_err(|error| {
         Failure::new(
             "NT-UP-0010",

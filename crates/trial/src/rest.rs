@@ -28,7 +28,7 @@ pub(crate) async fn comes(store: &Store, scene: &Scene, quiet: Duration, but: &[
         let moved = moved.await.is_some();
         let now = clock.uptime();
         if moved {
-            let worked = !written(store, last, but).is_empty();
+            let worked = written(store, last, but).is_none_or(|written| !written.is_empty());
             last = store.revision();
             if worked {
                 since = now;
@@ -54,23 +54,28 @@ pub(crate) async fn lasts(store: &Store, scene: &Scene) -> Vec<Violation> {
         let busy = "somebody asks and asks when all is at rest".to_owned();
         violations.push(Violation::new(Oracle::Storm, "", busy));
     }
-    let written = written(store, revision, &[LEASES]);
-    if let Some(event) = written.first() {
-        let restless = format!(
-            "{} writes in {REST:?} of rest, the first to {} {}",
-            written.len(),
-            event.resource,
-            event.path
-        );
-        violations.push(Violation::new(Oracle::Rest, &event.resource, restless));
+    match written(store, revision, &[LEASES]).as_deref() {
+        Some([]) => {}
+        Some(written @ [event, ..]) => {
+            let restless = format!(
+                "{} writes in {REST:?} of rest, the first to {} {}",
+                written.len(),
+                event.resource,
+                event.path
+            );
+            violations.push(Violation::new(Oracle::Rest, &event.resource, restless));
+        }
+        None => {
+            let restless = format!("more writes in {REST:?} of rest than the server remembers");
+            violations.push(Violation::new(Oracle::Rest, "", restless));
+        }
     }
     violations
 }
 
-fn written(store: &Store, after: u64, but: &[&str]) -> Vec<Arc<Event>> {
-    let changes = store.changes_after(after, usize::MAX).unwrap_or_default();
-    let changes = changes.into_iter();
-    changes
-        .filter(|event| !but.contains(&&*event.resource))
-        .collect()
+/// None if there were more than the server remembers.
+fn written(store: &Store, after: u64, but: &[&str]) -> Option<Vec<Arc<Event>>> {
+    let changes = store.changes_after(after, usize::MAX).ok()?.into_iter();
+    let written = changes.filter(|event| !but.contains(&&*event.resource));
+    Some(written.collect())
 }

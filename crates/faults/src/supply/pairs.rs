@@ -35,6 +35,11 @@ impl Pairs {
         self.all
     }
 
+    /// None are left.
+    pub(super) fn is_over(&self) -> bool {
+        self.left.is_empty()
+    }
+
     /// About so many more of them; none if all are played.
     pub(super) fn next(&mut self, count: usize, rules: &[Rule]) -> impl Iterator<Item = Vec<Rule>> {
         let left = self.left.len().saturating_sub(count / TOGETHER);

@@ -6,7 +6,7 @@ mod environment;
 mod flags;
 mod resolver;
 
-use std::{collections::BTreeSet, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeSet, net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use http::HeaderValue;
 use neap_kit::why::{Code, Coded};
@@ -140,11 +140,34 @@ impl std::fmt::Debug for Sentry {
     }
 }
 
+/// The namespaces that are looked at.
+const WATCHED: &str = "WATCH_NAMESPACES";
+
+/// Where a process is among others, which pods need not say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Whereabouts {
+    /// The address that it listens on; all of the machine if absent.
+    pub host: Option<IpAddr>,
+    /// The file of its token, if that is not where pods have it.
+    pub token: Option<PathBuf>,
+}
+
+impl Whereabouts {
+    fn read(environment: &Environment<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            host: environment.host("ELASTI_LISTEN_ADDRESS")?,
+            token: environment.text("ELASTI_TOKEN_FILE").map(PathBuf::from),
+        })
+    }
+}
+
 /// What the operator is told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Where everybody is.
     pub places: Places,
+    /// Where it is itself.
+    pub whereabouts: Whereabouts,
     /// The time between two polls.
     pub polling_interval: Duration,
     /// Whom triggers ask.
@@ -169,6 +192,7 @@ impl Settings {
         let places = Places::read(&environment)?;
         let interval = environment.duration("POLLING_INTERVAL", Duration::from_secs(30))?;
         Ok(Self {
+            whereabouts: Whereabouts::read(&environment)?,
             polling_interval: interval,
             prometheus: prometheus(&environment)?,
             namespaces: namespaces(&environment, &flags, &places),
@@ -218,9 +242,7 @@ fn prometheus(environment: &Environment<'_>) -> Result<Defaults, Error> {
 
 /// Operator and resolvers are looked at in any case.
 fn namespaces(environment: &Environment<'_>, flags: &Flags, places: &Places) -> BTreeSet<String> {
-    let listed = environment.text("WATCH_NAMESPACES").unwrap_or_default();
-    let listed = listed.split(',').map(str::trim).filter(|it| !it.is_empty());
-    let mut namespaces: BTreeSet<String> = listed.map(str::to_owned).collect();
+    let mut namespaces = environment.names(WATCHED);
     if namespaces.is_empty() {
         namespaces.extend(flags.watch_namespace.clone());
     }

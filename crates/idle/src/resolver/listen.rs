@@ -38,7 +38,7 @@ pub async fn follow(resolver: Resolver, stop: CancellationToken) {
             if open.contains_key(port) {
                 continue;
             }
-            match bind(*port) {
+            match bind(resolver.host, *port) {
                 Ok(listener) => {
                     let end = stop.child_token();
                     open.insert(*port, end.clone());
@@ -71,8 +71,13 @@ fn forget(resolver: &Resolver, table: &Table) {
     resolver.activity.retain(|key| table.service(key).is_some());
 }
 
-/// Listens on a port for both families, or for IPv4 where there is no other.
-pub fn bind(port: u16) -> io::Result<TcpListener> {
+/// Listens on a port at `host`, or else for both families, or for IPv4 where there is no other.
+pub fn bind(host: Option<IpAddr>, port: u16) -> io::Result<TcpListener> {
+    match host {
+        Some(host @ IpAddr::V4(_)) => return open(TcpSocket::new_v4()?, host, port),
+        Some(host @ IpAddr::V6(_)) => return open(TcpSocket::new_v6()?, host, port),
+        None => {}
+    }
     let both =
         TcpSocket::new_v6().and_then(|socket| open(socket, Ipv6Addr::UNSPECIFIED.into(), port));
     match both {

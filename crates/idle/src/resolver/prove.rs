@@ -1,16 +1,23 @@
 //! Shows where the data plane leads: opens connections to the address of a Service and closes them
 //! without a byte. Which of them a resolver took is for the resolvers to say, by their sources.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use futures::future::join_all;
 use neap_kit::clock::Clock;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
-use super::taken::{PROOF_LASTS, Taken};
+use super::{Resolver, taken::PROOF_LASTS};
 
 /// So many at most, whatever is asked for.
 const AT_MOST: usize = 16;
+/// So long they stay open: whoever took them may accept them a moment later, and a data plane that
+/// has nobody to pass them on to closes them.
+const OPEN: Duration = Duration::from_millis(250);
 
 /// What came of some connections.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,9 +29,10 @@ pub struct Tried {
 }
 
 /// Opens `count` connections to `address`.
-pub async fn prove(taken: &Taken, address: SocketAddr, count: usize, clock: Clock) -> Tried {
-    let proving = taken.proving();
-    let tries = (0..count.min(AT_MOST)).map(|_| source(address, clock));
+pub async fn prove(resolver: &Resolver, address: SocketAddr, count: usize) -> Tried {
+    let _proving = resolver.taken.proving();
+    let (host, clock) = (resolver.host, resolver.clock);
+    let tries = (0..count.min(AT_MOST)).map(|_| source(host, address, clock));
     let mut tried = Tried::default();
     for source in join_all(tries).await {
         match source {
@@ -33,14 +41,34 @@ pub async fn prove(taken: &Taken, address: SocketAddr, count: usize, clock: Cloc
         }
     }
     // Whoever took them may be this very resolver, a moment later.
-    clock
-        .sleep(PROOF_LASTS.min(Duration::from_millis(100)))
-        .await;
-    drop(proving);
+    clock.sleep(OPEN.min(PROOF_LASTS)).await;
     tried
 }
 
-async fn source(address: SocketAddr, clock: Clock) -> Option<SocketAddr> {
-    let connected = clock.within(PROOF_LASTS, TcpStream::connect(address)).await;
-    connected?.ok()?.local_addr().ok()
+/// Where a connection came from that was taken and not closed at once.
+async fn source(host: Option<IpAddr>, address: SocketAddr, clock: Clock) -> Option<SocketAddr> {
+    let connected = clock.within(PROOF_LASTS / 2, connect(host, address)).await;
+    let stream = connected?.ok()?;
+    let source = stream.local_addr().ok()?;
+    let mut byte = [0];
+    match clock.within(OPEN, stream.peek(&mut byte)).await {
+        // Nobody is there to whom it could be passed on.
+        Some(Ok(0) | Err(_)) => None,
+        _ => Some(source),
+    }
+}
+
+/// From the address that this resolver has among several, so that others know it as one. A data plane
+/// that passes connections on itself can keep the source only of a socket whose port may be shared.
+async fn connect(host: Option<IpAddr>, address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    if let Some(host) = host.filter(|host| host.is_ipv4() == address.is_ipv4()) {
+        socket.bind(SocketAddr::new(host, 0))?;
+    }
+    socket.connect(address).await
 }

@@ -77,6 +77,7 @@ bugs! {
     SetDisowned "set-disowned",
     SetOrNot "set-or-not",
     SizeOrNot "size-or-not",
+    CompleteAnew "complete-anew",
     ClaimsAfterPods "claims-after-pods",
     ClaimOrNot "claim-or-not",
     StepOrNot "step-or-not",

@@ -3,6 +3,7 @@
 mod api;
 mod cluster;
 mod data;
+mod idle;
 mod machine;
 mod report;
 
@@ -11,7 +12,7 @@ use std::io::Write;
 use self::report::{Finding, Group, Level};
 use super::{cluster::Cluster, print};
 use crate::{
-    cli::{CheckOptions, CheckOutput},
+    cli::{CheckOptions, CheckOutput, CheckWhat},
     exit::{Exit, Failure},
     symbols::Symbols,
 };
@@ -35,7 +36,10 @@ pub(super) async fn run(
 }
 
 async fn groups(options: &CheckOptions) -> Vec<Group> {
-    let mut groups = vec![Group::new("this machine", machine::check())];
+    let mut groups = Vec::new();
+    if options.what.is_none() {
+        groups.push(Group::new("this machine", machine::check()));
+    }
     let kubeconfig = options.data.as_ref().map(|data| data.join("kubeconfig"));
     let cluster = Cluster::connect(&options.cluster, kubeconfig.as_deref()).await;
     let named = options.cluster.kubeconfig.is_some() || options.cluster.context.is_some();
@@ -61,8 +65,17 @@ async fn groups(options: &CheckOptions) -> Vec<Group> {
         groups.push(Group::new("the data folder", findings));
     }
     groups.push(Group::new("the server", api));
-    if let Some(cluster) = &reached {
-        groups.push(Group::new("the cluster", cluster::check(cluster).await));
+    match (&reached, options.what) {
+        (Some(cluster), Some(CheckWhat::Idle)) => {
+            groups.push(Group::new(
+                "services that sleep",
+                idle::check(cluster).await,
+            ));
+        }
+        (Some(cluster), None) => {
+            groups.push(Group::new("the cluster", cluster::check(cluster).await));
+        }
+        (None, _) => {}
     }
     groups
 }

@@ -16,18 +16,19 @@ use crate::{
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// A cluster, and how it is reached.
-pub(super) struct Cluster {
-    pub(super) client: Client,
-    pub(super) address: String,
+/// A cluster, and how it is reached. Cheap to copy.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    pub(crate) client: Client,
+    pub(crate) address: String,
     /// The namespace of the context.
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
 }
 
 impl Cluster {
     /// The cluster that `options` name; if they name none, that of the kubeconfig `nearby`, if it is
     /// there, or else the one that kubectl would ask.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         options: &ClusterOptions,
         nearby: Option<&Path>,
     ) -> Result<Self, Failure> {
@@ -46,7 +47,7 @@ impl Cluster {
     }
 
     /// What to tell of a request for `what` that came to nothing.
-    pub(super) fn failed(&self, what: &str, error: &kube::Error) -> Failure {
+    pub(crate) fn failed(&self, what: &str, error: &kube::Error) -> Failure {
         let what = format!("cannot read {what} from {}", self.address);
         let (code, exit, why, remedy) = match error {
             kube::Error::Api(status) => match status.code {
@@ -92,7 +93,12 @@ impl Cluster {
     }
 }
 
-async fn config(options: &ClusterOptions, nearby: Option<&Path>) -> Result<Config, Failure> {
+/// How the cluster is reached that `options` name; if they name none, that of the kubeconfig `nearby`,
+/// if it is there, or else the one that kubectl would ask.
+pub(crate) async fn config(
+    options: &ClusterOptions,
+    nearby: Option<&Path>,
+) -> Result<Config, Failure> {
     let nearby = nearby.filter(|file| file.exists());
     let (file, from) = match options.kubeconfig.as_deref().or(nearby) {
         Some(file) => (Some(read(file)?), file.display().to_string()),

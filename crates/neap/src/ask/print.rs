@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::exit::Failure;
 
 /// Writes a text and ends its line.
-pub(super) fn text(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
+pub(crate) fn text(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
     writeln!(out, "{}", text.trim_end()).map_err(|error| Failure::output(&error))
 }
 
 /// Writes an answer as JSON, in the envelope that all of ours have.
-pub(super) fn json(
+pub(crate) fn json(
     out: &mut dyn Write,
     kind: &str,
     answer: &impl Serialize,

@@ -8,10 +8,10 @@ const PAGE: usize = 500;
 
 /// A kind that every server has, or may have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
-    pub(super) name: &'static str,
-    api_version: &'static str,
-    plural: &'static str,
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) api_version: &'static str,
+    pub(crate) plural: &'static str,
     namespaced: bool,
 }
 
@@ -31,22 +31,27 @@ const fn global(kind: Kind) -> Kind {
     }
 }
 
-pub(super) const POD: Kind = kind("Pod", "v1", "pods");
-pub(super) const SERVICE: Kind = kind("Service", "v1", "services");
-pub(super) const EVENT: Kind = kind("Event", "v1", "events");
-pub(super) const CLAIM: Kind = kind("PersistentVolumeClaim", "v1", "persistentvolumeclaims");
-pub(super) const NODE: Kind = global(kind("Node", "v1", "nodes"));
-pub(super) const DEPLOYMENT: Kind = kind("Deployment", "apps/v1", "deployments");
-pub(super) const REPLICA_SET: Kind = kind("ReplicaSet", "apps/v1", "replicasets");
-pub(super) const STATEFUL_SET: Kind = kind("StatefulSet", "apps/v1", "statefulsets");
-pub(super) const DAEMON_SET: Kind = kind("DaemonSet", "apps/v1", "daemonsets");
-pub(super) const JOB: Kind = kind("Job", "batch/v1", "jobs");
-pub(super) const SLICE: Kind = kind("EndpointSlice", "discovery.k8s.io/v1", "endpointslices");
-pub(super) const CLASS: Kind = global(kind("StorageClass", "storage.k8s.io/v1", "storageclasses"));
-pub(super) const OPERATION: Kind = kind("Operation", "neaptide.dev/v1alpha1", "operations");
+pub(crate) const POD: Kind = kind("Pod", "v1", "pods");
+pub(crate) const SERVICE: Kind = kind("Service", "v1", "services");
+pub(crate) const EVENT: Kind = kind("Event", "v1", "events");
+pub(crate) const CLAIM: Kind = kind("PersistentVolumeClaim", "v1", "persistentvolumeclaims");
+pub(crate) const NODE: Kind = global(kind("Node", "v1", "nodes"));
+pub(crate) const DEPLOYMENT: Kind = kind("Deployment", "apps/v1", "deployments");
+pub(crate) const REPLICA_SET: Kind = kind("ReplicaSet", "apps/v1", "replicasets");
+pub(crate) const STATEFUL_SET: Kind = kind("StatefulSet", "apps/v1", "statefulsets");
+pub(crate) const DAEMON_SET: Kind = kind("DaemonSet", "apps/v1", "daemonsets");
+pub(crate) const JOB: Kind = kind("Job", "batch/v1", "jobs");
+pub(crate) const SLICE: Kind = kind("EndpointSlice", "discovery.k8s.io/v1", "endpointslices");
+pub(crate) const CLASS: Kind = global(kind("StorageClass", "storage.k8s.io/v1", "storageclasses"));
+pub(crate) const ELASTI_SERVICE: Kind = kind(
+    "ElastiService",
+    "elasti.truefoundry.com/v1alpha1",
+    "elastiservices",
+);
+pub(crate) const OPERATION: Kind = kind("Operation", "neaptide.dev/v1alpha1", "operations");
 
 /// Where the objects of a kind are.
-pub(super) fn path(api_version: &str, namespace: Option<&str>, plural: &str) -> String {
+pub(crate) fn path(api_version: &str, namespace: Option<&str>, plural: &str) -> String {
     let root = if api_version.contains('/') {
         "apis"
     } else {
@@ -59,7 +64,7 @@ pub(super) fn path(api_version: &str, namespace: Option<&str>, plural: &str) -> 
 }
 
 /// What is at `path`.
-pub(super) async fn get(client: &Client, path: &str) -> Result<Value, kube::Error> {
+pub(crate) async fn get(client: &Client, path: &str) -> Result<Value, kube::Error> {
     let request = http::Request::get(path).body(Vec::new());
     client
         .request(request.map_err(kube::Error::HttpError)?)
@@ -67,7 +72,7 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Value, kube::Erro
 }
 
 /// The same, or nothing if nothing is there.
-pub(super) async fn find(client: &Client, path: &str) -> Result<Option<Value>, kube::Error> {
+pub(crate) async fn find(client: &Client, path: &str) -> Result<Option<Value>, kube::Error> {
     match get(client, path).await {
         Ok(found) => Ok(Some(found)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
@@ -77,7 +82,7 @@ pub(super) async fn find(client: &Client, path: &str) -> Result<Option<Value>, k
 
 /// All objects of a kind, in one namespace or in all, each with its kind; none if the server does
 /// not have the kind.
-pub(super) async fn list(
+pub(crate) async fn list(
     client: &Client,
     kind: Kind,
     namespace: Option<&str>,
@@ -106,7 +111,7 @@ pub(super) async fn list(
 }
 
 /// What was found, or nothing if whoever asks may not see it; whether it may be seen.
-pub(super) fn visible(
+pub(crate) fn visible(
     found: Result<Vec<Value>, kube::Error>,
 ) -> Result<(Vec<Value>, bool), kube::Error> {
     match found {

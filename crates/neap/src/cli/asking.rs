@@ -32,6 +32,7 @@ Examples:
   neap check                      this machine, and the cluster of the kubeconfig
   neap check --data ./neap-data   the data folder too, and the server that it belongs to
   neap check -o short             only what is not well
+  neap check idle                 whether services can sleep, and how those are that may
 
 It ends with 0 if nothing failed, and with 1 otherwise. Notes (!) do not count as failures.";
 
@@ -125,6 +126,10 @@ pub(crate) struct StatusOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckOptions {
+    /// Only this, and the server: idle means services that sleep
+    #[arg(value_enum, value_name = "WHAT")]
+    pub(crate) what: Option<CheckWhat>,
+
     /// Check this data folder too, and ask the server that it belongs to
     #[arg(long, value_name = "DIR", env = "NEAP_DATA")]
     pub(crate) data: Option<PathBuf>,
@@ -135,6 +140,13 @@ pub(crate) struct CheckOptions {
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = CheckOutput::Full)]
     pub(crate) output: CheckOutput,
+}
+
+/// What can be checked by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckWhat {
+    /// Services that sleep: operator, resolvers, and each of the services
+    Idle,
 }
 
 /// How checks are printed.

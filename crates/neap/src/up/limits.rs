@@ -13,7 +13,7 @@ const UNTAKEN: usize = 256 << 10;
 
 /// Takes as many as the system grants. What is granted without asking is made for programs that
 /// cannot have many, which does not hold for this one.
-pub(super) fn raise_open_files() {
+pub(crate) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,

@@ -10,14 +10,14 @@ use crate::exit::{Exit, Failure};
 const ECHO: Duration = Duration::from_millis(300);
 
 /// Listens from the moment it is made, so no signal is lost before somebody waits for it.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
 impl Signals {
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, Failure> {
         let on = |kind| {
             signal(kind).map_err(|error| {
                 Failure::new(
@@ -38,7 +38,7 @@ impl Signals {
 
     /// Resolves at the next signal after the one that was just heard. `timeout` and terminals send
     /// one to the process and another to its group, in the same moment: that is one wish.
-    pub(super) async fn again(&mut self) {
+    pub(crate) async fn again(&mut self) {
         let echoes = async {
             loop {
                 self.next().await;
@@ -49,7 +49,7 @@ impl Signals {
     }
 
     /// Resolves at the next signal to stop.
-    pub(super) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

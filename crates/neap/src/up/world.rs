@@ -23,7 +23,7 @@ use neap_world::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{audit::Noted, block::Claim, listen::Address};
+use super::{audit::Noted, block::Claim, idle, listen::Address, private};
 use crate::{
     cli::UpOptions,
     exit::{Exit, Failure, chain},
@@ -124,7 +124,10 @@ impl World {
         // None of them can have ended: they have not begun.
         let (services, access) =
             services(&site, options, proxy).map_err(|error| ended(&error.to_string()))?;
-        for service in services {
+        let tokens = folder.join("idle");
+        private::create_folder(&tokens).map_err(|error| ended(&error.to_string()))?;
+        let sleep = idle::services(&site, block, &tokens, manager.health())?;
+        for service in services.into_iter().chain(sleep) {
             manager.add(service);
         }
         manager.add(watching);

@@ -88,6 +88,9 @@ fn rule(words: &mut Words<'_>) -> Result<Rule, String> {
         if word == "for" {
             break;
         }
+        if word == "do" {
+            return Err("`for` and an actor should come before `do`: `for any`".to_owned());
+        }
         if let Some(range) = word.strip_prefix('#') {
             nth = self::nth(range, words)?;
         } else {
@@ -141,12 +144,20 @@ fn nth(range: &str, words: &mut Words<'_>) -> Result<Nth, String> {
     };
     if range == "every" {
         let step = words.next("how many")?;
-        return Ok(Nth::Every(number(step)?));
+        let known = step.parse().ok().filter(|&step| step > 0);
+        let known = known.ok_or_else(|| format!("#every {step} is no step: #every 1 is each"));
+        return Ok(Nth::Every(known?));
     }
-    match range.split_once("..") {
-        Some((first, last)) => Ok(Nth::Span(number(first)?, number(last)?)),
-        None => Ok(Nth::At(number(range)?)),
+    let Some((first, last)) = range.split_once("..") else {
+        return Ok(Nth::At(number(range)?));
+    };
+    let (first, last) = (number(first)?, number(last)?);
+    if first > last {
+        return Err(format!(
+            "#{range} has nothing in it: write #{last}..{first}"
+        ));
     }
+    Ok(Nth::Span(first, last))
 }
 
 fn narrow(filter: &mut Filter, word: &str) -> Result<(), String> {
@@ -157,7 +168,10 @@ fn narrow(filter: &mut Filter, word: &str) -> Result<(), String> {
     match field {
         "verb" => {
             let verb = Verb::ALL.into_iter().find(|verb| verb.word() == value);
-            filter.verb = Some(verb.ok_or_else(|| format!("there is no verb {value}"))?);
+            let known = || Verb::ALL.map(Verb::word).join(", ");
+            let verb =
+                verb.ok_or_else(|| format!("there is no verb {value}; there are {}", known()));
+            filter.verb = Some(verb?);
         }
         "kind" => filter.kind = Some(kind(value)),
         "ns" => filter.namespace = Some(value.to_owned()),
@@ -202,7 +216,12 @@ fn action(words: &mut Words<'_>) -> Result<Action, String> {
         "reset" => Action::Reset,
         "gone" => Action::Gone,
         "dup" => Action::Twice,
-        other => return Err(format!("a run in one process has no action {other}")),
+        other => {
+            return Err(format!(
+                "a run in one process has no action {other}; it has crash, crash stale, pause, \
+                 delay, merge, fail, conflict, lag, reset, gone and dup"
+            ));
+        }
     })
 }
 

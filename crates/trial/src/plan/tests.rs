@@ -70,7 +70,23 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         (
             "plan a\nworkload w seed 1\non read for any do explode",
-            "has no action explode",
+            "has no action explode; it has crash, crash stale, pause",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read verb=put for any do crash",
+            "there is no verb put; there are get, list",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read #5..2 for any do crash",
+            "#5..2 has nothing in it: write #2..5",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read #every 0 for any do crash",
+            "#every 0 is no step",
+        ),
+        (
+            "plan a\nworkload w seed 1\non read do crash",
+            "`for` and an actor should come before `do`",
         ),
         (
             "plan a\nworkload w seed 1\non read for any do dup",

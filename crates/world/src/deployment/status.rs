@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSetStatus};
 use kube::ResourceExt;
+use neap_kit::planted;
 
 use super::{
     condition::{AVAILABLE, Conditions, FAILURE, PROGRESSING, reason},
@@ -93,6 +94,10 @@ pub(super) fn progress(
     };
     let was_complete = conditions.progress() == Some(reason::COMPLETE);
     if was_complete && status.replicas == status.updated_replicas {
+        planted!(CompleteAnew => {
+            conditions.say(PROGRESSING, "True", reason::COMPLETE, "It is over.".to_owned());
+            return Some(Duration::from_mins(1));
+        });
         return None;
     }
     let who = match &sets.new {

@@ -162,7 +162,7 @@ pub(super) async fn attend(
                     let candidates = lead.candidates(client);
                     passed.spawn(async move {
                         // A connection that breaks is no news: both ends know.
-                        let _ = pass(stream, &candidates, clock).await;
+                        let _ = pass(stream, client, &candidates, clock).await;
                     });
                 }
                 Err(_) => clock.sleep(PAUSE).await,
@@ -174,9 +174,14 @@ pub(super) async fn attend(
     }
 }
 
-async fn pass(mut client: TcpStream, candidates: &[SocketAddr], clock: Clock) -> io::Result<()> {
+async fn pass(
+    mut client: TcpStream,
+    source: SocketAddr,
+    candidates: &[SocketAddr],
+    clock: Clock,
+) -> io::Result<()> {
     for &address in candidates {
-        let connected = clock.within(PATIENCE, TcpStream::connect(address)).await;
+        let connected = clock.within(PATIENCE, reach(address, source)).await;
         if let Some(Ok(mut pod)) = connected {
             client.set_nodelay(true)?;
             pod.set_nodelay(true)?;
@@ -186,6 +191,29 @@ async fn pass(mut client: TcpStream, candidates: &[SocketAddr], clock: Clock) ->
     }
     // They are ready and do not answer: closed at once.
     Ok(())
+}
+
+/// A connection to a pod that comes from where the client is, as it does through a data plane of the
+/// kernel. Only a client that lets its port be shared leaves it to us; the others are served from a
+/// port of ours.
+async fn reach(pod: SocketAddr, client: SocketAddr) -> io::Result<TcpStream> {
+    let as_client = async {
+        let socket = if pod.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(client)?;
+        socket.connect(pod).await
+    };
+    match as_client.await {
+        // Nobody was asked yet, so that somebody refuses is said by nobody but the pod.
+        Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
+            TcpStream::connect(pod).await
+        }
+        reached => reached,
+    }
 }
 
 #[cfg(test)]
@@ -264,6 +292,26 @@ mod tests {
             let mut heard = [0; 10];
             client.read_exact(&mut heard).await.unwrap();
             assert_eq!(&heard, b"still here");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pod_sees_where_a_client_comes_from_that_shares_its_port() {
+        let pod = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = free().await;
+        let lead = Arc::new(Lead::new(leading_to(vec![pod.local_addr().unwrap()])));
+        let door = at_last(|| Door::at(address)).await;
+        let mut tasks = JoinSet::new();
+        let attended = attend(door, address, lead, JoinSet::new(), Clock::system());
+        tasks.spawn(attended);
+        reached(address).await;
+        pod.accept().await.unwrap();
+        for shares in [true, false] {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.set_reuseaddr(shares).unwrap();
+            let client = socket.connect(address).await.unwrap();
+            let (_, source) = pod.accept().await.unwrap();
+            assert_eq!(source == client.local_addr().unwrap(), shares);
         }
     }
 

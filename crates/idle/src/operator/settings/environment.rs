@@ -1,6 +1,6 @@
 //! Reads variables.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{collections::BTreeSet, fmt, net::IpAddr, str::FromStr, time::Duration};
 
 use super::Error;
 use crate::trigger::duration;
@@ -55,6 +55,21 @@ impl Environment<'_> {
             return Ok(usual);
         };
         text.parse().map_err(|_| bad(name, &text, wants))
+    }
+
+    /// An address of this machine.
+    pub fn host(&self, name: &str) -> Result<Option<IpAddr>, Error> {
+        let wants = "an address of this machine such as 10.0.0.7, or nothing for all of them";
+        let text = self.text(name);
+        let read = text.map(|text| text.parse().map_err(|_| bad(name, &text, wants)));
+        read.transpose()
+    }
+
+    /// Names with commas between them.
+    pub fn names(&self, name: &str) -> BTreeSet<String> {
+        let listed = self.text(name).unwrap_or_default();
+        let listed = listed.split(',').map(str::trim).filter(|it| !it.is_empty());
+        listed.map(str::to_owned).collect()
     }
 
     /// Yes or no, as Go reads them.

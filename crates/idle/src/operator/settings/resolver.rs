@@ -1,16 +1,24 @@
 //! What a resolver is told.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use http::HeaderName;
 
-use super::{Environment, Error, Places, Sentry, environment::bad};
+use super::{Environment, Error, Places, Sentry, WATCHED, Whereabouts, environment::bad};
 
 /// What a resolver is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolverSettings {
     /// Where everybody is.
     pub places: Places,
+    /// Where it is itself.
+    pub whereabouts: Whereabouts,
+    /// Host and port of the operator, if those of its Service do not lead there.
+    pub operator: Option<String>,
+    /// The namespaces that are looked at; all if there is none.
+    pub namespaces: BTreeSet<String>,
+    /// So long its end may take, for what is held and under way.
+    pub drain: Duration,
     /// The domain of the cluster, such as `cluster.local`.
     pub cluster_domain: String,
     /// The header that names a service on the shared port.
@@ -52,6 +60,10 @@ impl ResolverSettings {
         let count = |name, usual| environment.number(name, usual, "a whole number such as 100");
         Ok(Self {
             places: Places::read(&environment)?,
+            whereabouts: Whereabouts::read(&environment)?,
+            operator: environment.text("ELASTI_OPERATOR_ADDRESS"),
+            namespaces: environment.names(WATCHED),
+            drain: environment.seconds("ELASTI_DRAIN_SECONDS", 100)?,
             cluster_domain: environment.needed(
                 "KUBERNETES_CLUSTER_DOMAIN",
                 "a domain such as cluster.local",
@@ -73,6 +85,23 @@ impl ResolverSettings {
             allow_unauthenticated_operators: environment
                 .switch("ELASTI_ALLOW_UNAUTHENTICATED_OPERATORS", false)?,
         })
+    }
+}
+
+impl ResolverSettings {
+    /// Where an operator is asked for wakes.
+    pub fn operator_address(&self) -> String {
+        let places = &self.places;
+        let named = || {
+            format!(
+                "{}.{}.svc.{}:{}",
+                places.operator_service,
+                places.operator_namespace,
+                self.cluster_domain,
+                places.operator_port
+            )
+        };
+        self.operator.clone().unwrap_or_else(named)
     }
 }
 

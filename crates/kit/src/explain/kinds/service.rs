@@ -37,7 +37,7 @@ pub(super) fn judge(facts: &Facts, service: &Value) -> Judgement {
         return judgement;
     }
     let (ready, unready) = endpoints(service, &facts.around);
-    if ready == 0 {
+    if ready == 0 && !is_set_aside(service) {
         nobody(facts, service, unready, &mut judgement);
     }
     judgement
@@ -68,6 +68,12 @@ fn is_servers_own(service: &Value) -> bool {
     service["metadata"]["namespace"] == "default"
         && name(service) == "kubernetes"
         && service["spec"]["selector"].is_null()
+}
+
+/// Whether it leads to the pods of a service that may sleep: nobody behind it is no trouble, because
+/// nobody but resolvers knows it.
+fn is_set_aside(service: &Value) -> bool {
+    service["metadata"]["labels"]["idle.neaptide.dev/private"] == "true"
 }
 
 /// How many addresses are ready behind it, and how many are not.

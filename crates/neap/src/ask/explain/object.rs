@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use futures::future::try_join_all;
+use neap_idle::account::account;
 use neap_kit::{
     clock::Clock,
     explain::{Explanation, Facts, Verdict, explain as explained},
@@ -15,7 +16,9 @@ use crate::{
     ask::{
         cluster::Cluster,
         print,
-        read::{self, CLAIM, CLASS, EVENT, Kind, OPERATION, POD, REPLICA_SET, SLICE},
+        read::{
+            self, CLAIM, CLASS, ELASTI_SERVICE, EVENT, Kind, OPERATION, POD, REPLICA_SET, SLICE,
+        },
     },
     cli::{ExplainOptions, Output},
     exit::{Exit, Failure},
@@ -40,7 +43,8 @@ pub(super) async fn explain(
     let namespace = namespace.unwrap_or_else(|| cluster.namespace.clone());
     let namespace = resource.namespaced.then_some(namespace);
     let facts = facts(&cluster, &resource, namespace.as_deref(), wanted.name).await?;
-    let explanation = explained(&facts);
+    let mut explanation = explained(&facts);
+    account_for(&facts, &mut explanation);
     if explanation.verdict == Verdict::Missing {
         return Err(missing(&cluster, &explanation));
     }
@@ -48,6 +52,22 @@ pub(super) async fn explain(
         Output::Text => print::text(out, &explanation.to_string()),
         Output::Json => print::json(out, "Explanation", &about(&facts, &explanation)),
     }
+}
+
+/// Of a service that may sleep more is known: why it does or does not, and who woke it.
+fn account_for(facts: &Facts, explanation: &mut Explanation) {
+    let object = facts
+        .object
+        .as_ref()
+        .filter(|_| facts.kind == ELASTI_SERVICE.name);
+    let service = object.and_then(|object| serde_json::from_value(object.clone()).ok());
+    let Some(account) = service.map(|service| account(&service, facts.now)) else {
+        return;
+    };
+    let state = format!("it is {}", account.state.word());
+    explanation.headline = format!("{}; {state}", explanation.headline);
+    explanation.why.splice(0..0, account.why);
+    explanation.advice.extend(account.advice);
 }
 
 fn about(facts: &Facts, explanation: &Explanation) -> Value {

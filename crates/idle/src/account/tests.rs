@@ -1,0 +1,150 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().unwrap()
+}
+
+fn service(spec: &Value, status: &Value) -> ElastiService {
+    let mut all = json!({
+        "service": "cart",
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cart"},
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        all[field] = value.clone();
+    }
+    serde_json::from_value(json!({
+        "apiVersion": "elasti.truefoundry.com/v1alpha1", "kind": "ElastiService",
+        "metadata": {"name": "cart", "namespace": "shop"},
+        "spec": all, "status": status,
+    }))
+    .unwrap()
+}
+
+fn condition(kind: &str, reason: &str) -> Value {
+    json!({
+        "type": kind, "status": "True", "reason": reason, "message": "so it is",
+        "lastTransitionTime": "2026-01-01T11:00:00Z",
+    })
+}
+
+#[test]
+fn what_it_does_follows_from_its_status() {
+    let requests = json!({"triggers": [{"type": "requests"}]});
+    let plain = json!({});
+    for (spec, status, state, first) in [
+        (
+            &plain,
+            json!(null),
+            State::Unseen,
+            "no operator has looked at it yet",
+        ),
+        (
+            &plain,
+            json!({"observedGeneration": 1, "asleepSince": "2026-01-01T11:59:00Z",
+                "conditions": [condition("Stalled", "ServiceMissing")]}),
+            State::Stalled,
+            "ServiceMissing: so it is",
+        ),
+        (
+            &plain,
+            json!({"observedGeneration": 1, "mode": "proxy", "asleepSince": "2026-01-01T11:59:00Z",
+                "conditions": [condition("Ready", "Asleep")]}),
+            State::Asleep,
+            "Asleep: so it is",
+        ),
+        (
+            &plain,
+            json!({"observedGeneration": 1, "mode": "proxy",
+                "handOff": {"towards": "Resolvers", "since": "2026-01-01T11:59:00Z"},
+                "conditions": [condition("Reconciling", "FallingAsleep")]}),
+            State::FallingAsleep,
+            "FallingAsleep: so it is",
+        ),
+        (
+            &plain,
+            json!({"observedGeneration": 1, "mode": "proxy",
+                "conditions": [condition("Reconciling", "Waking")]}),
+            State::Waking,
+            "Waking: so it is",
+        ),
+        (
+            &requests,
+            json!({"observedGeneration": 1, "mode": "proxy",
+                "conditions": [condition("Ready", "InPath")]}),
+            State::Awake,
+            "InPath: so it is",
+        ),
+        (
+            &plain,
+            json!({"observedGeneration": 1, "mode": "serve",
+                "conditions": [condition("Ready", "Awake")]}),
+            State::Awake,
+            "Awake: so it is",
+        ),
+    ] {
+        let account = account(&service(spec, &status), now());
+        assert_eq!(account.state, state, "{status}");
+        assert_eq!(account.why[0], first, "{status}");
+    }
+}
+
+#[test]
+fn sleep_that_goes_on_is_saved_already() {
+    let status = json!({
+        "observedGeneration": 1, "mode": "proxy", "asleepSince": "2026-01-01T11:00:00Z",
+        "replicasBefore": 3, "savedReplicaSeconds": 100,
+    });
+    let account = account(&service(&json!({}), &status), now());
+    assert_eq!(account.saved_replica_seconds, 100 + 3 * 3600);
+    assert!(
+        account
+            .why
+            .contains(&"it has slept for 60m; 3 replicas would have run".to_owned())
+    );
+}
+
+#[test]
+fn what_is_awake_says_why_it_does_not_sleep() {
+    let requests = json!([{"type": "requests"}]);
+    let awake = |mut spec: Value, asked: &str| {
+        spec["cooldownPeriod"] = 60.into();
+        let status = json!({"observedGeneration": 1, "mode": "serve", "lastScaledUpTime": asked});
+        account(&service(&spec, &status), now()).why[0].clone()
+    };
+    let long_ago = "2026-01-01T10:00:00Z";
+    for (spec, asked, why) in [
+        (
+            json!({}),
+            long_ago,
+            "nothing says when nobody asks for it: spec.triggers is empty",
+        ),
+        (
+            json!({"keepAwakeUntil": "2026-01-01T13:00:00Z", "triggers": requests}),
+            long_ago,
+            "it is kept awake until 2026-01-01T13:00:00Z",
+        ),
+        (
+            json!({"triggers": requests}),
+            "2026-01-01T11:59:20Z",
+            "somebody asked for it 40s ago; it sleeps in 20s at the earliest",
+        ),
+        (
+            json!({"triggers": requests}),
+            long_ago,
+            "it sleeps once no request came for 60s",
+        ),
+    ] {
+        assert_eq!(awake(spec, asked), why);
+    }
+}
+
+#[test]
+fn what_is_only_observed_says_what_it_would_save() {
+    let spec = json!({"observeOnly": true, "minTargetReplicas": 2});
+    let status = json!({"observedGeneration": 1, "conditions": [condition("WouldSleep", "Idle")]});
+    let observed = account(&service(&spec, &status), now());
+    assert_eq!(observed.would_save_replica_seconds, Some(2 * 3600));
+    assert_eq!(observed.saved_replica_seconds, 0);
+}

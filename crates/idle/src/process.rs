@@ -1,0 +1,179 @@
+//! Operator and resolver as processes of their own. The binary hands in what only it may have: a
+//! client, chance, and the word to stop.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use kube::Client;
+use neap_kit::{
+    clock::Clock,
+    lease::{self, Elector, Leadership, Timings},
+    manager::{self, Manager, Service},
+    site::Site,
+    watch::{Ended, WatchService, Watches},
+    why::{Code, Coded},
+};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    operator::{
+        run::{self, Options},
+        settings::{Listen, ResolverSettings, Settings},
+    },
+    resolver::{
+        listen,
+        open::{self, Sockets},
+    },
+};
+
+/// The Lease that operators of KubeElasti elect their leader by, so that an old one and a new one
+/// never lead at once.
+const LEASE: &str = "acf50383.truefoundry.io";
+/// The end of a process takes so much longer than that of what is held.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Why a process could not begin, or not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Somebody else has the address.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Nobody can be elected so.
+    #[error(transparent)]
+    Election(#[from] lease::Error),
+    /// It could not be put together.
+    #[error(transparent)]
+    Watches(#[from] Ended),
+    /// A part of it ended.
+    #[error(transparent)]
+    Part(#[from] manager::Error),
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Listen { .. } => Code("NT-IDLE-0004"),
+            Self::Election(_) | Self::Watches(_) => Code("NT-IDLE-0005"),
+            Self::Part(part) => part.code(),
+        }
+    }
+}
+
+/// What sets a process apart from others of its kind.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// Unlike every other, also unlike its own former lives.
+    pub name: String,
+    /// By chance.
+    pub seed: u64,
+}
+
+/// An operator, until `stop`. `elect` is a client for the election, which does not try again by
+/// itself.
+pub async fn operator(
+    client: Client,
+    elect: Client,
+    settings: Settings,
+    identity: Identity,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let clock = Clock::system();
+    let (watches, watching) = Watches::new(clock);
+    let (elector, leadership) = if settings.flags.leader_elect {
+        let options = lease::Options {
+            namespace: settings.places.operator_namespace.clone(),
+            name: LEASE.to_owned(),
+            identity: identity.name,
+            timings: Timings::default(),
+        };
+        let (elector, leadership) = Elector::new(elect, options, clock)?;
+        let telemetry = watches.process().telemetry().clone();
+        (Some(elector.counted_by(telemetry)), leadership)
+    } else {
+        (None, Leadership::alone(clock))
+    };
+    let site = Site {
+        client,
+        watches,
+        leadership,
+        clock,
+    };
+    let mut manager = Manager::new(&site);
+    let host = settings.whereabouts.host;
+    let socket = bind(host, settings.places.operator_port)?;
+    let options = Options::of(&settings, identity.seed);
+    if settings.flags.metrics_secure {
+        tracing::warn!("--metrics-secure has no effect: numbers are shown without TLS");
+    }
+    let (services, _) = run::services(&site, socket, &options)?;
+    for (name, shown) in [
+        ("health", settings.flags.health),
+        ("metrics", settings.flags.metrics),
+    ] {
+        if let Some(Listen { host: own, port }) = shown {
+            let mut listener = manager::listener(bind(own.or(host), port)?, manager.health());
+            listener.name = name;
+            manager.add(listener);
+        }
+    }
+    if let Some(elector) = elector {
+        manager.add(elector);
+    }
+    until(manager, services, watching, stop).await
+}
+
+/// A resolver, until `stop` and all that it holds has been seen to.
+pub async fn resolver(
+    client: Client,
+    settings: ResolverSettings,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let clock = Clock::system();
+    let (watches, watching) = Watches::new(clock);
+    let site = Site {
+        client,
+        watches,
+        leadership: Leadership::alone(clock),
+        clock,
+    };
+    let manager = Manager::new(&site).with_grace(settings.drain + MARGIN);
+    let (host, places) = (settings.whereabouts.host, &settings.places);
+    let sockets = Sockets {
+        internal: bind(host, places.resolver_port)?,
+        shared: bind(host, places.resolver_proxy_port)?,
+    };
+    let options = open::Options::of(&settings);
+    let (services, _) = open::services(&site, sockets, manager.health(), &options)?;
+    until(manager, services, watching, stop).await
+}
+
+async fn until(
+    mut manager: Manager,
+    services: Vec<Service>,
+    watching: WatchService,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    for service in services {
+        manager.add(service);
+    }
+    manager.add(watching);
+    Ok(manager.run(stop).await?)
+}
+
+fn bind(host: Option<IpAddr>, port: u16) -> Result<TcpListener, Error> {
+    listen::bind(host, port).map_err(|source| {
+        let host = host.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let address = SocketAddr::new(host, port);
+        Error::Listen { address, source }
+    })
+}

@@ -1,0 +1,33 @@
+//! `neap idle`: services that sleep, as processes of a cluster and as commands about them.
+
+mod change;
+mod list;
+mod place;
+mod process;
+mod report;
+mod show;
+mod table;
+mod uninstall;
+
+use std::io::Write;
+
+use crate::{ask::block_on, cli::IdleCommand, exit::Failure, symbols::Symbols};
+
+/// Does what was asked.
+pub(crate) fn run(
+    command: IdleCommand,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    match command {
+        IdleCommand::List(options) => block_on(list::run(&options, out)),
+        IdleCommand::Show(options) => block_on(show::run(&options, symbols, out)),
+        IdleCommand::Wake(options) => block_on(change::wake(&options, symbols, out)),
+        IdleCommand::Sleep(options) => block_on(change::sleep(&options, symbols, out)),
+        IdleCommand::KeepAwake(options) => block_on(change::keep_awake(&options, symbols, out)),
+        IdleCommand::Report(options) => block_on(report::run(&options, out)),
+        IdleCommand::Uninstall(options) => block_on(uninstall::run(&options, symbols, out)),
+        IdleCommand::Operator { words } => process::operator(words),
+        IdleCommand::Resolver => process::resolver(),
+    }
+}

@@ -1,0 +1,222 @@
+//! `neap idle wake`, `sleep` and `keep-awake`: asks the operator by a note on the object, which it goes
+//! by as soon as it sees it, and so does whoever leads after it.
+
+use std::{io::Write, time::Duration};
+
+use kube::api::ApiResource;
+use neap_idle::{
+    account::{State, account},
+    api::ElastiService,
+    service::facts::{KEEP_AWAKE_UNTIL, SLEEP, WAKE},
+};
+use neap_kit::{
+    apply::{self, Hand, Kind},
+    key::Key,
+    lease::Leadership,
+    why::chain,
+};
+use serde_json::{Value, json};
+
+use super::place::Place;
+use crate::{
+    ask::print,
+    cli::{KeepOptions, Output, SleepOptions, WakeOptions, Which},
+    exit::{Exit, Failure},
+    symbols::Symbols,
+};
+
+/// So often one looks while one waits.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What was done to services, for whoever asked.
+struct Done {
+    /// In a word of JSON.
+    what: &'static str,
+    /// After the name of the service.
+    says: String,
+}
+
+pub(super) async fn wake(
+    options: &WakeOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let place = Place::of(&options.which.scope).await?;
+    let services = chosen(&place, &options.which).await?;
+    note(&place, &services, WAKE, &json!(place.clock.now())).await?;
+    let mut says = "is asked to wake";
+    if let Some(limit) = options.wait {
+        let awake = |state| matches!(state, State::Awake);
+        until(&place, &services, limit, awake, "awake").await?;
+        says = "is awake";
+    }
+    let done = Done {
+        what: "wake",
+        says: says.to_owned(),
+    };
+    told(&options.which, &services, &done, symbols, out)
+}
+
+pub(super) async fn sleep(
+    options: &SleepOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let place = Place::of(&options.which.scope).await?;
+    let services = chosen(&place, &options.which).await?;
+    note(&place, &services, SLEEP, &json!(place.clock.now())).await?;
+    let mut says = "is asked to sleep";
+    if let Some(limit) = options.wait {
+        let asleep = |state| state == State::Asleep;
+        until(&place, &services, limit, asleep, "asleep").await?;
+        says = "is asleep";
+    }
+    let done = Done {
+        what: "sleep",
+        says: says.to_owned(),
+    };
+    told(&options.which, &services, &done, symbols, out)
+}
+
+pub(super) async fn keep_awake(
+    options: &KeepOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let place = Place::of(&options.which.scope).await?;
+    let services = chosen(&place, &options.which).await?;
+    let now = place.clock.now();
+    let lasting = options.lasting.and_then(|it| now.checked_add(it).ok());
+    let until = options.until.or(lasting);
+    note(&place, &services, KEEP_AWAKE_UNTIL, &json!(until)).await?;
+    let says = match until {
+        Some(until) => format!("is kept awake until {until}"),
+        None => "may sleep again".to_owned(),
+    };
+    let what = "keep-awake";
+    told(
+        &options.which,
+        &services,
+        &Done { what, says },
+        symbols,
+        out,
+    )
+}
+
+/// Those that were named, or all.
+async fn chosen(place: &Place, which: &Which) -> Result<Vec<ElastiService>, Failure> {
+    if which.all {
+        return place.services().await;
+    }
+    if place.namespace.is_none() {
+        let why = "a name means an object of one namespace, and -A means all of them";
+        return Err(
+            Failure::new("NT-IDLE-0010", Exit::Usage, "which one is meant?", why)
+                .remedy("name the namespace with -n, or ask for --all"),
+        );
+    }
+    let mut services = Vec::new();
+    for name in &which.names {
+        services.push(place.service(name).await?);
+    }
+    Ok(services)
+}
+
+/// Writes a note on each of them; one that is nothing is taken away.
+async fn note(
+    place: &Place,
+    services: &[ElastiService],
+    name: &str,
+    value: &Value,
+) -> Result<(), Failure> {
+    let hand = hand(place);
+    let kind = Kind {
+        resource: ApiResource::erase::<ElastiService>(&()),
+        namespaced: true,
+    };
+    for service in services {
+        let mut seen = service.metadata.clone();
+        // What else was changed since it was read does not matter.
+        seen.resource_version = None;
+        let change = json!({"metadata": {"annotations": {name: value}}});
+        let written = hand.merge(&kind, &seen, None, change).await;
+        written.map_err(|error| unwritten(&Key::of(service), &error))?;
+    }
+    Ok(())
+}
+
+/// A person has nobody beside them.
+pub(super) fn hand(place: &Place) -> Hand {
+    let leadership = Leadership::alone(place.clock);
+    Hand::new(
+        place.cluster.client.clone(),
+        "neap-cli",
+        leadership,
+        place.clock,
+    )
+}
+
+pub(super) fn unwritten(key: &Key, error: &apply::Error) -> Failure {
+    let what = format!("ElastiService {key} cannot be changed");
+    Failure::new("NT-IDLE-0008", Exit::Failed, &what, &chain(error)).remedy(
+        "see whether you may: kubectl auth can-i patch elastiservices.elasti.truefoundry.com",
+    )
+}
+
+async fn until(
+    place: &Place,
+    services: &[ElastiService],
+    limit: Duration,
+    is: impl Fn(State) -> bool,
+    word: &str,
+) -> Result<(), Failure> {
+    let deadline = place.clock.uptime() + limit;
+    for service in services {
+        let namespace = service.metadata.namespace.clone();
+        let name = service.metadata.name.clone().unwrap_or_default();
+        let place = Place {
+            cluster: place.cluster.clone(),
+            namespace,
+            clock: place.clock,
+        };
+        loop {
+            let account = account(&place.service(&name).await?, place.clock.now());
+            if is(account.state) {
+                break;
+            }
+            if place.clock.uptime() >= deadline {
+                let what = format!("{name} is not {word} after {limit:?}");
+                let why = account.why.first().cloned().unwrap_or_default();
+                let why = format!("it is {}: {why}", account.state.word());
+                return Err(
+                    Failure::new("NT-IDLE-0009", Exit::TimedOut, &what, &why).remedy(format!(
+                        "neap explain elastiservice/{name} says more; it goes on meanwhile"
+                    )),
+                );
+            }
+            place.clock.sleep(LOOK).await;
+        }
+    }
+    Ok(())
+}
+
+fn told(
+    which: &Which,
+    services: &[ElastiService],
+    done: &Done,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let keys: Vec<_> = services.iter().map(Key::of).collect();
+    if which.output == Output::Json {
+        let name = |key: &Key| json!({"namespace": key.namespace(), "name": key.name()});
+        let items: Vec<_> = keys.iter().map(name).collect();
+        return print::json(out, "IdleDone", &json!({"done": done.what, "items": items}));
+    }
+    if keys.is_empty() {
+        return print::text(out, "There is none.");
+    }
+    let line = |key: &Key| format!("{} {key} {}", symbols.done, done.says);
+    let lines: Vec<_> = keys.iter().map(line).collect();
+    print::text(out, &lines.join("\n"))
+}

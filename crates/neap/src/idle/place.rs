@@ -1,0 +1,111 @@
+//! The cluster whose services are meant, and how their ElastiServices are read there.
+
+use neap_idle::{
+    account::{Account, account},
+    api::ElastiService,
+};
+use neap_kit::clock::Clock;
+
+use crate::{
+    ask::{
+        cluster::Cluster,
+        read::{self, ELASTI_SERVICE},
+    },
+    cli::{ClusterOptions, Scope},
+    exit::{Exit, Failure},
+};
+
+/// A cluster, and the namespace that is looked at; all if there is none.
+pub(super) struct Place {
+    pub(super) cluster: Cluster,
+    pub(super) namespace: Option<String>,
+    pub(super) clock: Clock,
+}
+
+impl Place {
+    pub(super) async fn of(scope: &Scope) -> Result<Self, Failure> {
+        let all = scope.all_namespaces;
+        let place = Self::named(&scope.cluster, scope.namespace.as_deref()).await?;
+        Ok(Self {
+            namespace: place.namespace.filter(|_| !all),
+            ..place
+        })
+    }
+
+    pub(super) async fn named(
+        options: &ClusterOptions,
+        namespace: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let cluster = Cluster::connect(options, None).await?;
+        let namespace = namespace.map_or_else(|| cluster.namespace.clone(), str::to_owned);
+        Ok(Self {
+            cluster,
+            namespace: Some(namespace),
+            clock: Clock::system(),
+        })
+    }
+
+    /// All that there are, by namespace and name.
+    pub(super) async fn services(&self) -> Result<Vec<ElastiService>, Failure> {
+        let client = &self.cluster.client;
+        let found = read::list(client, ELASTI_SERVICE, self.namespace.as_deref(), None).await;
+        let found = found.map_err(|error| self.cluster.failed("ElastiServices", &error))?;
+        if found.is_empty() {
+            self.must_be_served().await?;
+        }
+        let read = found.into_iter().map(serde_json::from_value);
+        let mut read: Vec<ElastiService> = read.filter_map(Result::ok).collect();
+        read.sort_by_key(|one| (one.metadata.namespace.clone(), one.metadata.name.clone()));
+        Ok(read)
+    }
+
+    /// The same, accounted for.
+    pub(super) async fn accounts(&self) -> Result<Vec<Account>, Failure> {
+        let now = self.clock.now();
+        let services = self.services().await?;
+        Ok(services.iter().map(|one| account(one, now)).collect())
+    }
+
+    /// The one of this name.
+    pub(super) async fn service(&self, name: &str) -> Result<ElastiService, Failure> {
+        let namespace = self.namespace.as_deref();
+        let path = read::path(ELASTI_SERVICE.api_version, namespace, ELASTI_SERVICE.plural);
+        let found = read::find(&self.cluster.client, &format!("{path}/{name}")).await;
+        let failed = |error| {
+            self.cluster
+                .failed(&format!("ElastiService {name}"), &error)
+        };
+        let Some(found) = found.map_err(failed)? else {
+            self.must_be_served().await?;
+            return Err(missing(namespace.unwrap_or_default(), name));
+        };
+        serde_json::from_value(found).map_err(|error| {
+            let what = format!("ElastiService {name} is not what its kind should be");
+            Failure::new("NT-CLI-0006", Exit::Failed, &what, &error.to_string())
+                .remedy("see whether this neap is as new as the definition in the cluster")
+        })
+    }
+
+    /// An empty list of a kind that is not there is no answer.
+    async fn must_be_served(&self) -> Result<(), Failure> {
+        let path = format!("/apis/{}", ELASTI_SERVICE.api_version);
+        let found = read::find(&self.cluster.client, &path).await;
+        match found.map_err(|error| self.cluster.failed("its kinds", &error))? {
+            Some(_) => Ok(()),
+            None => Err(unserved(&self.cluster)),
+        }
+    }
+}
+
+fn unserved(cluster: &Cluster) -> Failure {
+    let why = format!("{} does not serve ElastiServices", cluster.address);
+    Failure::new("NT-IDLE-0006", Exit::NotFound, "nothing can sleep here", &why)
+        .remedy("install deploy/idle there (kubectl apply -k deploy/idle/kustomize), or try it in `neap up`, which has it")
+}
+
+fn missing(namespace: &str, name: &str) -> Failure {
+    let what = format!("there is no ElastiService {name}");
+    let why = format!("the namespace {namespace} has none of that name");
+    Failure::new("NT-IDLE-0007", Exit::NotFound, &what, &why)
+        .remedy("neap idle list -A lists all; name another namespace with -n")
+}

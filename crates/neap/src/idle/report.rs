@@ -1,0 +1,76 @@
+//! `neap idle report`: what sleep has saved.
+
+use std::{fmt::Write as _, io::Write};
+
+use neap_idle::account::{Account, State};
+use serde_json::json;
+
+use super::{list::saved, place::Place, table::table};
+use crate::{
+    ask::print,
+    cli::{ListOptions, Output},
+    exit::Failure,
+};
+
+pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<(), Failure> {
+    let place = Place::of(&options.scope).await?;
+    let accounts = place.accounts().await?;
+    let asleep = accounts
+        .iter()
+        .filter(|one| one.state == State::Asleep)
+        .count();
+    let all: i64 = accounts.iter().map(|one| one.saved_replica_seconds).sum();
+    let would = accounts
+        .iter()
+        .filter_map(|one| one.would_save_replica_seconds);
+    let would: i64 = would.sum();
+    if options.output == Output::Json {
+        let items: Vec<_> = accounts.iter().map(item).collect();
+        let report = json!({
+            "items": items,
+            "services": accounts.len(),
+            "asleep": asleep,
+            "savedReplicaSeconds": all,
+            "wouldSaveReplicaSeconds": would,
+        });
+        return print::json(out, "IdleReport", &report);
+    }
+    let heads = ["NAMESPACE", "NAME", "STATE", "SAVED", "WOULD SAVE"];
+    let rows: Vec<_> = accounts.iter().map(row).collect();
+    let count = accounts.len();
+    let mut text = table(&heads, &rows);
+    let _ = write!(
+        text,
+        "\n{asleep} of {count} asleep; saved {} of a replica so far",
+        saved(all)
+    );
+    if would > 0 {
+        let would = saved(would);
+        let _ = write!(
+            text,
+            "; those that are only observed would have saved {would}"
+        );
+    }
+    print::text(out, &text)
+}
+
+fn item(account: &Account) -> serde_json::Value {
+    json!({
+        "namespace": account.namespace,
+        "name": account.name,
+        "state": account.state,
+        "savedReplicaSeconds": account.saved_replica_seconds,
+        "wouldSaveReplicaSeconds": account.would_save_replica_seconds,
+    })
+}
+
+fn row(account: &Account) -> Vec<String> {
+    let would = account.would_save_replica_seconds;
+    vec![
+        account.namespace.clone(),
+        account.name.clone(),
+        account.state.word().to_owned(),
+        saved(account.saved_replica_seconds),
+        would.map_or("-".to_owned(), saved),
+    ]
+}

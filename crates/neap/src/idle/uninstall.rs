@@ -1,0 +1,111 @@
+//! `neap idle uninstall`: nothing is left asleep, and nothing is left behind.
+
+use std::{io::Write, time::Duration};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResourceExt, ResourceExt};
+use neap_idle::{
+    account::{State, account},
+    api::ElastiService,
+};
+use neap_kit::key::Key;
+
+use super::{
+    change::{hand, unwritten},
+    place::Place,
+};
+use crate::{
+    ask::print,
+    cli::UninstallOptions,
+    exit::{Exit, Failure},
+    symbols::Symbols,
+};
+
+/// So often one looks while one waits.
+const LOOK: Duration = Duration::from_millis(500);
+
+pub(super) async fn run(
+    options: &UninstallOptions,
+    symbols: Symbols,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let place = Place {
+        namespace: None,
+        ..Place::named(&options.cluster, None).await?
+    };
+    let services = place.services().await?;
+    if !options.yes {
+        return Err(unconfirmed(&place, &services));
+    }
+    remove(&place, &services).await?;
+    gone(&place, options.wait).await?;
+    for service in &services {
+        let line = format!(
+            "{} {} is awake and restored",
+            symbols.done,
+            Key::of(service)
+        );
+        print::text(out, &line)?;
+    }
+    undefine(&place).await?;
+    let line = format!("{} the definition of ElastiServices is gone", symbols.done);
+    print::text(out, &line)?;
+    let last = "Operator and resolver are idle now. Remove them as they were installed:\n  \
+        helm uninstall elasti -n elasti    or    kubectl delete -k deploy/idle/kustomize";
+    print::text(out, last)
+}
+
+fn unconfirmed(place: &Place, services: &[ElastiService]) -> Failure {
+    let now = place.clock.now();
+    let asleep = services.iter().map(|one| account(one, now).state);
+    let asleep = asleep.filter(|state| *state == State::Asleep).count();
+    let count = services.len();
+    let s = if count == 1 { "" } else { "s" };
+    let why =
+        format!("{count} ElastiService{s} would be deleted, and {asleep} that sleep woken before");
+    Failure::new("NT-IDLE-0011", Exit::Refused, "nothing was done", &why)
+        .remedy("neap idle uninstall --yes does it")
+}
+
+/// Each of them goes once the operator has woken and restored what it stands for.
+async fn remove(place: &Place, services: &[ElastiService]) -> Result<(), Failure> {
+    let hand = hand(place);
+    for service in services {
+        let removed = hand.remove(service, None).await;
+        removed.map_err(|error| unwritten(&Key::of(service), &error))?;
+    }
+    Ok(())
+}
+
+async fn gone(place: &Place, limit: Duration) -> Result<(), Failure> {
+    let deadline = place.clock.uptime() + limit;
+    loop {
+        let left = place.services().await?;
+        let Some(first) = left.first() else {
+            return Ok(());
+        };
+        if place.clock.uptime() >= deadline {
+            let what = format!("{} are not restored after {limit:?}", left.len());
+            let name = first.name_any();
+            let namespace = first.namespace().unwrap_or_default();
+            let why = format!("{namespace}/{name} still waits for the operator");
+            return Err(
+                Failure::new("NT-IDLE-0009", Exit::TimedOut, &what, &why).remedy(
+                    "see whether operator and resolver run: neap check idle; then do it again",
+                ),
+            );
+        }
+        place.clock.sleep(LOOK).await;
+    }
+}
+
+async fn undefine(place: &Place) -> Result<(), Failure> {
+    let hand = hand(place);
+    let key = Key::of(&ElastiService::crd());
+    let found = hand.find::<CustomResourceDefinition>(&key).await;
+    let failed = |error| unwritten(&key, &error);
+    if let Some(found) = found.map_err(failed)? {
+        hand.remove(&found, None).await.map_err(failed)?;
+    }
+    Ok(())
+}

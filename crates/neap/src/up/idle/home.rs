@@ -1,0 +1,187 @@
+//! What operator and resolver need of the API: that their kind is served, who they are, and where the
+//! resolver is. In a cluster the manifests of deploy/idle make all of it.
+
+use std::{net::IpAddr, path::PathBuf, time::Duration};
+
+use k8s_openapi::{
+    api::{
+        authentication::v1::TokenRequest,
+        core::v1::{Namespace, Service as KubeService, ServiceAccount},
+        discovery::v1::EndpointSlice,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{CustomResourceExt, Resource};
+use neap_idle::api::ElastiService;
+use neap_kit::{
+    apply::{self, Hand, Object},
+    key::Key,
+    manager::Service,
+    site::Site,
+    why::chain,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{INTERNAL, NAMESPACE, OPERATOR, RESOLVER, RESOLVER_SERVICE, SHARED, token};
+use crate::up::private;
+
+/// The slice that says where the resolver is.
+const SLICE: &str = "elasti-resolver-service-neap";
+/// So long a token is good for.
+const LASTS: Duration = Duration::from_hours(24);
+/// So often all of it is looked at: a user may have removed something.
+const AGAIN: Duration = Duration::from_secs(30);
+/// So soon after something failed.
+const SOON: Duration = Duration::from_millis(500);
+
+/// Keeps the objects, and the tokens in files.
+pub(super) struct Home {
+    /// The address of the resolver.
+    pub(super) resolver: IpAddr,
+    /// The folder of the tokens.
+    pub(super) tokens: PathBuf,
+}
+
+/// Why something is not there yet.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Api(#[from] apply::Error),
+    #[error("what was written here is no such object")]
+    Object(#[from] serde_json::Error),
+    #[error("a token cannot be written down")]
+    Token(#[from] std::io::Error),
+    #[error("the server made no token")]
+    NoToken,
+    #[error("somebody removed what was just made")]
+    Gone,
+}
+
+impl Home {
+    pub(super) fn service(self, site: &Site) -> Service {
+        let (hand, clock) = (site.hand("neap-up"), site.clock);
+        Service::new("idle-home", move |stop| async move {
+            let mut renewed = Duration::ZERO;
+            let kept = async {
+                loop {
+                    let now = clock.uptime();
+                    let renew = now >= renewed;
+                    let kept = self.keep(&hand, renew).await;
+                    match &kept {
+                        Ok(()) if renew => renewed = now + LASTS / 2,
+                        Ok(()) => {}
+                        Err(error) => {
+                            tracing::warn!(error = chain(error), "services cannot sleep yet");
+                        }
+                    }
+                    let pause = if kept.is_ok() { AGAIN } else { SOON };
+                    clock.sleep(pause).await;
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = kept => {}
+            }
+        })
+    }
+
+    /// Makes what is not there. To `renew` means new tokens, and that what another version or another
+    /// run made is as it should be now.
+    async fn keep(&self, hand: &Hand, renew: bool) -> Result<(), Error> {
+        define(hand, renew).await?;
+        let namespace = json!({"metadata": {"name": NAMESPACE}});
+        ensure::<Namespace>(hand, &namespace).await?;
+        for account in [OPERATOR, RESOLVER] {
+            let object = json!({"metadata": {"name": account, "namespace": NAMESPACE}});
+            ensure::<ServiceAccount>(hand, &object).await?;
+            if renew {
+                self.write_token(hand, account).await?;
+            }
+        }
+        let service = ensure::<KubeService>(hand, &service()).await?;
+        let wanted = self.slice(&service);
+        let found = ensure::<EndpointSlice>(hand, &wanted).await?;
+        if renew {
+            let mut slice: EndpointSlice = serde_json::from_value(wanted)?;
+            if slice.endpoints != found.endpoints {
+                slice.metadata = found.metadata;
+                hand.replace(&slice).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_token(&self, hand: &Hand, account: &str) -> Result<(), Error> {
+        let wanted = json!({"spec": {"audiences": [], "expirationSeconds": LASTS.as_secs()}});
+        let wanted: TokenRequest = serde_json::from_value(wanted)?;
+        let key = Key::new(NAMESPACE, account);
+        let made: TokenRequest = hand
+            .post::<ServiceAccount, _, _>(&key, "token", &wanted)
+            .await?;
+        let made = made.status.and_then(|status| status.token);
+        let made = made.ok_or(Error::NoToken)?;
+        private::write(&token(&self.tokens, account), &made)?;
+        Ok(())
+    }
+
+    /// Belongs to the Service, so that it is taken for its own.
+    fn slice(&self, service: &KubeService) -> Value {
+        let port = |name: &str, port: u16| json!({"name": name, "port": port, "protocol": "TCP"});
+        json!({
+            "metadata": {
+                "name": SLICE, "namespace": NAMESPACE,
+                "labels": {
+                    "kubernetes.io/service-name": RESOLVER_SERVICE,
+                    "endpointslice.kubernetes.io/managed-by": "neap-up",
+                },
+                "ownerReferences": [service.controller_owner_ref(&())],
+            },
+            "addressType": "IPv4",
+            "ports": [port("http-resolver", INTERNAL), port("http-resolver-reverse-proxy", SHARED)],
+            "endpoints": [{"addresses": [self.resolver], "conditions": {"ready": true}}],
+        })
+    }
+}
+
+/// Has the kind served, as this version knows it.
+async fn define(hand: &Hand, renew: bool) -> Result<(), Error> {
+    let mut wanted = ElastiService::crd();
+    let Some(found) = hand
+        .find::<CustomResourceDefinition>(&Key::of(&wanted))
+        .await?
+    else {
+        hand.create(&wanted).await?;
+        return Ok(());
+    };
+    if renew && found.spec.versions != wanted.spec.versions {
+        wanted.metadata = found.metadata;
+        hand.replace(&wanted).await?;
+    }
+    Ok(())
+}
+
+/// What selects no pods: the resolver is none.
+fn service() -> Value {
+    let port = |name: &str, port: u16| json!({"name": name, "port": port, "targetPort": port});
+    json!({
+        "metadata": {"name": RESOLVER_SERVICE, "namespace": NAMESPACE},
+        "spec": {
+            "ports": [port("http-resolver", INTERNAL), port("http-resolver-reverse-proxy", SHARED)],
+        },
+    })
+}
+
+/// The object as the server has it, made if it was not there.
+async fn ensure<K: Object + DeserializeOwned>(hand: &Hand, wanted: &Value) -> Result<K, Error> {
+    let wanted: K = serde_json::from_value(wanted.clone())?;
+    let key = Key::of(&wanted);
+    if let Some(found) = hand.find(&key).await? {
+        return Ok(found);
+    }
+    match hand.create(&wanted).await? {
+        Some(made) => Ok(made),
+        // Somebody else was quicker.
+        None => hand.find(&key).await?.ok_or(Error::Gone),
+    }
+}

@@ -1,0 +1,180 @@
+//! Operator and resolver as a cluster starts them: with the arguments and variables of the manifests.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use k8s_openapi::{
+    api::{coordination::v1::Lease, core::v1::Namespace},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{Api, Client, api::PostParams};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::place::{LOOK, Place, STUCK};
+
+/// Addresses that no `neap up` has.
+const RESOLVER: &str = "127.255.13.2";
+const OPERATOR: &str = "127.255.13.3";
+
+/// A process; killed if this value goes.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    /// Ends it as a kubelet does; its exit code.
+    fn terminate(mut self) -> Option<i32> {
+        let id = self.0.id().to_string();
+        let sent = Command::new("kill").args(["-s", "TERM", &id]).status();
+        assert!(sent.unwrap().success());
+        self.0.wait().unwrap().code()
+    }
+}
+
+fn manifest(name: &str) -> Vec<Value> {
+    let file = format!("../../deploy/idle/kustomize/{name}.yaml");
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let documents = text.split("\n---\n");
+    documents
+        .map(|one| serde_saphyr::from_str(one).unwrap())
+        .collect()
+}
+
+/// What the first container of a manifest is started with.
+fn started(name: &str) -> (Vec<String>, Vec<(String, String)>, Value) {
+    let container = &manifest(name)[0]["spec"]["template"]["spec"]["containers"][0];
+    let words = |field: &str| {
+        let words = container[field].as_array().cloned().unwrap_or_default();
+        words
+            .into_iter()
+            .map(|word| word.as_str().unwrap().to_owned())
+    };
+    // The first is the program itself.
+    let arguments = words("command").skip(1).chain(words("args")).collect();
+    let places = manifest("places")[0]["data"].as_object().unwrap().clone();
+    let places = places
+        .into_iter()
+        .map(|(name, value)| (name, value.as_str().unwrap().to_owned()));
+    let own = container["env"].as_array().unwrap().iter();
+    let own = own.map(|one| {
+        let text = |field: &str| one[field].as_str().unwrap().to_owned();
+        (text("name"), text("value"))
+    });
+    (arguments, places.chain(own).collect(), container.clone())
+}
+
+/// Starts what a manifest starts, at an address of its own.
+fn start(place: &Place, name: &str, address: &str) -> (Process, Value) {
+    let (arguments, variables, container) = started(name);
+    let child = Command::new(env!("CARGO_BIN_EXE_neap"))
+        .args(arguments)
+        .env_clear()
+        .envs(variables)
+        .env("KUBECONFIG", place.kubeconfig())
+        .env("ELASTI_LISTEN_ADDRESS", address)
+        .env("ELASTI_OPERATOR_ADDRESS", format!("{OPERATOR}:8013"))
+        .env("ELASTI_DRAIN_SECONDS", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    (Process(child.unwrap()), container)
+}
+
+/// The status of an answer, and all of it; nothing if nobody answers.
+async fn get(address: &str, port: u64, path: &str) -> Option<(u16, String)> {
+    let place = format!("{address}:{port}");
+    let mut stream = TcpStream::connect(&place).await.ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    let status = answer.split(' ').nth(1)?.parse().ok()?;
+    Some((status, answer))
+}
+
+async fn until<F: Future<Output = bool>>(what: &str, is: impl Fn() -> F) {
+    let looking = async {
+        while !is().await {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let so = tokio::time::timeout(STUCK, looking).await;
+    assert!(so.is_ok(), "it never was so: {what}");
+}
+
+/// The port of that name.
+fn port(container: &Value, name: &str) -> u64 {
+    let ports = container["ports"].as_array().unwrap();
+    let found = ports.iter().find(|port| port["name"] == name);
+    found.unwrap()["containerPort"].as_u64().unwrap()
+}
+
+/// Waits until each probe of a container is answered as a kubelet wants it.
+async fn probed(container: &Value, address: &str) {
+    for probe in ["livenessProbe", "readinessProbe"] {
+        let probe = &container[probe]["httpGet"];
+        let port = port(container, probe["port"].as_str().unwrap());
+        let path = probe["path"].as_str().unwrap();
+        until(path, async || {
+            matches!(get(address, port, path).await, Some((200, _)))
+        })
+        .await;
+    }
+}
+
+async fn prepare(client: Client) {
+    let create = PostParams::default();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = json!({"metadata": {"name": "elasti"}});
+    let namespace = serde_json::from_value(namespace).unwrap();
+    namespaces.create(&create, &namespace).await.unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client);
+    let definition = serde_json::from_value(manifest("crd").remove(0)).unwrap();
+    definitions.create(&create, &definition).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_manifests_start_is_there() {
+    let place = Place::bare();
+    let client = place.client().await;
+    prepare(client.clone()).await;
+    let (resolver, its) = start(&place, "resolver", RESOLVER);
+    let (operator, theirs) = start(&place, "operator", OPERATOR);
+    probed(&its, RESOLVER).await;
+    probed(&theirs, OPERATOR).await;
+    // Nobody is let in without a token, and anybody may see numbers.
+    let internal = port(&its, "http-resolver");
+    assert_eq!(get(RESOLVER, internal, "/activity").await.unwrap().0, 401);
+    let asked = port(&theirs, "custom-port");
+    assert_eq!(get(OPERATOR, asked, "/crd-cache").await.unwrap().0, 401);
+    for (address, port) in [(RESOLVER, internal), (OPERATOR, port(&theirs, "http"))] {
+        let (status, numbers) = get(address, port, "/metrics").await.unwrap();
+        assert!(status == 200 && numbers.contains("neaptide_"), "{numbers}");
+    }
+    let shared = port(&its, "reverse-proxy");
+    assert_eq!(get(RESOLVER, shared, "/").await.unwrap().0, 404);
+    let leases: Api<Lease> = Api::namespaced(client, "elasti");
+    until("led", async || {
+        leases
+            .get_opt("acf50383.truefoundry.io")
+            .await
+            .unwrap()
+            .is_some()
+    })
+    .await;
+    assert_eq!(operator.terminate(), Some(0));
+    assert_eq!(resolver.terminate(), Some(0));
+    place.stop();
+}
