@@ -9,7 +9,6 @@ use neap_idle::{
     resolver::prove::prove,
     service::prove::{Prover, Search},
 };
-use neap_kit::clock::Clock;
 
 use crate::{plane::Plane, resolvers::Row, street::is_pod};
 
@@ -18,7 +17,6 @@ const TRIES: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Probes {
-    pub(crate) clock: Clock,
     pub(crate) plane: Arc<Plane>,
     pub(crate) row: Row,
 }
@@ -51,10 +49,9 @@ impl Probes {
     /// Whether a resolver took one connection; nothing if nobody did.
     async fn once(&self, node: usize) -> Option<bool> {
         let place = self.plane.pick(node)?;
-        let mine = &self.row.taken()[node];
-        let source = prove(mine, place, 1, self.clock).await.sources.pop()?;
-        let taken = self.row.taken();
-        let mut taken = taken.iter().map(|taken| taken.of(&[source]));
+        let all = self.row.all();
+        let source = prove(all.get(node)?, place, 1).await.sources.pop()?;
+        let mut taken = all.iter().map(|one| one.taken.of(&[source]));
         // In a cluster all go to the address of the Service, so no two have the same source. Here one
         // to a pod may have that of an earlier one to a resolver.
         Some(taken.any(|taken| !taken.is_empty()) && !is_pod(place))

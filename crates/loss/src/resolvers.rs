@@ -1,12 +1,7 @@
 //! Resolvers as their processes run them, but for their addresses: there are several on this
 //! machine, and each has its own.
 
-use std::{
-    collections::BTreeSet,
-    fmt, io,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc};
 
 use anyhow::Result;
 use futures::{FutureExt, future::BoxFuture};
@@ -17,19 +12,15 @@ use neap_idle::{
         drain::{Ending, Patience, drain},
         follow::Follow,
         hold::{NotWoken, Waker},
-        http::{Entrance, Naming},
+        http::Naming,
         listen,
         routes::{Defaults, Tables},
-        taken::Taken,
     },
     wake::{self, Cause, Outcome, Whom},
 };
 use neap_kit::{clock::Clock, key::Key, telemetry::Telemetry, watch::Watches};
 use parking_lot::Mutex;
-use tokio::{
-    net::{TcpListener, TcpSocket},
-    task::JoinSet,
-};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::street::Street;
@@ -40,6 +31,7 @@ pub(crate) struct Row {
     client: Client,
     clock: Clock,
     operator: wake::Waker,
+    addresses: BTreeSet<IpAddr>,
     stands: Arc<Mutex<Vec<Stand>>>,
 }
 
@@ -64,6 +56,7 @@ impl Row {
             client: client.clone(),
             clock,
             operator,
+            addresses: (0..count).map(|number| street.resolver(number)).collect(),
             stands: Arc::default(),
         };
         for number in 0..count {
@@ -79,13 +72,10 @@ impl Row {
         stands.iter().position(|stand| stand.address == address)
     }
 
-    /// What each of them took.
-    pub(crate) fn taken(&self) -> Vec<Taken> {
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Resolver> {
         let stands = self.stands.lock();
-        stands
-            .iter()
-            .map(|stand| stand.resolver.taken.clone())
-            .collect()
+        stands.iter().map(|stand| stand.resolver.clone()).collect()
     }
 
     /// How many one of them holds.
@@ -121,15 +111,14 @@ impl Row {
         let follow = Follow::new(client, &watches, &[], Defaults::default(), publish)?;
         let telemetry = Telemetry::default();
         let waker = Arc::new(Operator(operator));
-        let resolver = Resolver::new(clock, tables, waker, Naming::default(), &telemetry);
-        // Proofs come from there on this machine, and clients do not.
-        let proofs = BTreeSet::from([Ipv4Addr::LOCALHOST.into()]);
-        resolver.taken.resolvers_are(proofs);
+        let mut resolver = Resolver::new(clock, tables, waker, Naming::default(), &telemetry);
+        resolver.host = Some(address);
+        resolver.taken.resolvers_are(self.addresses.clone());
         let (stop, listeners) = (CancellationToken::new(), CancellationToken::new());
         tasks.spawn(watching.run(stop.clone()));
         tasks.spawn(follow.run(stop.clone()));
         tasks.spawn(resolver.holds.clone().run(stop));
-        tasks.spawn(listen(resolver.clone(), address, listeners.clone()));
+        tasks.spawn(listen::follow(resolver.clone(), listeners.clone()));
         Ok(Stand {
             address,
             resolver,
@@ -139,41 +128,12 @@ impl Row {
     }
 }
 
-/// Listens on every port of the table, as [`listen::follow`] does.
-async fn listen(resolver: Resolver, address: IpAddr, stop: CancellationToken) {
-    let mut tables = resolver.tables.clone();
-    let mut open = BTreeSet::new();
-    loop {
-        for port in tables.now().routes().keys() {
-            if !open.contains(port)
-                && let Ok(listener) = bind(SocketAddr::new(address, *port))
-            {
-                open.insert(*port);
-                let entrance = Entrance::Port(*port);
-                let accept = listen::accept(resolver.clone(), listener, entrance, stop.clone());
-                resolver.tasks.spawn(accept);
-            }
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            Some(_) = tables.next() => {}
-        }
-    }
-}
-
 impl fmt::Debug for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Row")
             .field(&self.stands.lock().len())
             .finish()
     }
-}
-
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(4096)
 }
 
 /// Asks the operator, as a resolver does.

@@ -167,7 +167,6 @@ impl Stage {
         let waker = ground.wakes(&mut tasks)?;
         let row = Row::open(&ground.client, clock, street, RESOLVERS, waker)?;
         let prover = Probes {
-            clock,
             plane: plane.clone(),
             row: row.clone(),
         };
