@@ -115,19 +115,19 @@ async fn a_proof_is_confirmed_and_wakes_nobody() {
 #[tokio::test]
 async fn where_the_data_plane_leads_is_shown_without_waking_anybody() {
     let scene = Scene::new("TCP", &json!({}));
-    let (taken, clock) = (&scene.resolver.taken, scene.resolver.clock);
-    let tried = prove(taken, scene.address, 3, clock).await;
+    let taken = &scene.resolver.taken;
+    let tried = prove(&scene.resolver, scene.address, 3).await;
     assert_eq!((tried.sources.len(), tried.failed), (3, 0));
     until(|| taken.of(&tried.sources) == tried.sources).await;
     // A pod that takes them is not a resolver.
     let pod = greeter(&scene).await;
-    let tried = prove(taken, pod, 2, clock).await;
+    let tried = prove(&scene.resolver, pod, 2).await;
     assert_eq!(tried.sources.len(), 2);
     assert_eq!(taken.of(&tried.sources), []);
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = nobody.local_addr().unwrap();
     drop(nobody);
-    assert_eq!(prove(taken, address, 2, clock).await.failed, 2);
+    assert_eq!(prove(&scene.resolver, address, 2).await.failed, 2);
     assert_eq!(scene.woken(), 0);
     assert!(scene.resolver.activity.all().is_empty());
 }
