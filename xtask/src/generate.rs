@@ -6,6 +6,7 @@
 
 mod access;
 mod columns;
+mod dashboard;
 mod discovery;
 mod fields;
 mod idle;
@@ -63,6 +64,7 @@ fn outputs() -> anyhow::Result<Vec<(PathBuf, String)>> {
     let rbac = json(&inputs.join("rbac.json"))?;
     let kept = types::render(&definitions, &resources, &served)?;
     let mut outputs = idle::rights();
+    outputs.extend(dashboard::outputs());
     outputs.extend([
         (
             data.join("fields.txt"),

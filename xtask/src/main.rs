@@ -13,6 +13,7 @@ mod check;
 mod differential;
 mod faults;
 mod generate;
+mod idle;
 mod kit;
 mod load;
 mod loss;
@@ -124,6 +125,8 @@ enum Task {
         #[arg(long, value_name = "TEXT", default_value = "")]
         only: String,
     },
+    /// Runs the operator and both installs of idle on a real kube-apiserver
+    Idle,
     /// Plays controllers through every fault, and names what goes wrong
     Faults(faults::Faults),
     /// Lets services fall asleep and wake under load, and counts what is lost or sent twice
@@ -164,6 +167,7 @@ fn main() -> ExitCode {
         Task::Controllers { only } => differential::controllers(&only),
         Task::Informers { seconds } => load::informers(seconds),
         Task::Kit { only } => kit::run(&only),
+        Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
         Task::Loss(loss) => loss::run(&loss),
         Task::Generate { check } => generate::run(check).map(|()| true),

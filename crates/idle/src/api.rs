@@ -15,7 +15,9 @@ pub use elasti_service::{
 pub use probe_response::{
     Answer, Header, Matching, Path, PathMatching, ProbeResponse, QueryParameter,
 };
-pub use status::{Breakdown, ElastiServiceStatus, HandOff, LastWake, Mode, ResolverPort, Towards};
+pub use status::{
+    Breakdown, ElastiServiceStatus, HandOff, LastWake, Mode, ResolverPort, Towards, WouldSleep,
+};
 pub use trigger::{PrometheusTrigger, Threshold, Trigger, TriggerKind};
 
 /// Keeps an object until what was made for it is gone and what runs is awake.

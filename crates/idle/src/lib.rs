@@ -14,6 +14,7 @@
 pub mod account;
 pub mod api;
 pub mod operator;
+pub mod opt_in;
 pub mod process;
 pub mod resolver;
 pub mod service;

@@ -2,7 +2,7 @@
 
 pub mod asking;
 pub mod http;
-pub mod prover;
+pub mod prove;
 pub mod resolvers;
 pub mod run;
 pub mod settings;

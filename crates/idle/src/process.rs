@@ -104,7 +104,7 @@ pub async fn operator(
     };
     let site = Site {
         client,
-        watches,
+        watches: watches.within(settings.namespaces.clone()),
         leadership,
         clock,
     };

@@ -84,10 +84,12 @@ impl Resolver {
     fn served(&self, holding: &Holding) {
         if holding.was_held() {
             let route = holding.route();
+            let breakdown = holding.times().breakdown(self.clock.uptime());
+            self.activity.served_cold(&route.service.key, breakdown);
             self.meter.emit(&ServedCold {
                 service: &route.service.key,
                 protocol: route.port.protocol,
-                breakdown: holding.times().breakdown(self.clock.uptime()),
+                breakdown,
             });
         }
     }

@@ -12,10 +12,14 @@
 //! - a port of the resolvers is in the status before it is in a slice, and written down as freed
 //!   before it leaves the status.
 
+pub mod breakdown;
+pub mod conflict;
 pub mod decide;
 pub mod facts;
+pub mod numbers;
 pub mod objects;
 pub mod ports;
 pub mod prove;
 pub mod run;
+pub mod switches;
 pub mod verdict;

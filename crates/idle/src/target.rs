@@ -6,7 +6,7 @@ mod scale;
 use kube::api::ObjectMeta;
 
 pub use self::{
-    kind::{Kinds, Unknown},
+    kind::{Kinds, Unknown, scaled_objects, spelled},
     scale::{keda, look, scale, switch},
 };
 

@@ -5,7 +5,9 @@ mod tests;
 
 use std::{fmt, hash::Hash};
 
-use kube::{Api, Client};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 
 use crate::{
     apply::{Hand, Object},
@@ -69,6 +71,24 @@ impl Site {
     {
         let api = Api::all(self.client.clone());
         self.watches.of(api, Selection::default())
+    }
+
+    /// Objects of a kind, where this process looks: in all namespaces, or in those that its watches
+    /// are for.
+    pub fn here<K>(&self, selection: &Selection) -> Result<Cache<K>, Ended>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let watches = &self.watches;
+        if watches.namespaces().is_empty() {
+            return watches.of(Api::all(self.client.clone()), selection.clone());
+        }
+        let parts = watches.namespaces().iter().map(|namespace| {
+            let api = Api::namespaced(self.client.clone(), namespace);
+            watches.of(api, selection.clone())
+        });
+        watches.together(parts.collect::<Result<_, _>>()?)
     }
 }
 

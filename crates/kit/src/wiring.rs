@@ -9,6 +9,7 @@ mod tools;
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, join_all};
+use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
@@ -88,6 +89,21 @@ impl Wiring {
         K: Resource + Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
         let cache = self.site.watches.of(api, selection)?;
+        Ok(self.known(cache))
+    }
+
+    /// Objects that it reads where its process looks, and the objects it looks after if `kept`.
+    pub fn here<K>(&mut self, selection: &Selection, kept: bool) -> Result<Cache<K>, Ended>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let cache = self.site.here(selection)?;
+        if kept {
+            self.follow(&cache, |change: &Change<K>, trigger| {
+                trigger.changed(change.key());
+            });
+        }
         Ok(self.known(cache))
     }
 

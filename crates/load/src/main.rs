@@ -111,6 +111,9 @@ enum Task {
         /// Its controllers, in the words of kube-controller-manager [default: none]
         #[arg(long, value_name = "LIST")]
         controllers: Option<String>,
+        /// Where services have their addresses, one range for each family [default: 10.0.0.0/24]
+        #[arg(long, value_name = "RANGES")]
+        service_addresses: Option<String>,
         /// The environment variable that tells the command the kubeconfig
         #[arg(long, value_name = "NAME", default_value = "KUBECONFIG")]
         told_in: OsString,
@@ -258,11 +261,16 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
         Task::Beside {
             reference,
             controllers,
+            service_addresses,
             told_in,
             command,
         } => {
             let mut plan = reference::Plan::new(reference);
             plan.controllers.clone_from(controllers);
+            // Of a flag that is given twice the last counts.
+            let ranges = service_addresses.iter();
+            let ranges = ranges.map(|ranges| format!("--service-cluster-ip-range={ranges}"));
+            plan.apiserver_flags.extend(ranges);
             beside(&plan, told_in, command).await
         }
         Task::Informers {

@@ -47,6 +47,24 @@ pub struct ElastiServiceStatus {
     /// Seconds of a replica that did not run, up to the last wake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_replica_seconds: Option<i64>,
+    /// It would sleep now, if it were more than observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub would_sleep: Option<WouldSleep>,
+    /// Seconds of a replica that would not have run while it was only observed, up to the last time
+    /// that somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub would_save_replica_seconds: Option<i64>,
+}
+
+/// A sleep that was not slept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WouldSleep {
+    /// When it would have begun.
+    #[schemars(schema_with = "schema::time")]
+    pub since: Timestamp,
+    /// So many replicas run for nobody.
+    pub replicas: i32,
 }
 
 /// Who answers.
@@ -85,6 +103,9 @@ pub struct HandOff {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::time")]
     pub proved: Option<Timestamp>,
+    /// Between which resolvers that was proved, by address. Whoever comes later is not in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resolvers: Vec<String>,
 }
 
 /// Who is to answer.
@@ -132,4 +153,19 @@ pub struct Breakdown {
     /// Until it answered.
     #[serde(default)]
     pub first_byte: i64,
+}
+
+impl Breakdown {
+    /// All of it.
+    pub fn total(self) -> i64 {
+        let parts = [self.queue, self.scale, self.schedule, self.ready];
+        let parts = parts.into_iter().chain([self.connect, self.first_byte]);
+        parts.fold(0, i64::saturating_add)
+    }
+
+    /// Whether it says more than how long the write took, which is known first.
+    pub fn is_whole(self) -> bool {
+        let known = Self { scale: 0, ..self };
+        known != Self::default()
+    }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ElastiService, ElastiServiceSpec};
+use super::{Breakdown, ElastiService, ElastiServiceSpec};
 
 /// Where a resolver says that somebody asks for a service.
 pub const INCOMING_REQUEST: &str = "/informer/incoming-request";
@@ -223,6 +223,12 @@ pub struct Probed {
 pub struct Took {
     /// From where they came.
     pub sources: Vec<SocketAddr>,
+    /// At which of its ports: whoever else came there lately is told as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
+    /// So many milliseconds ago counts as lately.
+    #[serde(default)]
+    pub lately: u64,
 }
 
 /// The answer to [`Took`].
@@ -230,6 +236,9 @@ pub struct Took {
 pub struct Taken {
     /// Those that it took.
     pub taken: Vec<SocketAddr>,
+    /// Others that came to the same ports lately: their sources may have been rewritten on the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strangers: Vec<SocketAddr>,
 }
 
 /// What a resolver was asked for, by `namespace/service`.
@@ -248,6 +257,18 @@ pub struct ServiceActivity {
     pub held: u64,
     /// How many there were.
     pub requests: u64,
+    /// The last that had to wait for a pod; of some at the same time, the one that waited longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold: Option<Cold>,
+}
+
+/// Somebody who had to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cold {
+    /// When it was served.
+    pub served: Timestamp,
+    /// Where its time went.
+    pub breakdown: Breakdown,
 }
 
 #[cfg(test)]

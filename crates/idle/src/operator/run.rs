@@ -22,12 +22,13 @@ use tokio::net::TcpListener;
 use super::{
     asking::Asking,
     http::{OperatorRoutes, serve},
-    prover::Connections,
+    prove::Proofs,
     resolvers::{Counted, Places as Whereabouts, Resolvers},
     settings::{Places, Settings},
     tokens::{Door, Reviews},
 };
 use crate::{
+    opt_in,
     service::{
         facts::Patience,
         objects::{SERVICE_NAME, is_owned},
@@ -82,7 +83,7 @@ pub fn services(
     socket: TcpListener,
     options: &Options,
 ) -> Result<(Vec<Service>, Waker), Ended> {
-    let all = site.all()?;
+    let all = site.here(&Selection::default())?;
     let mut asking = Asking::new(site.clock);
     if let Some(token) = &options.token {
         asking = asking.showing(token.clone());
@@ -93,8 +94,11 @@ pub fn services(
     let counted = Counted::new(resolvers.clone(), whereabouts.clone());
     let interval = options.polling_interval;
     let judge = Judge::new(site, all.clone(), poll, Arc::new(counted), interval);
-    let port = options.places.resolver_port;
-    let prover = Connections::new(resolvers, whereabouts, port, site.clock);
+    let ports = (
+        options.places.resolver_port,
+        options.places.resolver_proxy_port,
+    );
+    let prover = Proofs::new(Arc::new(resolvers), site.clock, ports).asking(whereabouts);
     let (waker, wakes) = WakeService::new(site, all.clone());
     let routes = OperatorRoutes {
         door: door(site, options),
@@ -105,6 +109,7 @@ pub fn services(
     let keeper = run::service(site, kept(options), judge.clone(), Arc::new(prover))?;
     let services = vec![
         keeper,
+        opt_in::service(site)?,
         judge.service(options.seed),
         wakes.into(),
         serve("operator", socket, Arc::new(routes), site.clock),
@@ -140,7 +145,7 @@ fn door(site: &Site, options: &Options) -> Door {
 
 /// The internal ports of all resolvers that the slices of their Service show, ready or not.
 fn whereabouts(site: &Site, places: &Places) -> Result<Whereabouts, Ended> {
-    let services: Cache<KubeService> = site.all()?;
+    let services: Cache<KubeService> = site.here(&Selection::default())?;
     let selection = Selection {
         labels: Some(format!("{SERVICE_NAME}={}", places.resolver_service)),
         fields: None,

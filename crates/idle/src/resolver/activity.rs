@@ -2,9 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use neap_kit::{clock::Clock, key::Key};
 use parking_lot::Mutex;
+
+use crate::api::{Breakdown, wire::Cold};
+
+/// Those who are served within this time waited for the same wake.
+const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
 
 /// What every service was asked. Cheap to copy.
 #[derive(Debug, Clone)]
@@ -22,6 +27,8 @@ pub struct Asked {
     pub requests: u64,
     /// So many of them are under way.
     pub open: usize,
+    /// The last that had to wait; of some at the same time, the one that waited longest.
+    pub cold: Option<Cold>,
 }
 
 /// A request or connection that is under way; dropping it ends it.
@@ -48,6 +55,7 @@ impl Activity {
             last,
             requests: 0,
             open: 0,
+            cold: None,
         });
         asked.last = last;
         asked.requests += 1;
@@ -55,6 +63,22 @@ impl Activity {
         Open {
             activity: self.clone(),
             service: service.clone(),
+        }
+    }
+
+    /// Somebody was served who had to wait.
+    pub fn served_cold(&self, service: &Key, breakdown: Breakdown) {
+        let served = self.clock.now();
+        let mut services = self.services.lock();
+        let Some(asked) = services.get_mut(service) else {
+            return;
+        };
+        let longer = |other: &Cold| {
+            let together = served.duration_since(other.served) < TOGETHER;
+            together && other.breakdown.total() > breakdown.total()
+        };
+        if !asked.cold.as_ref().is_some_and(longer) {
+            asked.cold = Some(Cold { served, breakdown });
         }
     }
 
@@ -105,10 +129,20 @@ mod tests {
         let asked = activity.all()[&service];
         assert_eq!(asked.last.to_string(), "2026-01-01T00:02:00Z");
         assert_eq!((asked.requests, asked.open), (1, 1));
+        let slow = Breakdown {
+            ready: 900,
+            ..Breakdown::default()
+        };
+        activity.served_cold(&service, slow);
+        activity.served_cold(&service, Breakdown::default());
+        let cold = |activity: &Activity| activity.all()[&service].cold.unwrap().breakdown;
+        assert_eq!(cold(&activity), slow, "who waited longest");
         drop(open);
         clock.sleep(Duration::from_mins(2)).await;
         let asked = activity.all()[&service];
         assert_eq!(asked.last.to_string(), "2026-01-01T00:02:00Z");
+        activity.served_cold(&service, Breakdown::default());
+        assert_eq!(cold(&activity), Breakdown::default(), "another wake");
         activity.retain(|_| false);
         assert!(activity.all().is_empty());
     }

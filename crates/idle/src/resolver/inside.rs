@@ -1,6 +1,6 @@
 //! A resolver as its internal port sees it.
 
-use std::{fmt, net::SocketAddr};
+use std::{fmt, net::SocketAddr, time::Duration};
 
 use futures::future::BoxFuture;
 use neap_kit::{key::Key, manager::Health, process::Process, watch::Cache};
@@ -54,8 +54,12 @@ impl http::Resolver for Inside {
     }
 
     fn taken(&self, asked: Took) -> Taken {
-        let taken = self.resolver.taken.of(&asked.sources);
-        Taken { taken }
+        let all = &self.resolver.taken;
+        let lately = Duration::from_millis(asked.lately);
+        Taken {
+            taken: all.of(&asked.sources),
+            strangers: all.strangers(&asked.sources, &asked.ports, lately),
+        }
     }
 
     fn activity(&self) -> Activity {
@@ -67,6 +71,7 @@ impl http::Resolver for Inside {
                 last: asked.last,
                 held: held as u64,
                 requests: asked.requests,
+                cold: asked.cold,
             };
             (key.to_string(), activity)
         });

@@ -101,6 +101,7 @@ pub async fn accept(
     entrance: Entrance,
     stop: CancellationToken,
 ) {
+    let at = listener.local_addr().map_or(0, |address| address.port());
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -108,7 +109,7 @@ pub async fn accept(
         };
         match accepted {
             Ok((client, source)) => {
-                resolver.taken.note(source);
+                resolver.taken.note(source, at);
                 // Who cannot be told to be quick is slower, and that is all.
                 let _ = client.set_nodelay(true);
                 let route = match entrance {

@@ -22,6 +22,8 @@ use parking_lot::{Mutex, RwLock};
 pub const REMEMBERED: Duration = Duration::from_mins(1);
 /// So many at most; the oldest are forgotten first.
 const AT_MOST: usize = 65_536;
+/// So many strangers are told of.
+const STRANGERS: usize = 1024;
 /// Whoever proves something closes its connections within this time. One that may be a proof and
 /// is still there after it is a client.
 pub const PROOF_LASTS: Duration = Duration::from_secs(1);
@@ -46,7 +48,8 @@ struct Shared {
 struct Sources {
     /// How many times each is in the order below.
     counted: HashMap<SocketAddr, usize>,
-    order: VecDeque<(Uptime, SocketAddr)>,
+    /// With the port at which it was taken.
+    order: VecDeque<(Uptime, SocketAddr, u16)>,
 }
 
 /// While it lives, this resolver has a proof under way.
@@ -62,13 +65,13 @@ impl Taken {
         }
     }
 
-    /// A connection from `source` was accepted.
-    pub fn note(&self, source: SocketAddr) {
+    /// A connection from `source` was accepted at one of our ports.
+    pub fn note(&self, source: SocketAddr, port: u16) {
         let source = canonical(source);
         let now = self.clock.uptime();
         let mut sources = self.shared.sources.lock();
         sources.forget(now);
-        sources.order.push_back((now, source));
+        sources.order.push_back((now, source, port));
         *sources.counted.entry(source).or_default() += 1;
     }
 
@@ -79,6 +82,26 @@ impl Taken {
         let asked = asked.into_iter().copied();
         asked
             .filter(|source| sources.counted.contains_key(&canonical(*source)))
+            .collect()
+    }
+
+    /// Those that came to one of `ports` within the time, and that nobody asked about. At most so many
+    /// as a proof has use for.
+    pub fn strangers(
+        &self,
+        asked: &[SocketAddr],
+        ports: &[u16],
+        within: Duration,
+    ) -> Vec<SocketAddr> {
+        let asked: BTreeSet<_> = asked.iter().copied().map(canonical).collect();
+        let now = self.clock.uptime();
+        let sources = self.shared.sources.lock();
+        let lately = sources.order.iter().rev();
+        let lately = lately.take_while(|(since, ..)| now.saturating_sub(*since) <= within);
+        lately
+            .filter(|(_, source, port)| ports.contains(port) && !asked.contains(source))
+            .map(|(_, source, _)| *source)
+            .take(STRANGERS)
             .collect()
     }
 
@@ -108,7 +131,7 @@ impl Taken {
 
 impl Sources {
     fn forget(&mut self, now: Uptime) {
-        while let Some((since, source)) = self.order.front().copied() {
+        while let Some((since, source, _)) = self.order.front().copied() {
             if now.saturating_sub(since) < REMEMBERED && self.order.len() < AT_MOST {
                 return;
             }
@@ -147,10 +170,19 @@ mod tests {
         let clock = Clock::system();
         let taken = Taken::new(clock);
         let (mine, other) = (address("10.0.0.1:4000"), address("10.0.0.1:4001"));
-        taken.note(address("[::ffff:10.0.0.1]:4000"));
+        taken.note(address("[::ffff:10.0.0.1]:4000"), 20_000);
         assert_eq!(taken.of(&[mine, other]), [mine]);
         clock.sleep(Duration::from_secs(59)).await;
-        taken.note(other);
+        taken.note(other, 20_001);
+        assert_eq!(
+            taken.strangers(&[mine], &[20_000, 20_001], REMEMBERED),
+            [other]
+        );
+        assert_eq!(
+            taken.strangers(&[other], &[20_000, 20_001], Duration::ZERO),
+            []
+        );
+        assert_eq!(taken.strangers(&[other], &[20_001], REMEMBERED), []);
         assert_eq!(taken.of(&[mine, other]), [mine, other]);
         clock.sleep(Duration::from_secs(1)).await;
         assert_eq!(taken.of(&[mine, other]), [other]);

@@ -45,6 +45,8 @@ pub struct Decision {
     pub notes: Vec<Note>,
     /// What is to be proved next.
     pub proof: Option<Question>,
+    /// Whether somebody has to find out where the time of its last wake went.
+    pub measure: bool,
     /// When to look again at the latest.
     pub again: Option<Duration>,
     /// Why.
@@ -126,7 +128,7 @@ fn look_after(draft: &mut Draft<'_>) -> Because {
         }
         Target::Scaled { .. } => {}
     }
-    if facts.service.spec.observe_only && !wish::slept(&draft.status) {
+    if facts.observed() && !wish::slept(&draft.status) {
         // Nothing is made for it.
         return by_wish(draft);
     }
@@ -150,9 +152,7 @@ fn look_after(draft: &mut Draft<'_>) -> Because {
 fn by_wish(draft: &mut Draft<'_>) -> Because {
     let facts = draft.facts;
     let wish = wish::wish(facts, &draft.status);
-    if facts.service.spec.observe_only {
-        tell::observed(draft, &wish);
-    }
+    tell::observed(draft, &wish);
     if !matches!(wish, Wish::Sleep(_)) {
         draft.note_activity();
     }
@@ -165,14 +165,14 @@ fn by_wish(draft: &mut Draft<'_>) -> Because {
             draft.reconciling("Waking", "it is being woken");
         }
         (0, wish) => {
-            if facts.service.spec.observe_only {
+            if facts.observed() {
                 draft.ready("Observed", "it is only observed");
             } else {
                 draft.asleep();
             }
             draft.again_in(wish.again());
         }
-        (replicas, Wish::Sleep(_)) if !facts.service.spec.observe_only => {
+        (replicas, Wish::Sleep(_)) if !facts.observed() => {
             draft.woken(None);
             hand_off::to_resolvers(draft, replicas);
         }
@@ -197,11 +197,12 @@ fn by_wish(draft: &mut Draft<'_>) -> Because {
 fn serve(draft: &mut Draft<'_>) {
     let facts = draft.facts;
     draft.status.replicas_before = None;
-    if facts.counts() && !facts.service.spec.observe_only && facts.ports.is_ok() {
+    if facts.counts() && !facts.observed() && facts.ports.is_ok() {
         draft.status.hand_off = None;
         draft.want_slices();
         let message = "its pods answer, and resolvers stay between to count requests";
         draft.ready("InPath", message);
+        draft.measure();
         return;
     }
     let between = !facts.slices.is_empty()
@@ -212,4 +213,5 @@ fn serve(draft: &mut Draft<'_>) {
     }
     draft.mode(Mode::Serve);
     draft.ready("Awake", "its pods answer, with nobody between");
+    draft.measure();
 }

@@ -6,24 +6,24 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::ResourceExt;
 
+pub use super::switches::{OBSERVE_ONLY, OFF};
 use super::{
     ports::{Exhausted, Granted},
     prove::Proof,
-    verdict::Verdict,
+    switches::Switches,
+    verdict::{Because, Verdict},
 };
 use crate::{
-    api::{ElastiService, ElastiServiceStatus, TriggerKind},
+    api::{Breakdown, ElastiService, ElastiServiceStatus, TriggerKind},
     target::{Keda, Target},
 };
 
-/// On an ElastiService: when somebody asked for it to wake.
+/// On an ElastiService, or on a Namespace for all in it: when somebody asked for it to wake.
 pub const WAKE: &str = "idle.neaptide.dev/wake";
 /// On an ElastiService: when somebody asked for it to sleep.
 pub const SLEEP: &str = "idle.neaptide.dev/sleep";
 /// On an ElastiService: until when it is not to sleep.
 pub const KEEP_AWAKE_UNTIL: &str = "idle.neaptide.dev/keep-awake-until";
-/// On a Namespace: nothing in it sleeps.
-pub const OFF: &str = "idle.neaptide.dev/off";
 
 /// Everything that is known about one service.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub struct Facts<'a> {
     pub slices: Vec<&'a EndpointSlice>,
     /// The resolvers that are ready, by address.
     pub resolvers: Vec<Resolver>,
+    /// How long there has been none.
+    pub deserted: Option<Duration>,
     /// What runs behind it.
     pub target: Target,
     /// How many of its pods are ready.
@@ -52,8 +54,12 @@ pub struct Facts<'a> {
     pub proof: Option<Proof>,
     /// Which ports of the resolvers it may have.
     pub ports: Result<Granted, Exhausted>,
-    /// Nothing in its namespace sleeps.
-    pub off: bool,
+    /// What was said for all services where it is.
+    pub switches: Switches,
+    /// Who else scales it without being named.
+    pub conflict: Option<Because>,
+    /// Where the time of its last wake went, if that was asked for.
+    pub breakdown: Option<Breakdown>,
     /// How patient to be.
     pub patience: Patience,
     /// The time.
@@ -86,6 +92,9 @@ pub struct Patience {
     pub farewell: Duration,
     /// So long it waits for pods to be ready.
     pub giving_up: Duration,
+    /// So long no resolver may be ready before everything is woken: one that is replaced is back
+    /// sooner.
+    pub deserted: Duration,
     /// Whoever scales a service back within this time works against us.
     pub scaled_back: Duration,
 }
@@ -98,6 +107,7 @@ impl Default for Patience {
             fresh: Duration::from_mins(2),
             farewell: Duration::from_mins(1),
             giving_up: Duration::from_mins(10),
+            deserted: Duration::from_secs(10),
             scaled_back: Duration::from_mins(1),
         }
     }
@@ -142,9 +152,21 @@ impl Facts<'_> {
         self.said(annotation).filter(|moment| *moment <= self.now)
     }
 
+    /// When somebody last asked for it to wake, by its own name or with all others.
+    pub(super) fn asked(&self) -> Option<Timestamp> {
+        let all = self.switches.wake.filter(|moment| *moment <= self.now);
+        self.heard(WAKE).max(all)
+    }
+
+    /// Whether it is only told what would become of it.
+    pub(super) fn observed(&self) -> bool {
+        self.service.spec.observe_only || self.switches.observe_only
+    }
+
     /// How long until something is to be done that was said ahead of its time.
     pub(super) fn unheard(&self) -> Option<Duration> {
-        let moments = [WAKE, SLEEP].into_iter().filter_map(|name| self.said(name));
+        let said = [self.said(WAKE), self.said(SLEEP), self.switches.wake];
+        let moments = said.into_iter().flatten();
         let left = moments.filter_map(|moment| self.until(moment, Duration::ZERO));
         left.min()
     }
@@ -159,6 +181,17 @@ impl Facts<'_> {
     pub(super) fn counts(&self) -> bool {
         let mut triggers = self.service.spec.triggers.iter();
         triggers.any(|trigger| trigger.kind == TriggerKind::Requests)
+    }
+
+    /// A family of addresses that the Service has and no resolver: whoever comes over it would find
+    /// nobody.
+    pub(super) fn unanswered_family(&self) -> Option<&str> {
+        let spec = self.public.and_then(|public| public.spec.as_ref())?;
+        let mut families = spec.ip_families.iter().flatten().map(String::as_str);
+        families.find(|family| {
+            let six = *family == "IPv6";
+            !self.resolvers.iter().any(|it| it.address.is_ipv6() == six)
+        })
     }
 
     /// Why no connection through the Service can prove anything, if so.
@@ -178,7 +211,7 @@ impl Facts<'_> {
     pub(super) fn last_asked(&self, status: &ElastiServiceStatus) -> Option<Timestamp> {
         let created = self.service.creation_timestamp().map(|time| time.0);
         let woken = status.last_wake.as_ref().map(|wake| wake.time);
-        let asked = self.heard(WAKE);
+        let asked = self.asked();
         [created, status.last_scaled_up_time, woken, asked]
             .into_iter()
             .flatten()

@@ -53,8 +53,20 @@ pub fn unsuitable(public: &Service) -> Option<&'static str> {
     }
 }
 
-/// The private Service as it should be, given what is there. Ports and pods are those of the public
-/// one; of its labels and annotations none is taken, since they tell other tools what to do with it.
+/// Labels that say who keeps an object: the private Service is kept by nobody but us.
+const KEEPERS: [&str; 5] = [
+    "app.kubernetes.io/managed-by",
+    "argocd.argoproj.io/",
+    "kustomize.toolkit.fluxcd.io/",
+    "helm.toolkit.fluxcd.io/",
+    "helm.sh/",
+];
+/// The one annotation that says how the data plane is to lead to pods.
+const TOPOLOGY: &str = "service.kubernetes.io/topology-mode";
+
+/// The private Service as it should be, given what is there. Ports, pods and labels are those of the
+/// public one. Its annotations are not, since they tell other tools what to do with it: one more
+/// name, one more load balancer. KubeElasti took them along; what it took is taken away again.
 pub fn private(owner: &ElastiService, public: &Service, live: Option<&Service>) -> Service {
     let mut private = live.cloned().unwrap_or_default();
     let from = public.spec.clone().unwrap_or_default();
@@ -62,7 +74,7 @@ pub fn private(owner: &ElastiService, public: &Service, live: Option<&Service>) 
     metadata.name = Some(names::private_service(&owner.spec.service));
     metadata.namespace = owner.namespace();
     metadata.owner_references = Some(owners(owner));
-    labels(metadata).insert(PRIVATE.to_owned(), "true".to_owned());
+    dress(metadata, public);
     let was = private.spec.take().unwrap_or_default();
     private.spec = Some(ServiceSpec {
         type_: Some("ClusterIP".to_owned()),
@@ -79,6 +91,28 @@ pub fn private(owner: &ElastiService, public: &Service, live: Option<&Service>) 
         ..ServiceSpec::default()
     });
     private
+}
+
+fn dress(metadata: &mut ObjectMeta, public: &Service) {
+    let kept = |name: &str| KEEPERS.iter().any(|keeper| name.starts_with(keeper));
+    let labels = labels(metadata);
+    for (name, value) in public.labels() {
+        if kept(name) {
+            labels.remove(name);
+        } else {
+            labels.insert(name.clone(), value.clone());
+        }
+    }
+    labels.insert(PRIVATE.to_owned(), "true".to_owned());
+    let mut annotations = metadata.annotations.take().unwrap_or_default();
+    for (name, value) in public.annotations() {
+        if name == TOPOLOGY {
+            annotations.insert(name.clone(), value.clone());
+        } else {
+            annotations.remove(name);
+        }
+    }
+    metadata.annotations = Some(annotations).filter(|all| !all.is_empty());
 }
 
 /// A port that is nowhere on a node, with what the server would put there itself.
@@ -207,3 +241,6 @@ fn owners(owner: &ElastiService) -> Vec<OwnerReference> {
 fn labels(metadata: &mut ObjectMeta) -> &mut BTreeMap<String, String> {
     metadata.labels.get_or_insert_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,10 @@ use std::{fmt, net::IpAddr};
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use neap_kit::key::Key;
 
 use super::facts::Resolver;
-use crate::api::Towards;
+use crate::api::{Breakdown, Towards};
 
 /// What is to be proved: that connections to an address of a Service end where they should.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +19,9 @@ pub struct Question {
     /// Whether resolvers are still in the path: a proof from before they left it says nothing about
     /// after.
     pub beside: bool,
+    /// Between which resolvers: each of them connects, and any of them may be reached. With others it
+    /// is another question.
+    pub resolvers: Vec<IpAddr>,
 }
 
 /// Everything that is needed to find out.
@@ -29,6 +33,10 @@ pub struct Search {
     pub addresses: Vec<IpAddr>,
     /// Its ports.
     pub ports: Vec<i32>,
+    /// Where resolvers stand in for them, in the same order.
+    pub resolver_ports: Vec<i32>,
+    /// The addresses of the Service of the resolvers, behind which nobody but them can be.
+    pub mirrors: Vec<IpAddr>,
     /// Those who connect and say what they took.
     pub resolvers: Vec<Resolver>,
 }
@@ -47,4 +55,16 @@ pub trait Prover: fmt::Debug + Send + Sync {
     /// Whether it is so, from every resolver and for every port. It ends within seconds; whatever
     /// keeps it from knowing means that it is not proved.
     fn prove<'a>(&'a self, search: &'a Search) -> BoxFuture<'a, bool>;
+
+    /// Where the time of those went that waited for this Service since then, by whoever waited
+    /// longest. Nothing if nobody says.
+    fn cold<'a>(
+        &'a self,
+        service: &'a Key,
+        since: Timestamp,
+        resolvers: &'a [Resolver],
+    ) -> BoxFuture<'a, Option<Breakdown>> {
+        let _ = (service, since, resolvers);
+        Box::pin(async { None })
+    }
 }

@@ -3,6 +3,9 @@
 mod act;
 mod allot;
 mod known;
+mod measure;
+mod namespaces;
+mod scalers;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -22,11 +25,13 @@ use neap_kit::{
 };
 use parking_lot::Mutex;
 
-use self::{allot::Allotment, known::Known, targets::Targets};
+use self::{
+    allot::Allotment, known::Known, namespaces::Namespaces, scalers::Scalers, targets::Targets,
+};
 use super::{
     decide::{Decision, decide},
     facts::{Facts, Patience},
-    objects,
+    numbers, objects,
     ports::Range,
     prove::{Proof, Prover, Question, Search},
     verdict::Verdicts,
@@ -68,9 +73,14 @@ pub fn service(
     let mut wiring = Wiring::new(site, NAME);
     let known = Known::new(&mut wiring, site, &settings)?;
     verdicts.tell(wiring.trigger());
+    numbers::show_of(site, known.all.clone());
+    let namespaces = Namespaces::new(&mut wiring, site, &known.all, &settings.namespace)?;
+    let targets = Targets::new(site, &known.all, wiring.trigger());
     let work = Work {
         allotment: Allotment::new(&known.all, &settings),
-        targets: Targets::new(site, &known.all, wiring.trigger()),
+        scalers: Scalers::new(&mut wiring, site, targets.by_target())?,
+        targets,
+        namespaces: namespaces.clone(),
         tools: wiring.tools(),
         site: site.clone(),
         proofs: Mutex::default(),
@@ -79,7 +89,10 @@ pub fn service(
         prover,
         known,
     };
-    Ok(wiring.service(work, Work::reconcile))
+    let controller = wiring.service(work, Work::reconcile);
+    Ok(Service::new(NAME, |stop| async move {
+        tokio::join!(controller.run(stop.clone()), namespaces.run(stop));
+    }))
 }
 
 struct Work {
@@ -88,6 +101,8 @@ struct Work {
     known: Known,
     allotment: Allotment,
     targets: Targets,
+    scalers: Scalers,
+    namespaces: Namespaces,
     tools: Tools,
     verdicts: Arc<dyn Verdicts>,
     prover: Arc<dyn Prover>,
@@ -98,8 +113,7 @@ struct Work {
 impl Work {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
         let Some(service) = self.known.all.get(&key) else {
-            self.proofs.lock().remove(&key);
-            self.allotment.forget(&key);
+            self.forget(&key);
             return Ok(Outcome::Gone);
         };
         let found = self.targets.look(&service).await;
@@ -116,32 +130,30 @@ impl Work {
             .grant(&self.tools, &service, public.as_deref());
         let ports = ports.await?;
         let (private, slices) = (self.known.private(&service), self.known.slices(&service));
+        let resolvers = self.known.resolvers();
         let mut facts = Facts {
             service: &service,
             rival: self.known.rival(&service),
             public: public.as_deref(),
             private: private.as_deref(),
             slices: slices.iter().map(|slice| &**slice).collect(),
-            resolvers: self.known.resolvers(),
+            deserted: self.known.deserted(&resolvers),
+            resolvers,
+            conflict: self.scalers.conflict(&service, &found).await,
             target: found.target,
             ready_pods: self.known.ready_pods(&service),
             keda,
             verdict: self.verdicts.of(&service),
             proof: self.proofs.lock().get(&key).cloned(),
             ports,
-            off: self.known.is_off(namespace),
+            switches: self.namespaces.switches(namespace),
+            breakdown: None,
             patience: self.settings.patience,
             now: self.site.clock.now(),
         };
-        let mut decision = decide(&facts);
-        if decision.scale.is_some_and(|scale| scale.replicas == 0) {
-            // The last moment at which somebody who has come is noticed before pods end.
-            facts.verdict = self.verdicts.anew(&service).await;
-            facts.now = self.site.clock.now();
-            decision = decide(&facts);
-        }
+        let decision = self.decided(&mut facts).await;
         tracing::debug!(%key, reason = decision.because.reason, "{}", decision.because);
-        let search = search(&facts, &decision);
+        let search = self.search(&facts, &decision);
         let again = decision.again;
         self.carry_out(&facts, decision, found.kind.as_ref())
             .await?;
@@ -158,6 +170,44 @@ impl Work {
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
     }
 
+    /// Decides, and finds out first what a decision may turn on.
+    async fn decided(&self, facts: &mut Facts<'_>) -> Decision {
+        let mut decision = decide(facts);
+        if decision.scale.is_some_and(|scale| scale.replicas == 0) {
+            // The last moment at which somebody who has come is noticed before pods end.
+            facts.verdict = self.verdicts.anew(facts.service).await;
+            facts.now = self.site.clock.now();
+            decision = decide(facts);
+        }
+        if decision.measure {
+            facts.breakdown = self.measure(facts).await;
+            decision = decide(facts);
+        }
+        decision
+    }
+
+    fn forget(&self, key: &Key) {
+        self.proofs.lock().remove(key);
+        self.allotment.forget(key);
+        self.scalers.forget(key);
+    }
+
+    fn search(&self, facts: &Facts<'_>, decision: &Decision) -> Option<Search> {
+        let question: Question = decision.proof.clone()?;
+        let public = facts.public?;
+        let spec = public.spec.as_ref()?;
+        let addresses = spec.cluster_ips.iter().flatten();
+        let ports = decision.status.ports.iter();
+        Some(Search {
+            question,
+            addresses: addresses.filter_map(|it| it.parse().ok()).collect(),
+            ports: ports.clone().map(|port| port.port).collect(),
+            resolver_ports: ports.map(|port| port.resolver_port).collect(),
+            mirrors: self.known.mirrors(),
+            resolvers: facts.resolvers.clone(),
+        })
+    }
+
     /// Finds out what is asked, and says when to look again.
     async fn prove(&self, key: &Key, search: &Search) -> Duration {
         let holds = self.prover.prove(search).await;
@@ -166,20 +216,6 @@ impl Work {
         self.proofs.lock().insert(key.clone(), proof);
         if holds { Duration::ZERO } else { UNPROVED }
     }
-}
-
-fn search(facts: &Facts<'_>, decision: &Decision) -> Option<Search> {
-    let question: Question = decision.proof.clone()?;
-    let public = facts.public?;
-    let spec = public.spec.as_ref()?;
-    let addresses = spec.cluster_ips.iter().flatten();
-    let ports = objects::ports(public).into_iter();
-    Some(Search {
-        question,
-        addresses: addresses.filter_map(|it| it.parse().ok()).collect(),
-        ports: ports.map(|(_, port)| port).collect(),
-        resolvers: facts.resolvers.clone(),
-    })
 }
 
 /// The key of a Service that an ElastiService has to do with.

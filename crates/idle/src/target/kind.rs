@@ -73,7 +73,7 @@ impl Kinds {
 }
 
 /// The kind as the server spells it; two are known by an older spelling as well.
-fn spelled(kind: &str) -> &str {
+pub fn spelled(kind: &str) -> &str {
     match kind {
         "deployments" => "Deployment",
         "rollouts" => "Rollout",
@@ -96,7 +96,7 @@ fn usual(version: &str, kind: &str) -> Option<Kind> {
 }
 
 /// The kind of KEDA's ScaledObjects.
-pub(super) fn scaled_objects() -> Kind {
+pub fn scaled_objects() -> Kind {
     let named = GroupVersionKind::gvk("keda.sh", "v1alpha1", "ScaledObject");
     Kind {
         resource: ApiResource::from_gvk_with_plural(&named, "scaledobjects"),

@@ -1,5 +1,7 @@
 //! Asks and tells what runs how many there are to be.
 
+use std::collections::BTreeMap;
+
 use kube::{
     Api, Client,
     api::{DynamicObject, ObjectMeta},
@@ -73,7 +75,8 @@ pub async fn keda(
             let says = |name: &str| annotations.get(name).is_some_and(|value| value == "true");
             Some(Keda::Found {
                 paused: says(PAUSED) || annotations.contains_key(PAUSED_REPLICAS),
-                by_us: says(BY_US),
+                // KubeElasti left no mark but stood it at zero, which no user's pause does.
+                by_us: says(BY_US) || says(PAUSED) && stands_at_zero(&annotations),
                 seen: Box::new(found.metadata),
             })
         }
@@ -96,6 +99,11 @@ pub async fn switch(hand: &Hand, seen: &ObjectMeta, pause: bool) -> Result<(), E
     hand.merge(&scaled_objects(), &seen, None, change)
         .await
         .map(drop)
+}
+
+fn stands_at_zero(annotations: &BTreeMap<String, String>) -> bool {
+    let at = annotations.get(PAUSED_REPLICAS);
+    at.is_some_and(|replicas| replicas == "0")
 }
 
 fn api(client: &Client, kind: &Kind, key: &Key) -> Api<DynamicObject> {

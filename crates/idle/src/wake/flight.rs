@@ -22,7 +22,7 @@ use super::{
     metrics::{Metrics, Woke},
 };
 use crate::{
-    api::ElastiService,
+    api::{Breakdown, ElastiService},
     target::{self, Keda, Kinds, Target},
 };
 
@@ -44,6 +44,13 @@ pub(super) struct Tools {
     pub(super) kinds: Arc<Kinds>,
     pub(super) clock: Clock,
     pub(super) meter: Meter<Metrics>,
+}
+
+/// When a wake began, and how long it took until replicas were written.
+#[derive(Debug, Clone, Copy)]
+struct Began {
+    time: Timestamp,
+    took: Duration,
 }
 
 /// Why replicas were not written.
@@ -71,12 +78,14 @@ impl Tools {
     ) -> Outcome {
         let (began, start) = (self.clock.now(), self.clock.uptime());
         let outcome = self.raise(&client, &service).await;
+        let took = self.clock.uptime().saturating_sub(start);
         self.meter.emit(&Woke {
             service: &Key::of(&*service),
             cause: &cause,
             outcome: &outcome,
-            took: self.clock.uptime().saturating_sub(start),
+            took,
         });
+        let began = Began { time: began, took };
         self.tell(&service, &outcome, &cause, began).await;
         outcome
     }
@@ -126,8 +135,8 @@ impl Tools {
         }
     }
 
-    /// Has KEDA go on, if it stands still for a sleep of ours or of KubeElasti, which left no mark of
-    /// its own but stood it at zero. Who paused it at another number is left alone.
+    /// Has KEDA go on, if it stands still for a sleep of ours or of KubeElasti. Who paused it at another
+    /// number is left alone.
     async fn resume(
         &self,
         client: &Client,
@@ -143,19 +152,13 @@ impl Tools {
         else {
             return Ok(());
         };
-        if paused && (by_us || stands_at_zero(&seen)) {
+        if paused && by_us {
             target::switch(&self.hand, &seen, false).await?;
         }
         Ok(())
     }
 
-    async fn tell(
-        &self,
-        service: &ElastiService,
-        outcome: &Outcome,
-        cause: &Cause,
-        began: Timestamp,
-    ) {
+    async fn tell(&self, service: &ElastiService, outcome: &Outcome, cause: &Cause, began: Began) {
         let note = match outcome {
             Outcome::Woken { from, to } => Some(Note::normal(
                 "SuccessToScale",
@@ -166,7 +169,7 @@ impl Tools {
         };
         let woken = matches!(outcome, Outcome::Woken { .. });
         let asked = !matches!(outcome, Outcome::Unknown) && *cause == Cause::Request;
-        if woken || (asked && is_due(service, began)) {
+        if woken || (asked && is_due(service, began.time)) {
             self.note(service, cause, woken, began).await;
         }
         if let Some(note) = note {
@@ -175,12 +178,16 @@ impl Tools {
     }
 
     /// Notes the time in the status, where the cooldown is counted from.
-    async fn note(&self, service: &ElastiService, cause: &Cause, woken: bool, began: Timestamp) {
-        let mut status = json!({"lastScaledUpTime": began});
+    async fn note(&self, service: &ElastiService, cause: &Cause, woken: bool, began: Began) {
+        let mut status = json!({"lastScaledUpTime": began.time});
         if woken {
-            // Where its time went is not known yet, and that of an earlier one is not its.
+            // Nothing of where the time of an earlier one went is its.
+            let breakdown = Breakdown {
+                scale: i64::try_from(began.took.as_millis()).unwrap_or(i64::MAX),
+                ..Breakdown::default()
+            };
             status["lastWake"] =
-                json!({"time": began, "cause": cause.to_string(), "breakdown": null});
+                json!({"time": began.time, "cause": cause.to_string(), "breakdown": breakdown});
         }
         let seen = ObjectMeta {
             name: service.metadata.name.clone(),
@@ -218,12 +225,6 @@ pub(crate) fn is_due(service: &ElastiService, now: Timestamp) -> bool {
     let quarter = Duration::from_secs(u64::try_from(cooldown).unwrap_or(900)) / 4;
     let due = noted.and_then(|noted| noted.checked_add(NOTED.min(quarter)).ok());
     due.is_none_or(|due| now >= due)
-}
-
-fn stands_at_zero(seen: &ObjectMeta) -> bool {
-    let annotations = seen.annotations.iter().flatten();
-    let mut annotations = annotations.map(|(name, value)| (name.as_str(), value.as_str()));
-    annotations.any(|one| one == ("autoscaling.keda.sh/paused-replicas", "0"))
 }
 
 fn elasti_services() -> Kind {

@@ -10,7 +10,7 @@ use neap_kit::{
     lease::Leadership,
     manager::Service,
     site::Site,
-    watch::{Cache, Ended, Index},
+    watch::{Cache, Ended, Index, Selection},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -155,7 +155,7 @@ impl WakeService {
 
     /// The same for all ElastiServices there are.
     pub fn of_all(site: &Site) -> Result<(Waker, Self), Ended> {
-        let services = site.all()?;
+        let services = site.here(&Selection::default())?;
         Ok(Self::new(site, services))
     }
 

@@ -203,3 +203,48 @@ async fn a_key_is_looked_at_again_once_the_watch_shows_what_was_written_for_it()
     let late = r#"neaptide_late_echoes_total{controller="twice"} 1"#;
     assert_eq!(looks(false).await, (1, 2, late.to_owned()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_site_of_some_namespaces_shows_what_is_in_them_and_every_change_of_it() {
+    let server = Server::open().await;
+    let clock = Clock::system();
+    let (first, second) = (server.namespace().to_owned(), server.unshared("second"));
+    let other = server.unshared("other");
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(server.client.clone());
+    for name in [&second, &other] {
+        let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        let made = namespaces.create(&PostParams::default(), &namespace).await;
+        made.unwrap();
+    }
+    let put = async |namespace: &str, name: &str| {
+        let maps: Api<ConfigMap> = Api::namespaced(server.client.clone(), namespace);
+        let map = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        maps.create(&PostParams::default(), &map).await.unwrap();
+        maps
+    };
+    put(&first, "a").await;
+    put(&other, "hidden").await;
+    let (watches, watching) = Watches::new(clock);
+    let only = [first.clone(), second.clone()];
+    let site = site(&server, watches.within(only), clock);
+    let maps = site.here::<ConfigMap>(&Selection::default()).unwrap();
+    let stop = CancellationToken::new();
+    let looking = async {
+        maps.synced().await;
+        let there = |namespace: &str, name: &str| maps.get(&Key::new(namespace, name)).is_some();
+        assert!(there(&first, "a"));
+        let seconds = put(&second, "b").await;
+        while !there(&second, "b") {
+            clock.sleep(Duration::from_millis(10)).await;
+        }
+        let parameters = DeleteParams::default();
+        seconds.delete("b", &parameters).await.unwrap();
+        while there(&second, "b") {
+            clock.sleep(Duration::from_millis(10)).await;
+        }
+        assert!(!there(&other, "hidden"));
+        stop.cancel();
+    };
+    let done = async { tokio::join!(watching.run(stop.clone()), looking) };
+    clock.within(PATIENCE, done).await.unwrap();
+}

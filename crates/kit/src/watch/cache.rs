@@ -71,6 +71,24 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         self.shared.taken.send_modify(|taken| *taken += 1);
     }
 
+    /// Shows from now on what `part` shows, besides what it shows already.
+    pub(super) fn show(&self, part: &Self) {
+        let whole = self.clone();
+        part.follow(move |change| {
+            let followers = whole.shared.followers.lock();
+            whole.shared.contents.write().copy(change);
+            followers.iter().for_each(|follower| follower(change));
+            drop(followers);
+            whole.shared.taken.send_modify(|taken| *taken += 1);
+        });
+    }
+
+    /// All parts have shown everything that there was.
+    pub(super) fn complete(&self) {
+        self.shared.contents.write().complete();
+        self.shared.taken.send_modify(|taken| *taken += 1);
+    }
+
     /// The object, if it is there.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.shared.contents.read().get(key)

@@ -200,6 +200,19 @@ impl<K: Resource> Contents<K> {
         told
     }
 
+    /// Takes over what another of its kind has taken in.
+    pub(super) fn copy(&mut self, change: &Change<K>) {
+        match change {
+            Change::Added(new) | Change::Modified { new, .. } => {
+                self.reach(version(&**new));
+                self.objects.put(new.clone());
+            }
+            Change::Deleted(old) => {
+                self.objects.remove(old.meta());
+            }
+        }
+    }
+
     fn reach(&mut self, version: u64) {
         let reached = match &mut self.listing {
             Some(listing) => &mut listing.reached,
@@ -240,6 +253,12 @@ impl<K> Contents<K> {
     /// How many listings were begun so far.
     pub(super) fn listings(&self) -> u64 {
         self.begun
+    }
+
+    /// Everything is known that there was.
+    pub(super) fn complete(&mut self) {
+        self.begun += 1;
+        self.complete = Some(self.begun);
     }
 
     pub(super) fn stand(&self) -> Stand {

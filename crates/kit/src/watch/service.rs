@@ -47,13 +47,14 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Identity = (TypeId, String, Selection);
 
 /// So many watches may be asked for before the service runs them.
-const WAITING: usize = 256;
+const WAITING: usize = 4096;
 
 /// Where caches are had. Cheap to copy.
 #[derive(Clone)]
 pub struct Watches {
     clock: Clock,
     shared: Arc<Shared>,
+    namespaces: Arc<[String]>,
 }
 
 struct Shared {
@@ -121,6 +122,7 @@ impl Watches {
         let watches = Self {
             clock,
             shared: Arc::new(shared),
+            namespaces: Arc::default(),
         };
         (watches, WatchService { asked })
     }
@@ -160,6 +162,39 @@ impl Watches {
         };
         caches.insert(identity, entry);
         Ok(cache)
+    }
+
+    /// The same watches for those who look at some namespaces only, because they may see no others.
+    pub fn within(&self, namespaces: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            namespaces: namespaces.into_iter().collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The namespaces that are looked at; all of them if none is named.
+    pub fn namespaces(&self) -> &[String] {
+        &self.namespaces
+    }
+
+    /// What all `parts` show, in one cache. They have nothing in common, as the namespaces of a kind.
+    pub fn together<K>(&self, parts: Vec<Cache<K>>) -> Result<Cache<K>, Ended>
+    where
+        K: Resource + Send + Sync + 'static,
+    {
+        let whole = Cache::new(self.clock);
+        for part in &parts {
+            whole.show(part);
+        }
+        let known = whole.clone();
+        let complete = async move {
+            for part in parts {
+                part.synced().await;
+            }
+            known.complete();
+        };
+        let begun = self.shared.start.try_send(Box::pin(complete));
+        begun.map(|()| whole).map_err(|_| Ended)
     }
 
     /// The addresses of watches that have not shown everything yet.

@@ -79,17 +79,25 @@ fn proofs_and_counts_are_written_so() {
         r#"{"sources":["10.1.0.1:40000","[fd00::1]:40001"],"failed":1}"#,
     );
     is_written_as(
-        &Took { sources: vec![v4] },
-        r#"{"sources":["10.1.0.1:40000"]}"#,
+        &Took {
+            sources: vec![v4],
+            ports: vec![20_000],
+            lately: 300,
+        },
+        r#"{"sources":["10.1.0.1:40000"],"ports":[20000],"lately":300}"#,
     );
     is_written_as(
-        &Taken { taken: vec![v6] },
+        &Taken {
+            taken: vec![v6],
+            strangers: Vec::new(),
+        },
         r#"{"taken":["[fd00::1]:40001"]}"#,
     );
     let activity = ServiceActivity {
         last: "2026-01-01T00:00:00Z".parse().unwrap(),
         held: 2,
         requests: 9,
+        cold: None,
     };
     is_written_as(
         &Activity {

@@ -48,6 +48,7 @@ impl Resolver for Fixed {
     fn taken(&self, asked: Took) -> Taken {
         Taken {
             taken: asked.sources,
+            strangers: Vec::new(),
         }
     }
 
@@ -56,6 +57,7 @@ impl Resolver for Fixed {
             last: self.0.parse().unwrap(),
             held: 2,
             requests: 3,
+            cold: None,
         };
         Activity {
             services: BTreeMap::from([("shop/cart".to_owned(), activity)]),
@@ -97,6 +99,7 @@ async fn a_resolver_is_asked_with_the_token_of_the_pod() {
     assert_eq!(resolvers.probe(resolver, &probe).await.unwrap().failed, 3);
     let took = Took {
         sources: vec![resolver],
+        ..Took::default()
     };
     assert_eq!(
         resolvers.taken(resolver, &took).await.unwrap().taken,

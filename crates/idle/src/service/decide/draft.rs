@@ -9,7 +9,7 @@ use super::{
     Decision, Finalizer, Scale, Slices, tell,
 };
 use crate::{
-    api::{ElastiServiceStatus, LastWake, Mode},
+    api::{Breakdown, ElastiServiceStatus, LastWake, Mode},
     service::verdict::Verdict,
     target::Keda,
 };
@@ -28,10 +28,11 @@ pub(super) struct Draft<'a> {
     pub(super) status: ElastiServiceStatus,
     pub(super) notes: Vec<Note>,
     pub(super) proof: Option<Question>,
+    pub(super) measure: bool,
     pub(super) again: Option<Duration>,
     pub(super) standing: Option<Standing>,
-    /// Whether it would sleep, if that is all that is asked.
-    pub(super) would_sleep: Option<bool>,
+    /// What to say about whether it would sleep, if that is all that is asked.
+    pub(super) would_sleep: Option<String>,
     /// Whether somebody works against us, where that is known anew.
     pub(super) conflict: Option<bool>,
 }
@@ -49,6 +50,7 @@ impl<'a> Draft<'a> {
             status: facts.status(),
             notes: Vec::new(),
             proof: None,
+            measure: false,
             again: None,
             standing: None,
             would_sleep: None,
@@ -68,6 +70,7 @@ impl<'a> Draft<'a> {
             status: self.status,
             notes: self.notes,
             proof: self.proof,
+            measure: self.measure,
             again: self.again,
             because,
         }
@@ -188,6 +191,22 @@ impl<'a> Draft<'a> {
         let soon = slept < self.facts.patience.scaled_back;
         self.conflict = Some(!told && cause.is_none() && before && soon);
         self.status.last_scaled_up_time = Some(now);
+    }
+
+    /// Has it found out where the time of the last wake went, once its pods answer.
+    pub(super) fn measure(&mut self) {
+        let facts = self.facts;
+        let Some(wake) = &mut self.status.last_wake else {
+            return;
+        };
+        let lately = facts.until(wake.time, facts.patience.giving_up).is_some();
+        if facts.ready_pods == 0 || !lately || wake.breakdown.is_some_and(Breakdown::is_whole) {
+            return;
+        }
+        match facts.breakdown {
+            Some(found) => wake.breakdown = Some(found),
+            None => self.measure = true,
+        }
     }
 
     /// KEDA goes on, if it was us who stopped it.

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{super::prove::Question, Scale, Slices, draft::Draft};
+use super::{
+    super::{facts::Facts, prove::Question},
+    Scale, Slices,
+    draft::Draft,
+};
 use crate::{
     api::{HandOff, Mode, Towards},
     target::Keda,
@@ -92,6 +96,7 @@ fn begin(towards: Towards, since: Timestamp) -> HandOff {
         towards,
         since,
         proved: None,
+        resolvers: Vec::new(),
     }
 }
 
@@ -99,12 +104,20 @@ fn begin(towards: Towards, since: Timestamp) -> HandOff {
 fn fresh(draft: &mut Draft<'_>, hand_off: &HandOff) -> Option<Timestamp> {
     let facts = draft.facts;
     let proved = hand_off.proved?;
-    let stale = facts.until(proved, facts.patience.fresh).is_none();
-    if let Some(hand_off) = draft.status.hand_off.as_mut().filter(|_| stale) {
+    let old = facts.until(proved, facts.patience.fresh).is_none();
+    // Whoever waits without a proof has asked nobody.
+    let others = facts.blind().is_none() && hand_off.resolvers != addresses(facts);
+    if let Some(hand_off) = draft.status.hand_off.as_mut().filter(|_| old || others) {
         hand_off.proved = None;
+        hand_off.resolvers.clear();
         return None;
     }
     Some(proved)
+}
+
+fn addresses(facts: &Facts<'_>) -> Vec<String> {
+    let resolvers = facts.resolvers.iter();
+    resolvers.map(|it| it.address.to_string()).collect()
 }
 
 /// Takes the proof if it is there, and asks for it if not. `beside` resolvers pods answer, or alone.
@@ -114,6 +127,7 @@ fn try_to_prove(draft: &mut Draft<'_>, hand_off: &HandOff, beside: bool) {
         towards: hand_off.towards,
         since: hand_off.since,
         beside,
+        resolvers: facts.resolvers.iter().map(|it| it.address).collect(),
     };
     let begun = if beside {
         Some(hand_off.since)
@@ -132,6 +146,7 @@ fn try_to_prove(draft: &mut Draft<'_>, hand_off: &HandOff, beside: bool) {
     if proved && beside {
         draft.status.hand_off = Some(HandOff {
             proved: Some(facts.now),
+            resolvers: addresses(facts),
             ..hand_off.clone()
         });
         draft.again(Duration::ZERO);

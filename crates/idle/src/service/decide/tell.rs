@@ -6,6 +6,7 @@ use neap_kit::{
 };
 
 use super::{Wish, draft::Draft};
+use crate::api::WouldSleep;
 
 /// Puts what was decided into the conditions, and what is new into words.
 pub(super) fn tell(draft: &mut Draft<'_>) {
@@ -33,44 +34,64 @@ pub(super) fn tell(draft: &mut Draft<'_>) {
 
 /// Conditions that not everybody has: said where they are so, and taken back where they were.
 fn extra(draft: &Draft<'_>) -> Vec<Statement> {
-    let truth = |so: bool| if so { Truth::True } else { Truth::False };
-    let known = |kind: &str| {
-        let mut conditions = draft.status.conditions.iter();
-        conditions.any(|condition| condition.type_ == kind)
-    };
+    let unprovable = draft.facts.blind().map(|why| {
+        let message = format!(
+            "{why}: whom the data plane reaches cannot be proved, so a longer wait stands in for it"
+        );
+        ("NoProof", message)
+    });
+    let would_sleep = draft.would_sleep.clone().map(|message| ("Idle", message));
     let mut all = Vec::new();
-    let mut say = |kind, so: Option<bool>, reason: [&'static str; 2], message: [&str; 2]| {
-        if let Some(so) = so.filter(|so| *so || known(kind)) {
-            let at = usize::from(!so);
-            all.push(Statement::new(kind, truth(so), reason[at], message[at]));
-        }
-    };
-    say(
+    all.extend(say(
+        draft,
         "WouldSleep",
-        Some(draft.would_sleep.unwrap_or(false)),
-        ["Idle", "NotIdle"],
-        ["nobody asks for it", "somebody asks for it"],
-    );
-    say(
-        "Conflict",
-        draft.conflict,
-        ["ScaledBack", "NotScaledBack"],
+        would_sleep,
         [
-            "somebody scaled it up right after it fell asleep; leave spec.replicas to us, or name the autoscaler",
-            "nobody scaled it up since it fell asleep",
+            "NotIdle",
+            "somebody asks for it, or it is more than observed",
         ],
-    );
-    let blind = draft.facts.blind();
-    say(
+    ));
+    all.extend(conflict(draft));
+    all.extend(say(
+        draft,
         "Unprovable",
-        Some(blind.is_some()),
-        ["NoProof", "Proof"],
-        [
-            "whom the data plane reaches cannot be proved, so a longer wait stands in for it",
-            "the data plane can be asked",
-        ],
-    );
+        unprovable,
+        ["Proof", "the data plane can be asked"],
+    ));
     all
+}
+
+/// That `kind` is so and why, or that it no longer is.
+fn say(
+    draft: &Draft<'_>,
+    kind: &'static str,
+    so: Option<(&'static str, String)>,
+    [reason, message]: [&'static str; 2],
+) -> Option<Statement> {
+    let mut conditions = draft.status.conditions.iter();
+    match so {
+        Some((reason, message)) => Some(Statement::new(kind, Truth::True, reason, message)),
+        None => conditions
+            .any(|condition| condition.type_ == kind)
+            .then(|| Statement::new(kind, Truth::False, reason, message)),
+    }
+}
+
+/// Who works against us: somebody who can be named, or whoever scaled it back.
+fn conflict(draft: &Draft<'_>) -> Option<Statement> {
+    let gone = ["None", "nobody else scales it unasked"];
+    if let Some(because) = &draft.facts.conflict {
+        let so = (because.reason, because.sentence.clone());
+        return say(draft, "Conflict", Some(so), gone);
+    }
+    let back = "somebody scaled it up right after it fell asleep; leave spec.replicas to us, or name the autoscaler";
+    let so = || ("ScaledBack", back.to_owned());
+    match draft.conflict {
+        Some(scaled_back) => say(draft, "Conflict", scaled_back.then(so), gone),
+        // Who scaled it back once is not known to have stopped before it slept undisturbed.
+        None if was(draft, "Conflict", "ScaledBack") => None,
+        None => say(draft, "Conflict", None, gone),
+    }
 }
 
 fn was(draft: &Draft<'_>, kind: &str, reason: &str) -> bool {
@@ -78,7 +99,36 @@ fn was(draft: &Draft<'_>, kind: &str, reason: &str) -> bool {
     conditions.any(|it| it.type_ == kind && it.status == "True" && it.reason == reason)
 }
 
-/// What would become of it if it were more than observed.
+/// What would become of it if it were more than observed, and what that would save.
 pub(super) fn observed(draft: &mut Draft<'_>, wish: &Wish) {
-    draft.would_sleep = Some(matches!(wish, Wish::Sleep(_)));
+    let facts = draft.facts;
+    let replicas = facts.target.replicas().unwrap_or(0);
+    let now = facts.now;
+    let sleeps = facts.observed() && matches!(wish, Wish::Sleep(_)) && replicas > 0;
+    let since = draft.status.would_sleep.clone();
+    if let Some(over) = since
+        .as_ref()
+        .filter(|it| !sleeps || it.replicas != replicas)
+    {
+        let seconds = i64::try_from(facts.since(over.since).as_secs()).unwrap_or(i64::MAX);
+        let saved = seconds.saturating_mul(over.replicas.into());
+        let sum = draft.status.would_save_replica_seconds.unwrap_or(0);
+        draft.status.would_save_replica_seconds = Some(sum.saturating_add(saved));
+        draft.status.would_sleep = None;
+    }
+    if !sleeps {
+        return;
+    }
+    if since.is_none() {
+        let message = format!("it would sleep now, and {replicas} replicas would not run");
+        draft.notes.push(Note::normal("WouldSleep", message));
+    }
+    draft.status.would_sleep.get_or_insert(WouldSleep {
+        since: now,
+        replicas,
+    });
+    draft.would_sleep = Some(format!(
+        "{}; asleep it would save {replicas} replicas",
+        wish.because()
+    ));
 }

@@ -2,6 +2,9 @@
 
 mod cycle;
 mod never;
+mod told;
+
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
@@ -10,11 +13,12 @@ use serde_json::json;
 
 use super::{Decision, Finalizer, Slices, decide};
 use crate::{
-    api::{ElastiService, FINALIZER, ResolverPort},
+    api::{Breakdown, ElastiService, FINALIZER, ResolverPort},
     service::{
         facts::{Facts, Patience, Resolver},
         ports::{Exhausted, Granted},
         prove::Proof,
+        switches::Switches,
         verdict::{Because, Verdict},
     },
     target::{Keda, Target},
@@ -33,7 +37,11 @@ struct Case {
     verdict: Verdict,
     proof: Option<Proof>,
     ports: Result<Granted, Exhausted>,
-    off: bool,
+    switches: Switches,
+    /// How long no resolver was there, where there is none.
+    deserted: Duration,
+    conflict: Option<Because>,
+    breakdown: Option<Breakdown>,
     now: Timestamp,
     /// Whether whatever is to be proved is so.
     proves: bool,
@@ -103,7 +111,10 @@ impl Case {
                 ports: vec![port],
                 freed: Vec::new(),
             }),
-            off: false,
+            switches: Switches::default(),
+            deserted: Duration::from_mins(1),
+            conflict: None,
+            breakdown: None,
             now: "2026-01-01T01:00:00Z".parse().unwrap(),
             proves: true,
             gone: false,
@@ -143,7 +154,10 @@ impl Case {
             verdict: self.verdict.clone(),
             proof: self.proof.clone(),
             ports: self.ports.clone(),
-            off: self.off,
+            deserted: self.resolvers.is_empty().then_some(self.deserted),
+            switches: self.switches,
+            conflict: self.conflict.clone(),
+            breakdown: self.breakdown,
             patience: Patience::default(),
             now: self.now,
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    facts::{Facts, SLEEP, WAKE},
+    facts::{Facts, SLEEP},
     verdict::{Because, Verdict},
 };
 use crate::{
@@ -40,11 +40,15 @@ pub(super) fn wish(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
     if let Some((reason, message)) = problem(facts) {
         return Wish::Awake(Because::new(reason, message));
     }
+    if let Some(left) = deserted(facts) {
+        let because = "no resolver is ready, which may be only for a moment";
+        return Wish::Stay(Because::new("ResolverAway", because), Some(left));
+    }
     let awake = |reason, sentence: &str| Wish::Awake(Because::new(reason, sentence));
-    if facts.service.spec.observe_only && slept(status) {
+    if facts.observed() && slept(status) {
         return awake("ObserveOnly", "it is only observed");
     }
-    if facts.off {
+    if facts.switches.off {
         return awake("SwitchedOff", "nothing sleeps in its namespace");
     }
     let kept = facts.kept_awake_until();
@@ -56,7 +60,7 @@ pub(super) fn wish(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
             Wish::Stay(because, Some(left))
         };
     }
-    let (asked, told) = (facts.heard(WAKE), facts.heard(SLEEP));
+    let (asked, told) = (facts.asked(), facts.heard(SLEEP));
     let begun = status.hand_off.as_ref().map(|hand_off| hand_off.since);
     let begun = status.asleep_since.or(begun);
     // What is awake already was asked for like by anybody else.
@@ -93,9 +97,20 @@ fn by_verdict(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
 
 /// Why it cannot sleep, whoever asks for it or does not.
 pub(super) fn problem(facts: &Facts<'_>) -> Option<(&'static str, String)> {
-    if facts.resolvers.is_empty() && !facts.service.spec.observe_only {
+    let alone = facts.resolvers.is_empty() && !facts.observed();
+    if alone && deserted(facts).is_none() {
         let message = "no resolver is ready to answer for it";
         return Some(("ResolverUnavailable", message.to_owned()));
+    }
+    if let Some(family) = facts
+        .unanswered_family()
+        .filter(|_| !facts.resolvers.is_empty())
+    {
+        let message = format!(
+            "the Service has {family} addresses and no resolver has; set ipFamilyPolicy of the \
+             resolvers' Service to PreferDualStack"
+        );
+        return Some(("ResolverFamilyMissing", message));
     }
     if let Err(exhausted) = &facts.ports {
         return Some(("PortsExhausted", exhausted.to_string()));
@@ -105,4 +120,12 @@ pub(super) fn problem(facts: &Facts<'_>) -> Option<(&'static str, String)> {
         return Some(("AutoscalerMissing", message.to_owned()));
     }
     None
+}
+
+/// How long resolvers may still be away before that counts. Nothing falls asleep meanwhile, and what
+/// sleeps is left so: who replaces its resolvers does not mean to wake everything.
+fn deserted(facts: &Facts<'_>) -> Option<Duration> {
+    let away = facts.deserted.filter(|_| facts.resolvers.is_empty())?;
+    let left = facts.patience.deserted.checked_sub(away)?;
+    Some(left).filter(|left| !left.is_zero() && !facts.observed())
 }

@@ -1,25 +1,24 @@
 //! What the watches show.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use k8s_openapi::api::{
-    core::v1::{Namespace, Service},
-    discovery::v1::EndpointSlice,
-};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{Api, ResourceExt};
 use neap_kit::{
+    clock::{Clock, Uptime},
     controller::Trigger,
     key::Key,
     site::Site,
-    watch::{Cache, Change, Ended, Index, Metadata, Selection},
+    watch::{Cache, Change, Ended, Index, Selection},
     wiring::Wiring,
 };
+use parking_lot::Mutex;
 
 use super::{Settings, beside, is_private, uid};
 use crate::{
     api::{ElastiService, names},
     service::{
-        facts::{OFF, Resolver},
+        facts::Resolver,
         objects::{self, MANAGED_BY, PRIVATE, SERVICE_NAME, US},
     },
 };
@@ -33,10 +32,12 @@ pub(super) struct Known {
     pub(super) ours: Cache<EndpointSlice>,
     behind: Cache<EndpointSlice>,
     resolvers: Cache<EndpointSlice>,
-    namespaces: Cache<Metadata<Namespace>>,
     by_service: Index<EndpointSlice>,
     by_public: Index<ElastiService>,
     resolver_service: Key,
+    /// Since when no resolver is ready.
+    deserted: Mutex<Option<Uptime>>,
+    clock: Clock,
 }
 
 impl Known {
@@ -45,21 +46,19 @@ impl Known {
         site: &Site,
         settings: &Settings,
     ) -> Result<Self, Ended> {
-        let all = wiring.kept::<ElastiService>()?;
-        let services = wiring.read::<Service>()?;
+        let all = wiring.here::<ElastiService>(&Selection::default(), true)?;
+        let services = wiring.here::<Service>(&Selection::default(), false)?;
         let labelled = |label: String| Selection {
             labels: Some(label),
             fields: None,
         };
-        let client = || site.client.clone();
         let ours = labelled(format!("{MANAGED_BY}={US}"));
-        let ours = wiring.select(Api::all(client()), ours)?;
+        let ours = wiring.here(&ours, false)?;
         let behind = labelled(format!("{PRIVATE}=true"));
-        let behind = wiring.select(Api::all(client()), behind)?;
+        let behind = wiring.here(&behind, false)?;
         let resolvers = labelled(format!("{SERVICE_NAME}={}", settings.resolver_service));
-        let there = Api::namespaced(client(), &settings.resolver_namespace);
+        let there = Api::namespaced(site.client.clone(), &settings.resolver_namespace);
         let resolvers = wiring.select(there, resolvers)?;
-        let namespaces = wiring.select(Api::all(client()), Selection::default())?;
         let known = Self {
             by_service: Index::new(&behind, of_service),
             by_public: Index::new(&all, |service: &ElastiService| {
@@ -71,7 +70,8 @@ impl Known {
             ours,
             behind,
             resolvers,
-            namespaces,
+            deserted: Mutex::default(),
+            clock: site.clock,
         };
         known.follow(wiring);
         Ok(known)
@@ -115,14 +115,6 @@ impl Known {
         wiring.follow(&self.resolvers, move |change, trigger| {
             if moves(change) {
                 tell_all(&all, "", trigger);
-            }
-        });
-        let all = self.all.clone();
-        wiring.follow(&self.namespaces, move |change, trigger| {
-            if let Change::Modified { old, new } = change
-                && is_off(old) != is_off(new)
-            {
-                tell_all(&all, change.key().name(), trigger);
             }
         });
     }
@@ -176,9 +168,28 @@ impl Known {
         objects::resolvers(theirs.filter(|slice| objects::is_owned(*slice, uid)))
     }
 
-    pub(super) fn is_off(&self, namespace: &str) -> bool {
-        let namespace = self.namespaces.get(&Key::new("", namespace));
-        namespace.is_some_and(|namespace| is_off(&namespace))
+    /// How long none of `resolvers` has been ready.
+    pub(super) fn deserted(&self, resolvers: &[Resolver]) -> Option<Duration> {
+        let now = self.clock.uptime();
+        let mut deserted = self.deserted.lock();
+        if resolvers.is_empty() {
+            let since = *deserted.get_or_insert(now);
+            Some(now.saturating_sub(since))
+        } else {
+            *deserted = None;
+            None
+        }
+    }
+
+    /// The addresses of the Service of the resolvers.
+    pub(super) fn mirrors(&self) -> Vec<IpAddr> {
+        let service = self.services.get(&self.resolver_service);
+        let spec = service.as_deref().and_then(|it| it.spec.as_ref());
+        let addresses = spec.and_then(|spec| spec.cluster_ips.as_ref());
+        let addresses = addresses.into_iter().flatten();
+        addresses
+            .filter_map(|address| address.parse().ok())
+            .collect()
     }
 
     /// What was made for a Service that it no longer names.
@@ -207,7 +218,7 @@ fn tell(named: &Index<ElastiService>, key: &str, trigger: &Trigger<Key>) {
     }
 }
 
-fn tell_all(all: &Cache<ElastiService>, namespace: &str, trigger: &Trigger<Key>) {
+pub(super) fn tell_all(all: &Cache<ElastiService>, namespace: &str, trigger: &Trigger<Key>) {
     for service in all.list(namespace) {
         trigger.changed(Key::of(&*service));
     }
@@ -228,9 +239,4 @@ fn moves(change: &Change<EndpointSlice>) -> bool {
         }
         _ => true,
     }
-}
-
-fn is_off(namespace: &Metadata<Namespace>) -> bool {
-    let off = namespace.annotations().get(OFF);
-    off.is_some_and(|off| off == "true")
 }

@@ -2,7 +2,11 @@
 
 use std::{collections::HashSet, fmt};
 
-use kube::{Api, api::DynamicObject};
+use kube::{
+    Api, Resource,
+    api::{ApiResource, DynamicObject},
+    core::DynamicResourceScope,
+};
 use neap_kit::{
     apply::Kind,
     controller::Trigger,
@@ -50,6 +54,11 @@ impl Targets {
         }
     }
 
+    /// ElastiServices by what they scale.
+    pub(super) fn by_target(&self) -> Index<ElastiService> {
+        self.by_target.clone()
+    }
+
     /// What runs behind `service` now; nothing if the server does not say.
     pub(super) async fn look(&self, service: &ElastiService) -> Option<Found> {
         let target = &service.spec.scale_target_ref;
@@ -75,19 +84,34 @@ impl Targets {
         if !self.followed.lock().insert(kind.clone()) {
             return;
         }
-        let client = self.site.client.clone();
-        let api: Api<Lenient<Metadata<DynamicObject>>> = Api::all_with(client, &kind.resource);
-        let Ok(cache) = self.site.watches.of(api, Selection::default()) else {
-            // Nothing is watched any longer: the process is about to end.
-            return;
-        };
-        let (by_target, trigger) = (self.by_target.clone(), self.trigger.clone());
-        cache.follow(move |change| {
-            for service in by_target.get(&change.key().to_string()) {
-                trigger.changed(Key::of(&*service));
-            }
-        });
+        for api in dynamic::<Metadata<DynamicObject>>(&self.site, kind) {
+            let Ok(cache) = self.site.watches.of(api, Selection::default()) else {
+                // Nothing is watched any longer: the process is about to end.
+                return;
+            };
+            let (by_target, trigger) = (self.by_target.clone(), self.trigger.clone());
+            cache.follow(move |change| {
+                for service in by_target.get(&change.key().to_string()) {
+                    trigger.changed(Key::of(&*service));
+                }
+            });
+        }
     }
+}
+
+/// Where objects of a kind are that only its name is known of.
+pub(super) fn dynamic<K>(site: &Site, kind: &Kind) -> Vec<Api<Lenient<K>>>
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+{
+    let client = || site.client.clone();
+    let namespaces = site.watches.namespaces();
+    if namespaces.is_empty() {
+        return vec![Api::all_with(client(), &kind.resource)];
+    }
+    let each = namespaces.iter();
+    each.map(|namespace| Api::namespaced_with(client(), namespace, &kind.resource))
+        .collect()
 }
 
 impl fmt::Debug for Targets {

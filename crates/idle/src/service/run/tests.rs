@@ -1,20 +1,25 @@
 //! The operator on a server in the test's own process. The cluster's other controllers are played by
 //! hand: what they would write is written where a test says so.
 
+mod others;
 mod repair;
+mod scope;
 mod stage;
 
 use std::time::Duration;
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Service},
+    core::v1::{ConfigMap, Pod, Service},
     discovery::v1::EndpointSlice,
 };
 use serde_json::json;
 
 use self::stage::{PRIVATE_NAME, SLICE, Stage};
-use crate::api::{ElastiService, Mode};
+use crate::{
+    api::{ElastiService, Mode},
+    service::facts::{OBSERVE_ONLY, OFF, WAKE},
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -95,6 +100,17 @@ async fn nothing_ends_without_a_proof_and_nothing_is_written_when_nothing_happen
     let before = stage.writes();
     stage.pass(MINUTE * 90).await;
     assert_eq!(stage.writes(), before, "asleep, nothing happens");
+    // Three replicas do not run for an hour and a half, and it shows.
+    let shown = stage.metrics();
+    assert!(
+        shown.contains(r#"neaptide_idle_services{state="asleep"} 1"#),
+        "{shown}"
+    );
+    let saved = shown
+        .lines()
+        .find_map(|it| it.strip_prefix("neaptide_idle_saved_replica_seconds "));
+    let saved: i64 = saved.unwrap().parse().unwrap();
+    assert!((16_200..16_300).contains(&saved), "{saved}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,6 +129,13 @@ async fn whoever_comes_at_the_last_moment_keeps_the_pods() {
 async fn resolvers_that_are_gone_wake_what_sleeps() {
     let stage = Stage::asleep().await;
     stage.resolvers(&[]).await;
+    stage.pass(SECOND * 9).await;
+    assert_eq!(stage.replicas().await, 0, "it may be only for a moment");
+    stage.resolvers(&["10.9.0.2"]).await;
+    stage.pass(SECOND * 9).await;
+    stage.resolvers(&[]).await;
+    stage.pass(SECOND * 9).await;
+    assert_eq!(stage.replicas().await, 0, "and another one");
     stage.pass(SECOND * 2).await;
     assert_eq!(stage.replicas().await, 1);
     let web: ElastiService = stage.get("web").await.unwrap();
@@ -125,9 +148,51 @@ async fn resolvers_that_are_gone_wake_what_sleeps() {
 #[tokio::test(start_paused = true)]
 async fn a_switch_on_the_namespace_wakes_what_sleeps() {
     let stage = Stage::asleep().await;
-    stage.switch_off().await;
+    stage.on_namespace(json!({OFF: "true"})).await;
     stage.pass(SECOND * 2).await;
     assert_eq!(stage.replicas().await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_woken_and_observed_by_a_word_on_the_namespace() {
+    let stage = Stage::asleep().await;
+    let now = stage.now().to_string();
+    stage.on_namespace(json!({WAKE: now})).await;
+    stage.pass(SECOND * 2).await;
+    assert_eq!(stage.replicas().await, 1);
+    assert_eq!(stage.status().await.last_wake.unwrap().cause, "Asked");
+    stage.pods_are_ready(true).await;
+    stage.on_namespace(json!({OBSERVE_ONLY: "true"})).await;
+    stage.pass(MINUTE * 30).await;
+    assert_eq!(stage.replicas().await, 1);
+    let would = stage.status().await.would_sleep.unwrap();
+    assert_eq!(would.replicas, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_time_of_a_wake_went_is_told() {
+    let stage = Stage::asleep().await;
+    stage.verdicts.busy();
+    stage.pass(SECOND).await;
+    let woken = stage.status().await.last_wake.unwrap().time;
+    let at = |seconds| (woken + jiff::SignedDuration::from_secs(seconds)).to_string();
+    let condition = |kind: &str, seconds| json!({"type": kind, "status": "True", "lastTransitionTime": at(seconds)});
+    let pod = json!({
+        "metadata": {"name": "web-1", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "web"}]},
+    });
+    stage.create::<Pod>(pod).await;
+    let conditions = [condition("PodScheduled", 3), condition("Ready", 8)];
+    stage
+        .patch_status::<Pod>("web-1", json!({"conditions": conditions}))
+        .await;
+    stage.pods_are_ready(true).await;
+    stage.pass(SECOND * 10).await;
+    let found = stage.status().await.last_wake.unwrap().breakdown.unwrap();
+    assert_eq!((found.schedule, found.ready), (3000, 5000));
+    let before = stage.writes();
+    stage.pass(MINUTE * 2).await;
+    assert_eq!(stage.writes(), before, "it is told once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -54,6 +54,7 @@ impl Resolver for Fixed {
         let taken = asked.sources.into_iter();
         Taken {
             taken: taken.filter(|source| source.port() == 1).collect(),
+            strangers: Vec::new(),
         }
     }
 
@@ -62,6 +63,7 @@ impl Resolver for Fixed {
             last: "2026-01-01T00:00:00Z".parse().unwrap(),
             held: 1,
             requests: 2,
+            cold: None,
         };
         let services = BTreeMap::from([("shop/cart".to_owned(), activity)]);
         Activity { services }

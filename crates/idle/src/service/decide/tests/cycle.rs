@@ -165,7 +165,7 @@ fn everything_that_holds_it_awake_wakes_it() {
     type Change = fn(&mut Case);
     let causes: [(&str, Change); 6] = [
         ("Busy", |case| case.verdict = busy()),
-        ("SwitchedOff", |case| case.off = true),
+        ("SwitchedOff", |case| case.switches.off = true),
         ("ResolverUnavailable", |case| case.resolvers.clear()),
         ("AutoscalerMissing", |case| case.keda = Keda::Missing),
         ("KeptAwake", |case| {

@@ -52,7 +52,7 @@ fn happen(case: &mut Case, news: &News) {
         News::Pods(ready) => case.ready_pods = *ready,
         News::Replicas(replicas) => case.replicas = Some(*replicas),
         News::Resolvers(there) => case.resolvers = there.then(resolver).into_iter().collect(),
-        News::Off(off) => case.off = *off,
+        News::Off(off) => case.switches.off = *off,
         News::Proves(proves) => {
             case.proves = *proves;
             case.proof = None;

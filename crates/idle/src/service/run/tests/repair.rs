@@ -7,7 +7,7 @@ use kube::{
     discovery::ApiResource,
 };
 
-use super::*;
+use super::{super::is_private, *};
 
 #[tokio::test(start_paused = true)]
 async fn what_somebody_deletes_or_changes_is_made_again() {
@@ -173,4 +173,40 @@ async fn anything_that_can_be_scaled_can_sleep() {
     stage.verdicts.busy();
     stage.pass(SECOND).await;
     assert_eq!(lamps.get("web").await.unwrap().data["spec"]["size"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_kubeelasti_left_awake_is_taken_over_and_sleeps_in_its_time() {
+    let stage = Stage::open().await;
+    let before: Service = stage.get("web").await.unwrap();
+    // As 0.1.30 leaves things after a wake: its copy of the Service, its finalizer, its mode.
+    let private = json!({
+        "metadata": {"name": PRIVATE_NAME},
+        "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}]},
+    });
+    let was: Service = stage.create(private).await;
+    let mut service = stage::elasti_service();
+    service["metadata"]["finalizers"] = json!(["elasti.truefoundry.com/finalizer"]);
+    stage.create::<ElastiService>(service).await;
+    let status = json!({
+        "mode": "serve", "lastReconciledTime": "2026-01-01T00:00:00.123456789Z",
+        "lastScaledUpTime": stage.now(),
+    });
+    stage.patch_status::<ElastiService>("web", status).await;
+    stage.verdicts.idle();
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.replicas().await, 3);
+    let status = stage.status().await;
+    assert_eq!(status.mode, Some(Mode::Serve));
+    assert_eq!(status.ports[0].resolver_port, 20_000);
+    let now: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    assert_eq!(now.metadata.uid, was.metadata.uid);
+    assert!(is_private(&now), "it can be seen by those who watch for it");
+    stage.pass(MINUTE * 11).await;
+    assert_eq!(stage.replicas().await, 0);
+    let after: Service = stage.get("web").await.unwrap();
+    assert_eq!(
+        after.metadata.resource_version,
+        before.metadata.resource_version
+    );
 }

@@ -31,12 +31,13 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 
 use super::super::{Settings, service};
 use crate::{
     api::{ElastiService, ElastiServiceStatus},
     service::{
-        facts::{OFF, Patience},
+        facts::Patience,
         objects::{PRIVATE, SERVICE_NAME},
         ports::Range,
         prove::{Prover, Search},
@@ -160,6 +161,8 @@ impl Prover for Proves {
     }
 }
 
+type Asked = http::Request<kube::client::Body>;
+
 pub(super) struct Stage {
     pub(super) client: Client,
     pub(super) verdicts: Arc<Said>,
@@ -168,7 +171,22 @@ pub(super) struct Stage {
     site: Site,
     stop: CancellationToken,
     tasks: JoinSet<()>,
+    asked: Noted,
     _pocket: Pocket,
+}
+
+type Noted = Arc<Mutex<Vec<(String, String)>>>;
+
+/// A client, and what is asked through it.
+fn noting(pocket: &Pocket) -> (Client, Noted) {
+    let asked = Noted::default();
+    let noted = asked.clone();
+    let noting = pocket.service().map_request(move |request: Asked| {
+        let path = request.uri().path().to_owned();
+        noted.lock().push((request.method().to_string(), path));
+        request
+    });
+    (Client::new(noting, "default"), asked)
 }
 
 impl Stage {
@@ -179,15 +197,25 @@ impl Stage {
     }
 
     pub(super) async fn open_with(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::open_within(&[], change).await
+    }
+
+    /// The same, with an operator that looks at these namespaces only.
+    pub(super) async fn open_within(
+        namespaces: &[&str],
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
         let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
             .await
             .unwrap();
         let client = Client::new(pocket.service(), "default");
+        let (operators, asked) = noting(&pocket);
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let (watches, watching) = Watches::new(clock);
+        let named = namespaces.iter().map(ToString::to_string);
         let site = Site {
-            client: client.clone(),
-            watches,
+            client: operators,
+            watches: watches.within(named),
             leadership: Leadership::alone(clock),
             clock,
         };
@@ -205,6 +233,7 @@ impl Stage {
             site,
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
+            asked,
             _pocket: pocket,
         };
         stage.define(ElastiService::crd()).await;
@@ -296,8 +325,12 @@ impl Stage {
         }
     }
 
-    pub(super) async fn switch_off(&self) {
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {OFF: "true"}}}));
+    pub(super) fn now(&self) -> jiff::Timestamp {
+        self.clock.now()
+    }
+
+    pub(super) async fn on_namespace(&self, annotations: Value) {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let parameters = PatchParams::default();
         namespaces
@@ -321,9 +354,18 @@ impl Stage {
         web.status.unwrap()
     }
 
+    /// What the operator asked the server, by method and path.
+    pub(super) fn asked(&self) -> Vec<(String, String)> {
+        self.asked.lock().clone()
+    }
+
+    pub(super) fn metrics(&self) -> String {
+        self.site.watches.process().metrics()
+    }
+
     /// How many writes the operator has tried.
     pub(super) fn writes(&self) -> u64 {
-        let metrics = self.site.watches.process().metrics();
+        let metrics = self.metrics();
         let counted = metrics
             .lines()
             .filter(|line| line.starts_with("neaptide_writes_total{"));

@@ -1,0 +1,76 @@
+//! What follows from where connections ended.
+
+use std::{collections::BTreeSet, net::IpAddr};
+
+use crate::{api::Towards, service::prove::Question};
+
+/// What became of connections to one port.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Somebody took so many.
+    pub(super) opened: usize,
+    /// Resolvers know so many of them by their sources.
+    pub(super) by_resolvers: usize,
+    /// Others that came to resolvers meanwhile, from addresses that may be disguises.
+    pub(super) disguised: Vec<IpAddr>,
+    /// Nobody took so many.
+    pub(super) failed: usize,
+}
+
+impl Seen {
+    pub(super) fn add(&mut self, other: Self) {
+        self.opened += other.opened;
+        self.by_resolvers += other.by_resolvers;
+        self.disguised.extend(other.disguised);
+        self.failed += other.failed;
+    }
+
+    /// So many at least were taken by pods: whatever may be a resolver's counts as one.
+    fn by_pods(&self) -> usize {
+        let resolvers = self.by_resolvers + self.disguised.len();
+        self.opened.saturating_sub(resolvers)
+    }
+}
+
+/// As whom connections of resolvers may come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Disguise {
+    /// Always as themselves.
+    None,
+    /// From these addresses as well.
+    Known(BTreeSet<IpAddr>),
+    /// Nobody can say.
+    Unknown,
+}
+
+impl Disguise {
+    pub(super) fn may_be(&self, stranger: IpAddr) -> bool {
+        match self {
+            Self::None => false,
+            Self::Known(disguises) => disguises.contains(&stranger),
+            Self::Unknown => true,
+        }
+    }
+}
+
+/// Whether more connections could show nothing new.
+pub(super) fn is_final(question: &Question) -> bool {
+    question.towards == Towards::Pods && !question.beside
+}
+
+/// Whether it is proved by what was seen at all ports of one address.
+pub(super) fn holds(question: &Question, ports: &[Seen], disguise: &Disguise) -> bool {
+    let any_to_pods = ports.iter().any(|port| port.by_pods() > 0);
+    let proved = |port: &Seen| match (question.towards, question.beside) {
+        (Towards::Resolvers, _) => {
+            let known = matches!(disguise, Disguise::Known(_));
+            port.by_resolvers > 0 || known && !port.disguised.is_empty()
+        }
+        // No pod listens on some ports. The data plane learns of all ports of a pod together, so one
+        // that answers speaks for those.
+        (Towards::Pods, true) => port.by_pods() > 0 || port.failed > 0,
+        (Towards::Pods, false) => port.by_resolvers == 0 && port.disguised.is_empty(),
+    };
+    let reached = question.towards == Towards::Resolvers || any_to_pods;
+    !ports.is_empty() && reached && ports.iter().all(proved)
+}

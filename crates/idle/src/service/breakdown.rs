@@ -1,0 +1,152 @@
+//! Where the time of a wake went, from what pods and resolvers say of it.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use crate::api::{Breakdown, LastWake};
+
+/// Servers count in whole seconds.
+const ROUNDED: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
+/// Where it went, given the pods that were started and what the resolver saw that waited longest.
+pub fn breakdown(wake: &LastWake, pods: &[Pod], cold: Option<Breakdown>) -> Breakdown {
+    let known = wake.breakdown.unwrap_or_default();
+    let cold = cold.unwrap_or_default();
+    let scale = if known.scale > 0 {
+        known.scale
+    } else {
+        cold.scale
+    };
+    let begun = wake.time - ROUNDED;
+    let started = pods.iter().filter(|pod| {
+        let made = pod.creation_timestamp();
+        made.is_some_and(|made| made.0 >= begun)
+    });
+    let first = started.filter_map(|pod| Some((when(pod, "Ready")?, pod)));
+    let first = first.min_by_key(|(ready, _)| *ready);
+    let Some((ready, pod)) = first else {
+        return Breakdown { scale, ..cold };
+    };
+    let scheduled = when(pod, "PodScheduled").unwrap_or(wake.time);
+    let schedule = between(wake.time, scheduled).saturating_sub(scale).max(0);
+    let pods_ready = between(scheduled, ready);
+    // Whoever waited knows to the millisecond how long both took together.
+    let ready = if cold.ready > 0 {
+        cold.ready.saturating_sub(schedule).max(0)
+    } else {
+        pods_ready
+    };
+    Breakdown {
+        scale,
+        schedule: if cold.ready > 0 {
+            schedule.min(cold.ready)
+        } else {
+            schedule
+        },
+        ready,
+        ..cold
+    }
+}
+
+/// When a condition of a pod became true.
+fn when(pod: &Pod, kind: &str) -> Option<Timestamp> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition.type_ == kind && condition.status == "True")?;
+    found.last_transition_time.as_ref().map(|time| time.0)
+}
+
+fn between(from: Timestamp, to: Timestamp) -> i64 {
+    let passed = to.duration_since(from).as_millis();
+    i64::try_from(passed).unwrap_or(i64::MAX).max(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wake(scale: i64) -> LastWake {
+        LastWake {
+            time: "2026-01-01T00:00:00.5Z".parse().unwrap(),
+            cause: "request".to_owned(),
+            breakdown: Some(Breakdown {
+                scale,
+                ..Breakdown::default()
+            }),
+        }
+    }
+
+    fn pod(made: &str, scheduled: &str, ready: Option<&str>) -> Pod {
+        let condition = |kind: &str, at: Option<&str>| json!({"type": kind, "status": if at.is_some() { "True" } else { "False" }, "lastTransitionTime": at});
+        let conditions = [
+            condition("PodScheduled", Some(scheduled)),
+            condition("Ready", ready),
+        ];
+        let pod = json!({
+            "metadata": {"creationTimestamp": made}, "status": {"conditions": conditions},
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    #[test]
+    fn the_first_pod_of_this_wake_says_how_long_it_took() {
+        let pods = [
+            pod(
+                "2025-12-31T00:00:00Z",
+                "2025-12-31T00:00:01Z",
+                Some("2025-12-31T00:00:02Z"),
+            ),
+            pod(
+                "2026-01-01T00:00:00Z",
+                "2026-01-01T00:00:03Z",
+                Some("2026-01-01T00:00:09Z"),
+            ),
+            pod(
+                "2026-01-01T00:00:00Z",
+                "2026-01-01T00:00:02Z",
+                Some("2026-01-01T00:00:07Z"),
+            ),
+            pod("2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z", None),
+        ];
+        let found = breakdown(&wake(100), &pods, None);
+        let wanted = Breakdown {
+            scale: 100,
+            schedule: 1400,
+            ready: 5000,
+            ..Breakdown::default()
+        };
+        assert_eq!(found, wanted);
+        // Who waited knows better how long all of it took.
+        let cold = Breakdown {
+            queue: 2,
+            scale: 90,
+            ready: 6300,
+            connect: 1,
+            first_byte: 12,
+            ..Breakdown::default()
+        };
+        let found = breakdown(&wake(100), &pods, Some(cold));
+        let wanted = Breakdown {
+            scale: 100,
+            schedule: 1400,
+            ready: 4900,
+            ..cold
+        };
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn without_pods_there_is_what_resolvers_and_the_write_say() {
+        assert_eq!(breakdown(&wake(7), &[], None).scale, 7);
+        let cold = Breakdown {
+            scale: 3,
+            ready: 400,
+            ..Breakdown::default()
+        };
+        assert_eq!(breakdown(&wake(0), &[], Some(cold)), cold);
+    }
+}

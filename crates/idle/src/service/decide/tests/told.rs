@@ -1,0 +1,214 @@
+//! What is said for many at once, what is told of one, and what is waited for.
+
+use super::*;
+use crate::{
+    api::LastWake,
+    service::facts::{OBSERVE_ONLY, OFF, WAKE},
+};
+
+fn said(rows: &[(&str, &str)]) -> Switches {
+    let row = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    Switches::of(&rows.iter().map(row).collect())
+}
+
+#[test]
+fn resolvers_that_are_replaced_wake_nobody_and_those_that_stay_away_do() {
+    let mut case = Case::asleep();
+    case.resolvers.clear();
+    case.deserted = Duration::from_secs(3);
+    let last = case.settle().pop().unwrap();
+    assert_eq!(last.because.reason, "ResolverAway");
+    assert_eq!(last.again, Some(Duration::from_secs(7)));
+    assert_eq!(case.replicas, Some(0));
+    case.deserted = Duration::from_secs(10);
+    case.settle();
+    assert_eq!(case.replicas, Some(2));
+    assert_eq!(
+        case.status().last_wake.unwrap().cause,
+        "ResolverUnavailable"
+    );
+}
+
+#[test]
+fn nothing_falls_asleep_while_resolvers_are_away() {
+    let mut case = Case::new();
+    case.verdict = idle();
+    case.pass(3600);
+    case.settle();
+    assert!(case.status().hand_off.is_some(), "it is about to sleep");
+    case.resolvers.clear();
+    case.deserted = Duration::ZERO;
+    for _ in 0..3 {
+        case.pass(5);
+        case.settle();
+        assert_eq!(case.replicas, Some(3));
+    }
+}
+
+#[test]
+fn a_proof_is_of_those_resolvers_that_gave_it() {
+    let mut case = Case::new();
+    case.verdict = idle();
+    case.pass(3600);
+    case.settle();
+    let hand_off = case.status().hand_off.unwrap();
+    assert!(hand_off.proved.is_some());
+    assert_eq!(hand_off.resolvers, ["10.0.0.9"]);
+    // Another comes in before the pods end, and whether it is reached nobody knows.
+    case.resolvers.push(Resolver {
+        address: "10.0.0.10".parse().unwrap(),
+        pod: "second".to_owned(),
+        ..resolver()
+    });
+    case.proves = false;
+    case.proof = None;
+    case.pass(5);
+    case.settle();
+    assert_eq!(case.replicas, Some(3));
+    case.proves = true;
+    case.proof = None;
+    case.settle();
+    assert_eq!(case.status().hand_off.unwrap().resolvers.len(), 2);
+    case.pass(5);
+    case.settle();
+    assert_eq!(case.replicas, Some(0));
+}
+
+#[test]
+fn everything_is_woken_when_somebody_says_so_for_its_namespace() {
+    let mut case = Case::asleep();
+    let later = case.now + SignedDuration::from_secs(60);
+    case.switches = said(&[(WAKE, &later.to_string())]);
+    let last = case.settle().pop().unwrap();
+    assert_eq!(case.replicas, Some(0));
+    assert_eq!(
+        last.again,
+        Some(Duration::from_mins(1)),
+        "it is not the time"
+    );
+    case.pass(60);
+    case.settle();
+    assert_eq!(case.replicas, Some(2));
+    assert_eq!(case.status().last_wake.unwrap().cause, "Asked");
+    // And once it was idle for long enough, it sleeps again.
+    case.ready_pods = 2;
+    case.settle();
+    case.pass(600);
+    case.settle();
+    case.pass(5);
+    case.settle();
+    assert_eq!(case.replicas, Some(0));
+}
+
+#[test]
+fn a_namespace_can_be_switched_off_and_only_observed() {
+    let mut case = Case::asleep();
+    case.switches = said(&[(OFF, "true")]);
+    case.settle();
+    assert_eq!(case.replicas, Some(2));
+    let mut case = Case::new();
+    case.verdict = idle();
+    case.switches = said(&[(OBSERVE_ONLY, "true")]);
+    case.pass(3600);
+    case.settle();
+    assert_eq!(case.replicas, Some(3));
+    assert_eq!(case.condition("WouldSleep").0, "True");
+}
+
+#[test]
+fn what_would_have_been_saved_is_added_up() {
+    let mut case = Case::new();
+    case.service.spec.observe_only = true;
+    case.verdict = idle();
+    case.pass(3600);
+    let notes = case.settle().into_iter().flat_map(|step| step.notes);
+    assert_eq!(notes.filter(|note| note.reason == "WouldSleep").count(), 1);
+    let would = case.status().would_sleep.unwrap();
+    assert_eq!((would.since, would.replicas), (case.now, 3));
+    let conditions = case.status().conditions;
+    let would = conditions.iter().find(|it| it.type_ == "WouldSleep");
+    let message = &would.unwrap().message;
+    assert!(message.ends_with("it would save 3 replicas"), "{message}");
+    case.pass(100);
+    assert_eq!(case.settle().len(), 1, "nothing is written as time goes by");
+    // Somebody scales it, which ends one sum and begins another.
+    case.replicas = Some(5);
+    case.settle();
+    assert_eq!(case.status().would_save_replica_seconds, Some(300));
+    case.pass(10);
+    case.verdict = busy();
+    case.settle();
+    assert_eq!(case.status().would_save_replica_seconds, Some(350));
+    assert_eq!(case.status().would_sleep, None);
+    assert_eq!(case.replicas, Some(5));
+}
+
+#[test]
+fn whoever_scales_it_unasked_is_told_of_and_no_longer_once_gone() {
+    let mut case = Case::new();
+    case.settle();
+    assert_eq!(case.condition("Conflict").0, "");
+    case.conflict = Some(Because::new(
+        "GitOps",
+        "Argo CD puts it back; have it ignore it",
+    ));
+    case.settle();
+    let told = case.condition("Conflict");
+    assert_eq!((&*told.0, &*told.1), ("True", "GitOps"));
+    case.conflict = None;
+    case.settle();
+    assert_eq!(case.condition("Conflict").0, "False");
+    assert_eq!(case.settle().len(), 1);
+}
+
+#[test]
+fn where_the_time_of_a_wake_went_is_asked_once_its_pods_answer() {
+    let mut case = Case::asleep();
+    case.verdict = busy();
+    let asked = case.settle().iter().any(|step| step.measure);
+    assert!(!asked, "no pod is ready");
+    case.ready_pods = 2;
+    let last = case.settle().pop().unwrap();
+    assert!(last.measure);
+    let found = Breakdown {
+        schedule: 900,
+        ready: 2000,
+        ..Breakdown::default()
+    };
+    case.breakdown = Some(found);
+    let last = case.settle().pop().unwrap();
+    assert!(!last.measure, "it is known");
+    assert_eq!(case.status().last_wake.unwrap().breakdown, Some(found));
+    // Of what was long ago nobody can say.
+    let mut old = Case::new();
+    old.settle();
+    let mut status = old.status();
+    status.last_wake = Some(LastWake {
+        time: old.now - SignedDuration::from_hours(1),
+        cause: "request".to_owned(),
+        breakdown: None,
+    });
+    old.service.status = Some(status);
+    assert!(!old.settle().iter().any(|step| step.measure));
+}
+
+#[test]
+fn a_service_of_two_families_sleeps_only_where_resolvers_have_both() {
+    let mut case = Case::new();
+    let public = case.public.as_mut().unwrap();
+    let both = vec!["IPv4".to_owned(), "IPv6".to_owned()];
+    public.spec.as_mut().unwrap().ip_families = Some(both);
+    case.verdict = idle();
+    case.pass(3600);
+    case.settle();
+    assert_eq!(case.ready().1, "ResolverFamilyMissing");
+    assert_eq!((case.replicas, case.slices.len()), (Some(3), 0));
+    case.resolvers.push(Resolver {
+        address: "fd00::9".parse().unwrap(),
+        ..resolver()
+    });
+    case.settle();
+    case.pass(5);
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(0), 2));
+}

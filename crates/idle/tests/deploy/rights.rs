@@ -1,0 +1,451 @@
+//! What is granted is what is used: the operator does everything it can do under the rights of its
+//! install, on a server that holds it to them, and whatever it was granted it has to have used.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, Request, header::AUTHORIZATION};
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+    client::Body,
+};
+use neap_idle::{
+    operator::tokens::{Door, Reviews},
+    opt_in,
+    service::{
+        facts::Patience,
+        ports::Range,
+        prove::{Prover, Search},
+        run,
+        verdict::{Because, Verdict, Verdicts},
+    },
+    wake::{Cause, WakeService, Whom},
+};
+use neap_kit::{
+    clock::Clock,
+    controller::Trigger,
+    key::Key,
+    lease::{Elector, Leadership, Options as Election, Timings},
+    site::Site,
+    watch::Watches,
+};
+use neap_pocket::identity::{Credentials, Tokens};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::*;
+
+/// Group, resource and verb.
+type Right = (String, String, String);
+
+const OPERATOR: &str = "system:serviceaccount:elasti:elasti-operator-controller-manager";
+/// Granted and not used here, each for a reason.
+const UNUSED: [(&str, &str, &str); 7] = [
+    // Some servers want it of whoever makes an object that keeps its owner.
+    (
+        "elasti.truefoundry.com",
+        "elastiservices/finalizers",
+        "update",
+    ),
+    // The same as for Deployments, which are used here.
+    ("apps", "statefulsets", "get"),
+    ("argoproj.io", "rollouts", "get"),
+    ("argoproj.io", "rollouts", "list"),
+    ("argoproj.io", "rollouts", "watch"),
+    ("argoproj.io", "rollouts/scale", "get"),
+    ("argoproj.io", "rollouts/scale", "patch"),
+];
+
+/// Says what is written on the object.
+#[derive(Debug)]
+struct Written;
+
+impl Verdicts for Written {
+    fn of(&self, service: &ElastiService) -> Verdict {
+        if service.annotations().contains_key("test/idle") {
+            Verdict::Idle(Because::new("Idle", "nobody asks"))
+        } else {
+            Verdict::Unknown(Because::new("Unknown", "nobody can say"))
+        }
+    }
+
+    fn anew<'a>(&'a self, service: &'a ElastiService) -> BoxFuture<'a, Verdict> {
+        Box::pin(async { self.of(service) })
+    }
+
+    fn tell(&self, _: Trigger<Key>) {}
+}
+
+#[derive(Debug)]
+struct Always;
+
+impl Prover for Always {
+    fn prove<'a>(&'a self, _: &'a Search) -> BoxFuture<'a, bool> {
+        Box::pin(async { true })
+    }
+}
+
+/// The right that a request uses; none for what everybody may ask.
+fn right(request: &Request<Body>) -> Option<Right> {
+    let path = request.uri().path();
+    let parts: Vec<_> = path.trim_matches('/').split('/').collect();
+    let (group, mut rest) = match parts[..] {
+        ["api", _, ref rest @ ..] => ("", rest),
+        ["apis", group, _, ref rest @ ..] => (group, rest),
+        _ => return None,
+    };
+    if let ["namespaces", _, resource, ..] = rest
+        && *resource != "finalize"
+    {
+        rest = &rest[2..];
+    }
+    let (resource, name, part) = match rest {
+        [] => return None,
+        [resource] => (*resource, None, None),
+        [resource, name] => (*resource, Some(name), None),
+        [resource, name, part, ..] => (*resource, Some(name), Some(part)),
+    };
+    let watches = request
+        .uri()
+        .query()
+        .is_some_and(|query| query.contains("watch=true"));
+    let verb = match (request.method().as_str(), name) {
+        ("GET", Some(_)) => "get",
+        ("GET", None) if watches => "watch",
+        ("GET", None) => "list",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        _ => "delete",
+    };
+    let resource = part.map_or(resource.to_owned(), |part| format!("{resource}/{part}"));
+    Some((group.to_owned(), resource, verb.to_owned()))
+}
+
+/// What the roles of the install grant the operator.
+fn granted() -> BTreeSet<Right> {
+    let roles = installed().into_iter().filter(|one| {
+        let name = one["metadata"]["name"].as_str().unwrap();
+        let kind = one["kind"].as_str().unwrap();
+        kind.ends_with("Role") && !name.contains("resolver")
+    });
+    let words = |value: &Value| -> Vec<String> {
+        let words = value.as_array().unwrap().iter();
+        words
+            .map(|word| word.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut rights = BTreeSet::new();
+    for rule in roles.flat_map(|role| role["rules"].as_array().unwrap().clone()) {
+        let (groups, verbs) = (words(&rule["apiGroups"]), words(&rule["verbs"]));
+        for resource in words(&rule["resources"]) {
+            for verb in &verbs {
+                rights.insert((groups[0].clone(), resource.clone(), verb.clone()));
+            }
+        }
+    }
+    rights
+}
+
+struct Stage {
+    admin: Client,
+    operator: Client,
+    used: Arc<Mutex<BTreeSet<Right>>>,
+    refused: Arc<Mutex<Vec<String>>>,
+    clock: Clock,
+}
+
+impl Stage {
+    async fn open(pocket: &Pocket) -> Self {
+        let admin = Client::new(pocket.service(), "default");
+        for object in installed() {
+            create(&admin, object).await;
+        }
+        let mut tokens = Tokens::parse(&format!("secret,{OPERATOR},1,system:serviceaccounts\n"));
+        let credentials = Credentials {
+            certificates: None,
+            tokens: std::mem::take(tokens.as_mut().unwrap()),
+        };
+        let (used, refused) = (Arc::default(), Arc::new(Mutex::new(Vec::new())));
+        let (noted, denied): (Arc<Mutex<BTreeSet<Right>>>, _) =
+            (Arc::clone(&used), refused.clone());
+        let service = pocket
+            .service()
+            .authenticated_by(Arc::new(credentials))
+            .map_request(move |mut request: Request<Body>| {
+                noted.lock().extend(right(&request));
+                let token = HeaderValue::from_static("Bearer secret");
+                request.headers_mut().insert(AUTHORIZATION, token);
+                request
+            })
+            .map_response(move |response: http::Response<_>| {
+                if response.status() == 403 || response.status() == 401 {
+                    denied.lock().push(format!("{:?}", response.status()));
+                }
+                response
+            });
+        Self {
+            admin,
+            operator: Client::new(service, "default"),
+            used,
+            refused,
+            clock: Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()),
+        }
+    }
+
+    async fn pass(&self, seconds: u64) {
+        self.clock.sleep(Duration::from_secs(seconds)).await;
+    }
+
+    fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.admin.clone(), "default", &resource)
+    }
+
+    async fn create(&self, object: Value) {
+        let (version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str());
+        let api = self.api(version.unwrap(), kind.unwrap());
+        let object = serde_json::from_value(object).unwrap();
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    async fn patch(&self, version: &str, kind: &str, name: &str, change: Value) {
+        let api = self.api(version, kind);
+        let parameters = PatchParams::default();
+        api.patch(name, &parameters, &Patch::Merge(change))
+            .await
+            .unwrap();
+    }
+}
+
+fn service(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+        "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80}]},
+    })
+}
+
+fn workload(kind: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
+        "spec": {
+            "replicas": 2, "serviceName": name, "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "app"}]},
+            },
+        },
+    })
+}
+
+fn slice(name: &str, labels: &Value, ready: bool, owner: &Value) -> Value {
+    json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {"name": name, "labels": labels, "ownerReferences": owner},
+        "addressType": "IPv4", "ports": [],
+        "endpoints": [{"addresses": ["10.9.0.1"], "conditions": {"ready": ready}}],
+    })
+}
+
+fn elasti_service(name: &str, kind: &str, autoscaler: &Value) -> Value {
+    json!({
+        "apiVersion": "elasti.truefoundry.com/v1alpha1", "kind": "ElastiService",
+        "metadata": {"name": name, "annotations": {"test/idle": "true"}},
+        "spec": {
+            "service": name, "cooldownPeriod": 60, "autoscaler": autoscaler,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
+            "triggers": [{"type": "prometheus"}],
+        },
+    })
+}
+
+fn keda() -> Value {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "scaledobjects.keda.sh"},
+        "spec": {
+            "group": "keda.sh", "scope": "Namespaced",
+            "names": {"kind": "ScaledObject", "plural": "scaledobjects", "singular": "scaledobject"},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": any}}],
+        },
+    })
+}
+
+const ELASTI: (&str, &str) = ("elasti.truefoundry.com/v1alpha1", "ElastiService");
+
+#[tokio::test(start_paused = true)]
+async fn the_operator_is_granted_what_it_uses_and_nothing_else() {
+    let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
+        .await
+        .unwrap();
+    let stage = Stage::open(&pocket).await;
+    create(&stage.admin, keda()).await;
+    stage.pass(1).await;
+    run_operator(&stage).await;
+    let unexpected: Vec<_> = stage.refused.lock().clone();
+    let granted = granted();
+    let used = stage.used.lock().clone();
+    let beyond: Vec<_> = used.difference(&granted).collect();
+    assert!(beyond.is_empty(), "used without being granted: {beyond:#?}");
+    assert_eq!(unexpected, [] as [String; 0], "the server said no");
+    let excused = |right: &&Right| {
+        let (group, resource, verb) = right;
+        UNUSED.contains(&(group, resource, verb))
+    };
+    let idle: Vec<_> = granted
+        .difference(&used)
+        .filter(|right| !excused(right))
+        .collect();
+    assert!(idle.is_empty(), "granted and never used: {idle:#?}");
+}
+
+/// Everything that the operator can be brought to do.
+async fn run_operator(stage: &Stage) {
+    let clock = stage.clock;
+    let election = Election {
+        namespace: "elasti".to_owned(),
+        name: "acf50383.truefoundry.io".to_owned(),
+        identity: "one".to_owned(),
+        timings: Timings::default(),
+    };
+    let (elector, mut leadership) = Elector::new(stage.operator.clone(), election, clock).unwrap();
+    let elected = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(elector.run(elected.clone()));
+    leadership.gained().await;
+    stage.pass(5).await;
+    elected.cancel();
+    let (watches, watching) = Watches::new(clock);
+    let site = Site {
+        client: stage.operator.clone(),
+        watches,
+        // Whoever is elected writes a lease every other second, which a day need not have.
+        leadership: Leadership::alone(clock),
+        clock,
+    };
+    let settings = run::Settings {
+        namespace: "elasti".to_owned(),
+        resolver_namespace: "default".to_owned(),
+        resolver_service: "resolver".to_owned(),
+        range: Range::default(),
+        patience: Patience::default(),
+    };
+    let (waker, wakes) = WakeService::of_all(&site).unwrap();
+    let operator = run::service(&site, settings, Arc::new(Written), Arc::new(Always)).unwrap();
+    let annotations = opt_in::service(&site).unwrap();
+    let stop = CancellationToken::new();
+    tasks.spawn(watching.run(stop.clone()));
+    tasks.spawn(wakes.run(stop.clone()));
+    tasks.spawn(operator.run(stop.clone()));
+    tasks.spawn(annotations.run(stop.clone()));
+
+    a_day(stage, &waker).await;
+    let reviews = Arc::new(Reviews::new(stage.operator.clone(), clock));
+    let door = Door::for_accounts(reviews, [("elasti", "elasti-resolver")]);
+    let mut headers = HeaderMap::new();
+    headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer unknown"));
+    assert!(door.pass(&headers).await.is_err());
+    stop.cancel();
+    while tasks.join_next().await.is_some() {}
+}
+
+async fn a_day(stage: &Stage, waker: &neap_idle::wake::Waker) {
+    stage.create(service("resolver")).await;
+    let resolver = stage.api("v1", "Service").get("resolver").await.unwrap();
+    let owner =
+        json!([{"apiVersion": "v1", "kind": "Service", "name": "resolver", "uid": resolver.uid()}]);
+    let labels = json!({"kubernetes.io/service-name": "resolver"});
+    stage
+        .create(slice("resolvers", &labels, true, &owner))
+        .await;
+    let scaled = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "web"},
+        "spec": {"scaleTargetRef": {"name": "web"}},
+    });
+    stage.create(scaled).await;
+    for (name, kind) in [
+        ("web", "Deployment"),
+        ("db", "StatefulSet"),
+        ("api", "Deployment"),
+    ] {
+        stage.create(workload(kind, name)).await;
+        stage.create(service(name)).await;
+    }
+    // As KubeElasti left it.
+    let old = neap_idle::api::names::resolver_slice("db");
+    let labels = json!({"kubernetes.io/service-name": "db"});
+    stage.create(slice(&old, &labels, true, &Value::Null)).await;
+    let keda = json!({"type": "keda", "name": "web"});
+    stage
+        .create(elasti_service("web", "Deployment", &keda))
+        .await;
+    stage
+        .create(elasti_service("db", "StatefulSet", &Value::Null))
+        .await;
+    stage.pass(90).await;
+    let ports =
+        json!({"spec": {"ports": [{"name": "http", "port": 80}, {"name": "more", "port": 81}]}});
+    stage.patch("v1", "Service", "web", ports).await;
+    stage.pass(5).await;
+    it_wakes(stage, waker).await;
+    annotations_come_and_go(stage).await;
+    // One after the other, so that ports are freed twice.
+    for (name, seconds) in [("web", 30), ("db", 700)] {
+        let services = stage.api(ELASTI.0, ELASTI.1);
+        services
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
+        stage.pass(seconds).await;
+    }
+    let left = stage
+        .api(ELASTI.0, ELASTI.1)
+        .list(&kube::api::ListParams::default())
+        .await;
+    assert_eq!(left.unwrap().items.len(), 0, "everything is let go");
+}
+
+/// Pods go, somebody comes, pods come.
+async fn it_wakes(stage: &Stage, waker: &neap_idle::wake::Waker) {
+    let private = neap_idle::api::names::private_service("web");
+    let labels =
+        json!({"idle.neaptide.dev/private": "true", "kubernetes.io/service-name": private});
+    stage
+        .create(slice("pods", &labels, false, &Value::Null))
+        .await;
+    let web = Whom::Service(Key::new("default", "web"));
+    let woken = waker.wake(web, Cause::Request).unwrap().outcome().await;
+    assert!(
+        matches!(woken, neap_idle::wake::Outcome::Woken { .. }),
+        "{woken:?}"
+    );
+    let awake = json!({"metadata": {"annotations": {"test/idle": null}}});
+    stage.patch(ELASTI.0, ELASTI.1, "web", awake).await;
+    let ready = json!({"endpoints": [{"addresses": ["10.2.0.1"], "conditions": {"ready": true}}]});
+    stage
+        .patch("discovery.k8s.io/v1", "EndpointSlice", "pods", ready)
+        .await;
+    stage.pass(30).await;
+}
+
+/// One that comes, changes, cannot be understood twice, and goes.
+async fn annotations_come_and_go(stage: &Stage) {
+    for annotations in [
+        json!({"idle.neaptide.dev/enabled": "true"}),
+        json!({"idle.neaptide.dev/cooldown": "1m"}),
+        json!({"idle.neaptide.dev/cooldown": "soon"}),
+        json!({"idle.neaptide.dev/cooldown": "1m"}),
+        json!({"idle.neaptide.dev/cooldown": "soon"}),
+        json!({"idle.neaptide.dev/enabled": null}),
+    ] {
+        let change = json!({"metadata": {"annotations": annotations}});
+        stage.patch("v1", "Service", "api", change).await;
+        stage.pass(5).await;
+    }
+}
