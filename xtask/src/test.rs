@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result};
 
 use self::{clients::Client, tally::Tally};
-use crate::{check, faults, process, stopwatch::Stopwatch};
+use crate::{check, faults, loss, process, stopwatch::Stopwatch};
 
 /// Runs everything; true if all holds.
 pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
@@ -41,15 +41,25 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
         println!("faults: not played, since only some tests were asked for");
         true
     };
+    let lossless = if arguments.is_empty() {
+        println!("loss");
+        loss::standing()?
+    } else {
+        println!("loss: not played, since only some tests were asked for");
+        true
+    };
     if !checked {
         println!(" ✗ a check failed: see the top");
     }
     if !faultless {
         println!(" ✗ a fault broke something: see above");
     }
+    if !lossless {
+        println!(" ✗ a request was lost or sent twice: see above");
+    }
     print_tally(&tally, built, watch);
     let complete = tally.skipped.is_empty() || !in_ci();
-    Ok(checked && built && tally.failed.is_empty() && faultless && complete)
+    Ok(checked && built && tally.failed.is_empty() && faultless && lossless && complete)
 }
 
 /// Somebody relies on every test having run.
