@@ -282,12 +282,7 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             identity,
         } => all_informers(neap, reference, *seconds, identity).await,
         Task::Measure(task) => {
-            let figures: Map<String, Value> = measured(neap, task)
-                .await?
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), json!(value)))
-                .collect();
-            println!("{}", Value::Object(figures));
+            println!("{}", printed(measured(neap, task).await?));
             Ok(())
         }
         Task::Idle(task) => {
@@ -295,6 +290,14 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             Ok(())
         }
     }
+}
+
+fn printed(figures: Vec<measure::Figure>) -> Value {
+    let figures = figures.into_iter();
+    let figures: Map<String, Value> = figures
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .collect();
+    Value::Object(figures)
 }
 
 fn purpose(metadata: bool, write: bool) -> Purpose {

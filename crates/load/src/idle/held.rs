@@ -35,7 +35,7 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) async fn start(neap: &Path) -> Result<Self> {
-        let (pod, wakes) = (Pod::start().await?, Wakes::start().await?);
+        let (pod, wakes) = (Pod::start()?, Wakes::start().await?);
         let home = Home::start(neap).await?;
         let mut api = home.connect().await?;
         let at = home::asleep(&mut api, WEB, 0, &ports(&pod)).await?[0];

@@ -91,7 +91,7 @@ impl Heard {
 }
 
 impl Pod {
-    pub(super) async fn start() -> Result<Self> {
+    pub(super) fn start() -> Result<Self> {
         let heard = Arc::new(Heard {
             noting: AtomicBool::new(false),
             watch: Stopwatch::start(),
@@ -100,9 +100,9 @@ impl Pod {
         });
         let mut listening = JoinSet::new();
         let noted = heard.clone();
-        let http = listen(&mut listening, move |stream| answer(stream, noted.clone())).await?;
-        let echo = listen(&mut listening, give_back).await?;
-        let source = listen(&mut listening, pour).await?;
+        let http = listen(&mut listening, move |stream| answer(stream, noted.clone()))?;
+        let echo = listen(&mut listening, give_back)?;
+        let source = listen(&mut listening, pour)?;
         Ok(Self {
             http,
             echo,
@@ -113,7 +113,7 @@ impl Pod {
     }
 }
 
-async fn listen<F>(
+fn listen<F>(
     listening: &mut JoinSet<()>,
     serve: impl Fn(TcpStream) -> F + Send + 'static,
 ) -> Result<SocketAddr>

@@ -15,7 +15,7 @@ use super::clients::Client;
 use crate::{process, stopwatch::Stopwatch};
 
 /// What does not answer after this long never will.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One of those that are compared; killed if this value goes.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ const AT_ONCE: usize = 32;
 /// The figures of the pod itself, of ours and of each peer.
 pub async fn warm(neap: &Path, peers: &Peers) -> Result<Vec<Theirs>> {
     open_files(4_000)?;
-    let pod = Pod::start().await?;
+    let pod = Pod::start()?;
     let home = Home::start(neap).await?;
     let folder = tempfile::tempdir()?;
     let all = proxies(&home, peers, &folder, &pod).await?;

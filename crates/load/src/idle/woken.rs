@@ -94,7 +94,7 @@ fn name(turn: usize, number: usize) -> String {
 
 impl Scene {
     async fn start(neap: &Path) -> Result<Self> {
-        let pod = Pod::start().await?;
+        let pod = Pod::start()?;
         let home = Home::start(neap).await?;
         let mut api = home.connect().await?;
         let all = (0..TURNS).flat_map(|turn| (0..TURN).map(move |number| name(turn, number)));
@@ -150,7 +150,7 @@ impl Scene {
         client.begin().await?;
         let scaled = timeout(PATIENCE, self.scaled(name)).await;
         scaled.with_context(|| format!("{name} is not woken"))??;
-        let scaled = self.pod.heard.now() - from;
+        let scaled = self.pod.heard.now().saturating_sub(from);
         let slice = home::slice(name, &[("http", 80, self.pod.http)], true);
         home::create(&mut self.api, SLICES, &slice).await?;
         let heard = timeout(PATIENCE, self.pod.heard.moments(1)).await;
