@@ -32,7 +32,7 @@ use self::town::Town;
 
 const WEB: &str = "/apis/elasti.truefoundry.com/v1alpha1/namespaces/default/elastiservices/web";
 const SEED: u64 = 7;
-/// Every so manieth fault: all of them take minutes.
+/// Every so manieth fault, since all of them take minutes. `NEAP_IDLE_EVERY=1` takes all.
 const EVERY: usize = 71;
 
 fn public(name: &str) -> Value {
@@ -135,15 +135,9 @@ fn every_nth_fault(step: usize) -> Result<usize, proof::Failure> {
 
 #[test]
 fn whoever_was_taken_in_is_answered_once_or_told_why_not() -> Result<(), proof::Failure> {
-    let struck = every_nth_fault(EVERY)?;
-    assert!(struck > 25, "{struck} faults");
-    Ok(())
-}
-
-#[test]
-#[ignore = "it takes minutes: cargo test -p neap-idle --release --test answered -- --ignored"]
-fn whoever_was_taken_in_is_answered_once_through_every_fault() -> Result<(), proof::Failure> {
-    let struck = every_nth_fault(1)?;
-    assert!(struck > 2000, "{struck} faults");
+    let every = std::env::var("NEAP_IDLE_EVERY").ok();
+    let every = every.and_then(|every| every.parse().ok()).unwrap_or(EVERY);
+    let struck = every_nth_fault(every)?;
+    assert!(struck > 1800 / every, "{struck} faults");
     Ok(())
 }
