@@ -4,6 +4,7 @@
 //! has a peer, the same client does the same to both, one right after the other, and what is asked
 //! is mostly a ratio, so that a slow machine fails nobody.
 
+mod idle;
 mod in_process;
 mod kit;
 mod loaded;
@@ -32,6 +33,8 @@ pub(crate) enum Area {
     Kit,
     /// All of `neap up`: the API, the controllers and the node
     Up,
+    /// Services that sleep
+    Idle,
 }
 
 /// How the rows are printed.
@@ -55,7 +58,28 @@ pub(crate) struct Scope {
 /// What is measured, and what it is measured against.
 struct Subjects {
     ours: Built,
+    /// A real control plane.
     peer: Option<PathBuf>,
+    /// Other proxies, by their names.
+    proxies: Vec<(&'static str, PathBuf)>,
+}
+
+impl Subjects {
+    /// Ours, and the peers that an area has, unless there are to be none.
+    fn new(area: Area, no_peer: bool) -> Result<Self> {
+        let ours = Built::new()?;
+        let (mut peer, mut proxies) = (None, Vec::new());
+        match area {
+            _ if no_peer => {}
+            Area::Idle => proxies = crate::tools::proxies()?,
+            _ => peer = Some(crate::tools::reference()?),
+        }
+        Ok(Self {
+            ours,
+            peer,
+            proxies,
+        })
+    }
 }
 
 /// Something that can be measured.
@@ -72,19 +96,13 @@ pub(crate) fn run(area: Area, output: Output, scope: &Scope) -> Result<bool> {
         Area::Pocket => pocket::figures(),
         Area::Kit => kit::figures(),
         Area::Up => up::figures(),
+        Area::Idle => idle::figures(),
     };
     if let Some(only) = &scope.only {
         figures = chosen(figures, only)?;
     }
-    progress("building neap and its peer");
-    let subjects = Subjects {
-        ours: Built::new()?,
-        peer: if scope.no_peer {
-            None
-        } else {
-            Some(crate::tools::reference()?)
-        },
-    };
+    progress("building neap and its peers");
+    let subjects = Subjects::new(area, scope.no_peer)?;
     let mut rows = Vec::new();
     for (done, figure) in figures.iter().enumerate() {
         progress(&format!("{}/{} {}", done + 1, figures.len(), figure.name()));

@@ -3,6 +3,7 @@
 pub(crate) mod debian;
 mod go;
 mod helm;
+mod proxies;
 mod python;
 mod reference;
 
@@ -16,7 +17,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-pub(crate) use self::{helm::helm, reference::reference};
+pub(crate) use self::{helm::helm, proxies::proxies, reference::reference};
 use crate::process;
 
 /// The oldest kubectl whose behaviour the tests rely on.

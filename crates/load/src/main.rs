@@ -6,6 +6,7 @@
     reason = "a command-line tool speaks"
 )]
 
+mod asleep;
 mod elections;
 mod leftovers;
 
@@ -135,6 +136,8 @@ enum Task {
     },
     /// Measure, and print the figures as JSON
     Measure(Measure),
+    /// Measure services that sleep, and print the figures as JSON by whose they are
+    Idle(asleep::Idle),
 }
 
 #[derive(Debug, Args)]
@@ -279,15 +282,22 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             identity,
         } => all_informers(neap, reference, *seconds, identity).await,
         Task::Measure(task) => {
-            let figures: Map<String, Value> = measured(neap, task)
-                .await?
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), json!(value)))
-                .collect();
-            println!("{}", Value::Object(figures));
+            println!("{}", printed(measured(neap, task).await?));
+            Ok(())
+        }
+        Task::Idle(task) => {
+            println!("{}", task.measured(neap).await?);
             Ok(())
         }
     }
+}
+
+fn printed(figures: Vec<measure::Figure>) -> Value {
+    let figures = figures.into_iter();
+    let figures: Map<String, Value> = figures
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .collect();
+    Value::Object(figures)
 }
 
 fn purpose(metadata: bool, write: bool) -> Purpose {

@@ -47,12 +47,12 @@ const PADDING: usize = 300;
 /// A named figure.
 pub type Figure = (&'static str, f64);
 
-fn milliseconds(duration: Duration) -> f64 {
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
 /// The middle one.
-fn median(mut figures: Vec<f64>) -> Result<f64> {
+pub(crate) fn median(mut figures: Vec<f64>) -> Result<f64> {
     figures.sort_by(f64::total_cmp);
     let middle = figures.get(figures.len() / 2).copied();
     middle.context("nothing was measured")

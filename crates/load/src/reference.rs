@@ -23,7 +23,9 @@ use self::{
     identity::Identity,
     processes::{Ports, Process},
 };
-use crate::{client::Client, kubeconfig::Kubeconfig, server::resident_bytes, stopwatch::Stopwatch};
+use crate::{
+    client::Client, kubeconfig::Kubeconfig, process::resident_bytes, stopwatch::Stopwatch,
+};
 
 /// A control plane that is not ready after this long never will be.
 const PATIENCE: Duration = Duration::from_secs(90);

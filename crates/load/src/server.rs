@@ -10,7 +10,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{client::Client, kubeconfig::Kubeconfig, stopwatch::Stopwatch};
+use crate::{
+    client::Client, kubeconfig::Kubeconfig, process::resident_bytes, stopwatch::Stopwatch,
+};
 
 /// A server that is starting or has started; killed if this value goes.
 #[derive(Debug)]
@@ -35,6 +37,14 @@ impl Server {
     pub fn launch_command(command: &mut Command, data: Option<&Path>) -> Result<Self> {
         command.args(["up", "--bare", "--listen", "127.0.0.1:0"]);
         Self::spawn(command, data)
+    }
+
+    /// Starts `neap up --bare` in memory with room for many services, and waits until it is ready.
+    pub fn start_roomy(neap: &Path) -> Result<Self> {
+        let mut command = Command::new(neap);
+        command.args(["up", "--bare", "--listen", "127.0.0.1:0"]);
+        command.args(["--service-range", "10.0.0.0/16"]);
+        Self::spawn(&mut command, None)?.ready()
     }
 
     /// Starts all of `neap up` in memory, with its node, which may have a table of images, and its
@@ -168,15 +178,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Memory that a process holds now.
-pub(crate) fn resident_bytes(id: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{id}/status"))
-        .context("memory is measured on Linux only")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kibibytes.context("no VmRSS")? * 1024)
 }
 
 /// The size of all files under a folder.

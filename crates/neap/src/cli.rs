@@ -5,7 +5,7 @@
 mod asking;
 mod idle;
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -155,6 +155,10 @@ pub(crate) struct UpOptions {
     #[arg(long, env = "NEAP_BARE", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) bare: bool,
 
+    /// Where services of a bare API get their addresses, as a network: 10.0.0.0/16 [default: 10.0.0.0/24]
+    #[arg(long, value_name = "NETWORK", value_parser = network, requires = "bare")]
+    pub(crate) service_range: Option<(Ipv4Addr, u8)>,
+
     /// Which commands of this machine run for which images: a TOML file with [[image]] tables
     #[arg(
         long,
@@ -178,6 +182,17 @@ pub(crate) struct UpOptions {
 fn duration(text: &str) -> Result<Duration, String> {
     let span: jiff::SignedDuration = text.parse().map_err(|_| "write it like 500ms or 2s")?;
     Duration::try_from(span).map_err(|_| "it cannot be negative".to_owned())
+}
+
+/// A network in IPv4 that has room for services.
+fn network(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    const WANTS: &str = "write it like 10.0.0.0/16, with a length from 8 to 28";
+    let (address, length) = text.split_once('/').ok_or(WANTS)?;
+    let (address, length) = (address.parse(), length.parse());
+    match (address, length) {
+        (Ok(address), Ok(length)) if (8..=28).contains(&length) => Ok((address, length)),
+        _ => Err(WANTS.to_owned()),
+    }
 }
 
 /// How a command prints what it found.

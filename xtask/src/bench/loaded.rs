@@ -52,6 +52,12 @@ impl Line {
         line
     }
 
+    /// The same by something else than seconds.
+    pub(super) const fn counted_in(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
+    }
+
     /// Shown in a unit this many times as large.
     pub(super) const fn scaled(mut self, scale: f64) -> Self {
         self.scale = scale;
@@ -63,18 +69,28 @@ impl Line {
         self
     }
 
+    /// What was measured of it.
+    pub(super) fn of(&self, figures: &Value) -> Result<f64> {
+        let figure = figures[self.key].as_f64();
+        let figure = figure.with_context(|| format!("no {} was measured", self.key))?;
+        Ok(figure * self.scale)
+    }
+
+    /// Whether one is better than the other.
+    pub(super) fn is_better(&self, one: f64, other: f64) -> bool {
+        match self.better {
+            Better::Less => one < other,
+            Better::More => one > other,
+        }
+    }
+
     pub(super) fn row(&self, ours: &Value, peer: Option<&Value>) -> Result<Row> {
-        let of = |figures: &Value| {
-            let figure = figures[self.key].as_f64();
-            let figure = figure.with_context(|| format!("no {} was measured", self.key))?;
-            anyhow::Ok(figure * self.scale)
-        };
         Ok(Row {
             figure: self.figure,
             unit: self.unit,
             better: self.better,
-            ours: of(ours)?,
-            peer: peer.map(of).transpose()?,
+            ours: self.of(ours)?,
+            peer: peer.map(|peer| self.of(peer)).transpose()?,
             asked: self.asked,
         })
     }

@@ -41,7 +41,7 @@ fn cells(row: &Row) -> [String; 6] {
         row.peer
             .map_or_else(none, |peer| format!("{} {unit}", number(peer))),
         row.ratio()
-            .map_or_else(none, |ratio| format!("{ratio:.1}×")),
+            .map_or_else(none, |ratio| format!("{}×", number(ratio))),
         asked(row),
         match (row.holds(), row.asked) {
             (Some(true), _) => "✓ yes".to_owned(),
@@ -66,7 +66,7 @@ fn asked(row: &Row) -> String {
         (Asked::Nothing, _) => "-".to_owned(),
         (Asked::Limit(limit), Better::Less) => format!("≤ {limit} {}", row.unit),
         (Asked::Limit(limit), Better::More) => format!("≥ {limit} {}", row.unit),
-        (Asked::Times(times), _) => format!("≥ {times}×"),
+        (Asked::Times(times), _) => format!("≥ {}×", (times * 100.0).round() / 100.0),
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(
             table(&[row(Some(10.0))]),
             "FIGURE  OURS     PEER     RATIO  ASKED  HOLDS\n\
-             start   5.00 ms  10.0 ms  2.0×   ≥ 2×   ✓ yes"
+             start   5.00 ms  10.0 ms  2.00×  ≥ 2×   ✓ yes"
         );
     }
 

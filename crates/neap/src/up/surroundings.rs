@@ -23,8 +23,8 @@ use crate::{
 
 /// Claimed once nothing else can be refused, and built once there is an API.
 pub(super) enum Surroundings {
-    /// Objects are kept, and nothing is done about them.
-    Bare,
+    /// Objects are kept, and nothing is done about them; services get addresses of this network.
+    Bare((Ipv4Addr, u8)),
     /// A node and the controllers.
     World {
         plan: Box<Plan>,
@@ -38,7 +38,10 @@ impl Surroundings {
     /// Reads what the user named, and takes addresses that nobody else has.
     pub(super) async fn claim(options: &UpOptions, folder: &Folder) -> Result<Self, Failure> {
         if options.bare {
-            return Ok(Self::Bare);
+            let range = options.service_range;
+            return Ok(Self::Bare(
+                range.unwrap_or(Settings::default().service_range),
+            ));
         }
         let kept = options.data.as_ref().map(|_| folder.path());
         let plan = Plan::read(options)?;
@@ -55,7 +58,7 @@ impl Surroundings {
     /// Where services get their addresses.
     pub(super) fn service_range(&self) -> (Ipv4Addr, u8) {
         match self {
-            Self::Bare => Settings::default().service_range,
+            Self::Bare(range) => *range,
             Self::World { claim, .. } => claim.block.services(),
         }
     }
@@ -69,7 +72,7 @@ impl Surroundings {
     /// What runs pods; it does so once the world is built.
     pub(super) fn runtime(&self) -> Option<Arc<dyn PodRuntime>> {
         match self {
-            Self::Bare => None,
+            Self::Bare(_) => None,
             Self::World { containers, .. } => Some(containers.clone()),
         }
     }
