@@ -89,10 +89,11 @@ pub(crate) fn standing() -> Result<bool> {
     Ok(program().args(["--budget", "120s"]).status()?.success())
 }
 
-/// Builds `neap` and the program that plays. Both at once: what they share is then built once, with
-/// the features that both need.
+/// Builds `neap` and the programs that play. All at once: what they share is then built once, with
+/// the features that all need.
 pub(crate) fn build() -> Result<()> {
-    let packages = ["--package", "neap", "--package", "neap-faults"];
+    let packages = ["neap", "neap-faults", "neap-loss"];
+    let packages = packages.into_iter().flat_map(|name| ["--package", name]);
     let build = ["build", "--release", "--locked"];
     process::run(process::cargo().args(build).args(packages))
 }

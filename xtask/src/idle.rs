@@ -24,6 +24,8 @@ pub(crate) fn run() -> Result<bool> {
         "neap-idle",
         "--test",
         "reference",
+        "--features",
+        "reference",
     ];
     process::run(process::cargo().args(test).arg("--no-run"))?;
     let mut holds = true;
@@ -38,12 +40,11 @@ pub(crate) fn run() -> Result<bool> {
             .args(["--told-in", "NEAP_IDLE_SERVER", "--"])
             .arg(process::cargo().get_program())
             .args(test)
-            .args(["--", "--ignored"])
             .env("NEAP_KUBECTL", &kubectl.path)
             .env("NEAP_HELM", &helm.path)
             .current_dir(process::root());
-        if range.contains(',') {
-            beside.env("NEAP_IDLE_DUAL_STACK", "true");
+        if !range.contains(',') {
+            beside.args(["--", "--skip", "dual_stack"]);
         }
         let held = beside.status()?.success();
         println!(

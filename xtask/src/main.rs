@@ -16,6 +16,7 @@ mod generate;
 mod idle;
 mod kit;
 mod load;
+mod loss;
 mod process;
 mod spdx;
 mod stopwatch;
@@ -128,6 +129,8 @@ enum Task {
     Idle,
     /// Plays controllers through every fault, and names what goes wrong
     Faults(faults::Faults),
+    /// Lets services fall asleep and wake under load, and counts what is lost or sent twice
+    Loss(loss::Loss),
     /// Writes the generated files
     Generate {
         /// Write nothing, and fail if a committed one differs
@@ -166,6 +169,7 @@ fn main() -> ExitCode {
         Task::Kit { only } => kit::run(&only),
         Task::Idle => idle::run(),
         Task::Faults(faults) => faults::run(&faults),
+        Task::Loss(loss) => loss::run(&loss),
         Task::Generate { check } => generate::run(check).map(|()| true),
     };
     match holds {

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the test command. Sets up what the tests need, runs them all, and counts.
 
+mod clients;
 pub(crate) mod tally;
 
 use std::{
@@ -11,12 +12,8 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use self::tally::Tally;
-use crate::{
-    check, faults, process,
-    stopwatch::Stopwatch,
-    tools::{self, Helm, Kubectl},
-};
+use self::{clients::Client, tally::Tally};
+use crate::{check, faults, loss, process, stopwatch::Stopwatch};
 
 /// Runs everything; true if all holds.
 pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
@@ -28,31 +25,14 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
         true
     };
     println!("set up");
-    let kubectl = tools::kubectl();
-    announce(&kubectl);
-    let helm = tools::helm();
-    announce_helm(&helm);
-    let testdata = tools::api_testdata();
-    match &testdata {
-        Ok(_) => println!(" ✓ API test data        of the Go module k8s.io/api"),
-        Err(error) => {
-            println!(" ! API test data        none, the test that needs it is skipped: {error:#}");
-        }
-    }
+    let clients = clients::set_up();
     faults::build()?;
     println!(" ✓ neap                 target/release/neap");
 
     println!("test");
     let skips = process::root().join("target/skipped-tests");
     fs::write(&skips, "").context("cannot write target/skipped-tests")?;
-    let (kubectl, helm) = (kubectl.ok(), helm.ok());
-    let (mut tally, built) = cargo_test(
-        kubectl.as_ref(),
-        helm.as_ref(),
-        testdata.ok().as_deref(),
-        &skips,
-        arguments,
-    )?;
+    let (mut tally, built) = cargo_test(&clients, &skips, arguments)?;
     tally.add_skips(&fs::read_to_string(&skips)?);
     let faultless = if arguments.is_empty() {
         println!("faults");
@@ -61,41 +41,25 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
         println!("faults: not played, since only some tests were asked for");
         true
     };
+    let lossless = if arguments.is_empty() {
+        println!("loss");
+        loss::standing()?
+    } else {
+        println!("loss: not played, since only some tests were asked for");
+        true
+    };
     if !checked {
         println!(" ✗ a check failed: see the top");
     }
     if !faultless {
         println!(" ✗ a fault broke something: see above");
     }
+    if !lossless {
+        println!(" ✗ a request was lost or sent twice: see above");
+    }
     print_tally(&tally, built, watch);
     let complete = tally.skipped.is_empty() || !in_ci();
-    Ok(checked && built && tally.failed.is_empty() && faultless && complete)
-}
-
-fn announce(kubectl: &Result<Kubectl>) {
-    match kubectl {
-        Ok(kubectl) => println!(
-            " ✓ kubectl              {} {}",
-            kubectl.version,
-            kubectl.path.display()
-        ),
-        Err(error) => {
-            println!(" ! kubectl              none, tests that need it are skipped: {error:#}");
-        }
-    }
-}
-
-fn announce_helm(helm: &Result<Helm>) {
-    match helm {
-        Ok(helm) => println!(
-            " ✓ helm                 {} {}",
-            helm.version,
-            helm.path.display()
-        ),
-        Err(error) => {
-            println!(" ! helm                 none, tests that need it are skipped: {error:#}");
-        }
-    }
+    Ok(checked && built && tally.failed.is_empty() && faultless && lossless && complete)
 }
 
 /// Somebody relies on every test having run.
@@ -104,13 +68,7 @@ fn in_ci() -> bool {
 }
 
 /// Runs `cargo test`, shows what it prints, and counts. False if it failed.
-fn cargo_test(
-    kubectl: Option<&Kubectl>,
-    helm: Option<&Helm>,
-    testdata: Option<&Path>,
-    skips: &Path,
-    arguments: &[String],
-) -> Result<(Tally, bool)> {
+fn cargo_test(clients: &[Client], skips: &Path, arguments: &[String]) -> Result<(Tally, bool)> {
     let mut command = process::cargo();
     command
         .args(["test", "--workspace", "--locked", "--no-fail-fast"])
@@ -118,18 +76,12 @@ fn cargo_test(
         .env("NEAP_BIN", process::root().join("target/release/neap"))
         .env("NEAP_SKIPS", skips)
         .stdout(Stdio::piped());
-    match kubectl {
-        Some(kubectl) => command.env("NEAP_KUBECTL", &kubectl.path),
-        None => command.env_remove("NEAP_KUBECTL"),
-    };
-    match helm {
-        Some(helm) => command.env("NEAP_HELM", &helm.path),
-        None => command.env_remove("NEAP_HELM"),
-    };
-    match testdata {
-        Some(folder) => command.env("NEAP_API_TESTDATA", folder),
-        None => command.env_remove("NEAP_API_TESTDATA"),
-    };
+    for Client { variable, path } in clients {
+        match path {
+            Some(path) => command.env(variable, path),
+            None => command.env_remove(variable),
+        };
+    }
     let mut child = command.spawn().context("cannot run cargo test")?;
     let stdout = child.stdout.take().context("cargo test has no output")?;
     let mut tally = Tally::default();

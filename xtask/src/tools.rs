@@ -1,5 +1,6 @@
 //! The clients that tests drive the product with: found, or else built.
 
+pub(crate) mod debian;
 mod go;
 mod helm;
 mod python;
@@ -15,8 +16,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-pub(crate) use self::helm::{Helm, helm};
-pub(crate) use self::reference::reference;
+pub(crate) use self::{helm::helm, reference::reference};
 use crate::process;
 
 /// The oldest kubectl whose behaviour the tests rely on.

@@ -30,7 +30,7 @@ pub mod taken;
 pub mod tcp;
 pub mod tls;
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{fmt::Display, net::IpAddr, sync::Arc, time::Duration};
 
 use neap_kit::{
     clock::Clock,
@@ -39,13 +39,14 @@ use neap_kit::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    activity::Activity,
-    events::{Metrics, ServedCold, TurnedAway},
+    activity::{Activity, Open},
+    events::{Came, Metrics, ServedCold, TurnedAway},
     hold::{Holding, Holds, Refused, Waker},
     http::Client,
     routes::{Route, Tables},
     taken::Taken,
 };
+use crate::api::Breakdown;
 
 /// Longer than anybody needs who means it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -73,6 +74,8 @@ pub struct Resolver {
     pub naming: Arc<http::Naming>,
     /// What is told.
     pub meter: Meter<Metrics>,
+    /// Whether what clients choose is a label of the numbers of KubeElasti.
+    pub unbounded_metrics: bool,
     /// So long a client may take to say what it wants, also between two requests.
     pub patience: Duration,
     /// The address that it has; all of the machine if absent.
@@ -80,28 +83,48 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Tells that somebody was served after it was held.
-    fn served(&self, holding: &Holding) {
-        if holding.was_held() {
-            let route = holding.route();
-            let breakdown = holding.times().breakdown(self.clock.uptime());
-            self.activity.served_cold(&route.service.key, breakdown);
-            self.meter.emit(&ServedCold {
-                service: &route.service.key,
-                protocol: route.port.protocol,
-                breakdown,
-            });
+    /// Somebody came for a service, and is there until what this gives is dropped.
+    fn came(&self, route: &Route) -> Open {
+        let protocol = route.port.protocol;
+        self.meter.emit(&Came { protocol });
+        self.activity.begin(&route.service.key)
+    }
+
+    /// Tells that somebody was served after it was held, and where the time went.
+    fn served(&self, holding: &Holding) -> Option<Breakdown> {
+        if !holding.was_held() {
+            return None;
         }
+        let route = holding.route();
+        let breakdown = holding.times().breakdown(self.clock.uptime());
+        holding.trace("served", &breakdown);
+        self.activity.served_cold(&route.service.key, breakdown);
+        self.meter.emit(&ServedCold {
+            service: &route.service.key,
+            protocol: route.port.protocol,
+            breakdown,
+        });
+        Some(breakdown)
+    }
+
+    /// Tells that somebody was refused.
+    fn refused(&self, holding: &Holding, why: &Refused) {
+        if let Refused::Late { breakdown, .. } = why {
+            holding.trace(why.reason(), breakdown);
+        }
+        self.turned_away(holding.route(), why.reason(), why);
     }
 
     /// Tells that somebody was not served.
-    fn turned_away(&self, route: &Route, why: &Refused) {
+    fn turned_away(&self, route: &Route, reason: &'static str, why: &dyn Display) {
         self.meter.emit(&TurnedAway {
-            service: &route.service.key,
+            service: Some(&route.service.key),
             protocol: route.port.protocol,
-            why,
+            reason,
+            why: why.to_string(),
         });
     }
+
     /// A resolver for the services of `tables`, which asks `waker`.
     pub fn new(
         clock: Clock,
@@ -112,9 +135,11 @@ impl Resolver {
     ) -> Self {
         let tasks = TaskTracker::new();
         let meter = events::meter(telemetry);
+        let holds = Holds::new(clock, tables.clone(), waker, tasks.clone(), meter.clone());
+        events::show(telemetry, &holds);
         Self {
             clock,
-            holds: Holds::new(clock, tables.clone(), waker, tasks.clone(), meter.clone()),
+            holds,
             tables,
             taken: Taken::new(clock),
             activity: Activity::new(clock),
@@ -123,6 +148,7 @@ impl Resolver {
             ending: CancellationToken::new(),
             naming: Arc::new(naming),
             meter,
+            unbounded_metrics: false,
             patience: PATIENCE,
             host: None,
         }

@@ -291,7 +291,6 @@ impl Drop for Stage {
 }
 
 #[tokio::test]
-#[ignore = "needs a real server: cargo xtask idle"]
 async fn a_service_sleeps_wakes_and_leaves_nothing_behind() {
     let stage = Stage::open("idle-cycle", false).await;
     stage.cast(None).await;
@@ -313,7 +312,6 @@ async fn a_service_sleeps_wakes_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-#[ignore = "needs a real server: cargo xtask idle"]
 async fn an_operator_of_one_namespace_does_the_same() {
     let stage = Stage::open("idle-scoped", true).await;
     stage.cast(None).await;
@@ -322,7 +320,6 @@ async fn an_operator_of_one_namespace_does_the_same() {
 }
 
 #[tokio::test]
-#[ignore = "needs a real server: cargo xtask idle"]
 async fn an_annotation_is_enough() {
     let stage = Stage::open("idle-annotated", true).await;
     stage.cast(None).await;
@@ -339,11 +336,7 @@ async fn an_annotation_is_enough() {
 
 /// Only on a server with a range of addresses for each family.
 #[tokio::test]
-#[ignore = "needs a real server: cargo xtask idle"]
-async fn a_service_of_both_families_has_a_slice_for_each() {
-    if std::env::var_os("NEAP_IDLE_DUAL_STACK").is_none() {
-        return;
-    }
+async fn dual_stack_services_have_a_slice_for_each_family() {
     let stage = Stage::open("idle-dual", false).await;
     stage.cast(Some("RequireDualStack")).await;
     stage.declare().await;
@@ -368,7 +361,6 @@ async fn a_service_of_both_families_has_a_slice_for_each() {
 
 /// Both installs, as their users apply them.
 #[tokio::test]
-#[ignore = "needs a real server: cargo xtask idle"]
 async fn both_installs_are_taken() {
     let stage = Stage::connected("elasti").await;
     let kubeconfig = std::env::var_os("NEAP_IDLE_SERVER").unwrap();

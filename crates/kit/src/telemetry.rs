@@ -3,7 +3,8 @@
 //! Whatever happens is one value, an [`Event`], and from it come both the log line and the metric,
 //! so that the two cannot drift. There are no globals: who counts holds a [`Meter`], and all meters
 //! of a [`Telemetry`] are shown together at `/metrics`. Names begin with `neaptide_`, units are
-//! base units, and labels never hold names of objects.
+//! base units, and labels never hold names of objects. Only what somebody else has named, and others
+//! already look at, keeps its name and its labels: [`Telemetry::compatible`].
 
 mod calls;
 mod events;
@@ -16,7 +17,10 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
-use prometheus_client::{encoding::text::encode, registry::Registry};
+use prometheus_client::{
+    encoding::text::{encode_eof, encode_registry},
+    registry::Registry,
+};
 
 pub use self::{
     calls::{CountCalls, Counted},
@@ -57,6 +61,7 @@ impl<M> Clone for Meter<M> {
 #[derive(Clone)]
 pub struct Telemetry {
     registry: Arc<Mutex<Registry>>,
+    compatible: Arc<Mutex<Registry>>,
     kit: Meter<Metrics>,
 }
 
@@ -66,6 +71,7 @@ impl Default for Telemetry {
         let kit = Meter(Arc::new(Metrics::register(&mut registry)));
         Self {
             registry: Arc::new(Mutex::new(registry)),
+            compatible: Arc::default(),
             kit,
         }
     }
@@ -75,6 +81,12 @@ impl Telemetry {
     /// A meter for numbers of somebody's own, which `register` adds to what is shown.
     pub fn meter<M>(&self, register: impl FnOnce(&mut Registry) -> M) -> Meter<M> {
         Meter(Arc::new(register(&mut self.registry.lock())))
+    }
+
+    /// Adds numbers under the very names that `register` gives them, for those who took over from
+    /// somebody whose users look at them. They are shown after all others.
+    pub fn compatible<M>(&self, register: impl FnOnce(&mut Registry) -> M) -> M {
+        register(&mut self.compatible.lock())
     }
 
     /// Tells of an event of this crate.
@@ -91,7 +103,10 @@ impl Telemetry {
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
-        let _ = encode(&mut text, &self.registry.lock());
+        for registry in [&self.registry, &self.compatible] {
+            let _ = encode_registry(&mut text, &registry.lock());
+        }
+        let _ = encode_eof(&mut text);
         text
     }
 }

@@ -48,6 +48,13 @@ impl Server {
         Self::spawn(&mut command, None)?.ready()
     }
 
+    /// The same with further arguments.
+    pub fn start_whole_with(neap: &Path, arguments: &[&str]) -> Result<Self> {
+        let mut command = Command::new(neap);
+        command.args(["up", "--listen", "127.0.0.1:0"]);
+        Self::spawn(command.args(arguments), None)?.ready()
+    }
+
     /// The same without such a table, with a command that ends in running `neap`, such as one that
     /// sets variables.
     pub fn start_whole_command(command: &mut Command) -> Result<Self> {

@@ -17,7 +17,7 @@ const KIT: Allowed = These(&["neap-kit"]);
 const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracle"];
 
 /// The binary composes all; `pocket` knows nobody; areas meet in Kubernetes objects, never in code.
-const ARROWS: [Row; 19] = [
+const ARROWS: [Row; 20] = [
     ("neap", Everything, &[]),
     (
         "neap-console",
@@ -60,6 +60,11 @@ const ARROWS: [Row; 19] = [
         &[],
     ),
     ("neap-load", KIT, &[]),
+    (
+        "neap-loss",
+        These(&["neap-idle", "neap-kit", "neap-load", "neap-pocket"]),
+        &[],
+    ),
     ("neap-pocket", These(&[]), &["neap-oracle"]),
     ("neap-oracle", These(&[]), &[]),
     ("xtask", These(&[]), &[]),

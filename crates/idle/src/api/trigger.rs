@@ -1,13 +1,15 @@
 //! What says whether anybody asks for a service.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::Value;
 
+use super::wire;
+
 /// One thing that is asked.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Trigger {
     /// Who is asked.
@@ -31,7 +33,7 @@ pub enum TriggerKind {
 }
 
 /// What Prometheus is asked.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Clone, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrometheusTrigger {
     /// An expression with one value.
@@ -49,6 +51,33 @@ pub struct PrometheusTrigger {
     /// Sent with every query. May hold credentials, so it is never shown.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut metadata = self.metadata.clone();
+        metadata.iter_mut().for_each(wire::hide_secrets);
+        f.debug_struct("Trigger")
+            .field("kind", &self.kind)
+            .field("metadata", &metadata)
+            .finish()
+    }
+}
+
+impl fmt::Debug for PrometheusTrigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers = self.headers.keys().map(|name| (name, wire::REDACTED));
+        let headers: BTreeMap<_, _> = headers.collect();
+        let mut address = Value::from(self.server_address.clone());
+        wire::hide_user(&mut address);
+        f.debug_struct("PrometheusTrigger")
+            .field("query", &self.query)
+            .field("server_address", &address.as_str())
+            .field("threshold", &self.threshold)
+            .field("uptime_filter", &self.uptime_filter)
+            .field("headers", &headers)
+            .finish()
+    }
 }
 
 fn itself() -> String {
@@ -87,6 +116,24 @@ mod tests {
         let read: Result<PrometheusTrigger, _> =
             serde_json::from_value(json!({ "threshold": value }));
         read.ok().map(|trigger| trigger.threshold.0)
+    }
+
+    #[test]
+    fn what_lets_its_reader_into_prometheus_is_not_shown() {
+        let metadata = json!({
+            "query": "up", "serverAddress": "https://me:hush@prometheus.example.com/x",
+            "headers": {"Authorization": "Bearer hush"},
+        });
+        let trigger: PrometheusTrigger = serde_json::from_value(metadata.clone()).unwrap();
+        let whole = Trigger {
+            metadata: Some(metadata),
+            ..Trigger::default()
+        };
+        for shown in [format!("{trigger:?}"), format!("{whole:?}")] {
+            assert!(!shown.contains("hush"), "{shown}");
+            assert!(shown.contains("Authorization"), "{shown}");
+            assert!(shown.contains("prometheus.example.com/x"), "{shown}");
+        }
     }
 
     #[test]

@@ -134,17 +134,22 @@ impl Entry {
 pub fn shown(spec: &ElastiServiceSpec) -> Value {
     let mut spec = serde_json::to_value(spec).unwrap_or_default();
     let triggers = spec["triggers"].as_array_mut().into_iter().flatten();
-    for metadata in triggers.filter_map(|trigger| trigger["metadata"].as_object_mut()) {
-        for (name, value) in metadata {
-            // The original read the names of these fields in any case.
-            match name.to_ascii_lowercase().as_str() {
-                "headers" => hide(value),
-                "serveraddress" => hide_user(value),
-                _ => {}
-            }
-        }
+    for trigger in triggers {
+        hide_secrets(&mut trigger["metadata"]);
     }
     spec
+}
+
+/// Hides in what a trigger asks whatever lets its reader into Prometheus.
+pub(super) fn hide_secrets(metadata: &mut Value) {
+    for (name, value) in metadata.as_object_mut().into_iter().flatten() {
+        // The original read the names of these fields in any case.
+        match name.to_ascii_lowercase().as_str() {
+            "headers" => hide(value),
+            "serveraddress" => hide_user(value),
+            _ => {}
+        }
+    }
 }
 
 /// Names of headers stay, as they say what is missing; whatever has no names goes.
@@ -158,7 +163,7 @@ fn hide(headers: &mut Value) {
     }
 }
 
-fn hide_user(address: &mut Value) {
+pub(super) fn hide_user(address: &mut Value) {
     let Some(text) = address.as_str() else { return };
     let start = text.find("://").map_or(0, |at| at + 3);
     let end = text[start..]

@@ -1,41 +1,29 @@
 //! What is told of the path of connections: as log lines and as numbers.
 
+mod compatible;
+mod metrics;
+
+use std::time::Duration;
+
+use http::{Method, StatusCode, request};
 use neap_kit::{
     key::Key,
     telemetry::{Event, Meter, Telemetry},
 };
-use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
-    registry::{Registry, Unit},
-};
 
-use super::hold::Refused;
+pub use self::metrics::Metrics;
+use self::{
+    compatible::{Extraction, Incoming, Unbounded},
+    metrics::{Outcome, Part, Reason, Spoken},
+};
+use super::hold::{Holds, Refused};
 use crate::api::{Breakdown, Protocol};
 
-/// What resolvers count. Labels have few values whatever clients send: no service, no host.
+/// Somebody came for a service.
 #[derive(Debug)]
-pub struct Metrics {
-    cold_starts: Family<Part, Histogram, fn() -> Histogram>,
-    refused: Family<Reason, Counter>,
-    wakes: Family<Outcome, Counter>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Part {
-    protocol: &'static str,
-    part: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Reason {
-    protocol: &'static str,
-    reason: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
-    result: &'static str,
+pub struct Came {
+    /// In what.
+    pub protocol: Protocol,
 }
 
 /// Somebody was held and then served.
@@ -52,12 +40,23 @@ pub struct ServedCold<'a> {
 /// Somebody was not served.
 #[derive(Debug)]
 pub struct TurnedAway<'a> {
-    /// By whom.
+    /// By whom, if that is known.
+    pub service: Option<&'a Key>,
+    /// In what.
+    pub protocol: Protocol,
+    /// Why, in one word of a few.
+    pub reason: &'static str,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// What was to be sent to a pod was surely not sent, so another pod gets it.
+#[derive(Debug)]
+pub struct SentElsewhere<'a> {
+    /// For whom it is.
     pub service: &'a Key,
     /// In what.
     pub protocol: Protocol,
-    /// Why.
-    pub why: &'a Refused,
 }
 
 /// The operator was asked to wake a service.
@@ -66,48 +65,61 @@ pub struct AskedToWake<'a> {
     /// Which.
     pub service: &'a Key,
     /// Why it did not, if it did not.
-    pub error: Option<String>,
+    pub error: Option<&'a str>,
 }
 
-/// A meter of what resolvers count.
+/// A name was looked up on the port that all services share.
+#[derive(Debug)]
+pub struct LookedUp<'a> {
+    /// Who is known by it.
+    pub service: Option<&'a Key>,
+    /// What it came with.
+    pub asked: &'a Asked,
+}
+
+/// Services may be gone of which something was shown.
+pub struct Forgot<'a>(
+    /// Whether one is still known.
+    pub &'a dyn Fn(&Key) -> bool,
+);
+
+/// A request got the head of its answer, from a pod or from here.
+#[derive(Debug)]
+pub struct Answered<'a> {
+    /// Whom it came for.
+    pub service: &'a Key,
+    /// What was asked.
+    pub asked: &'a Asked,
+    /// What was answered.
+    pub status: StatusCode,
+    /// After so long.
+    pub took: Duration,
+}
+
+/// What is told of a request after it has gone.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    method: Method,
+    /// Only where somebody wants to see it.
+    rest: Option<Unbounded>,
+}
+
+/// A meter of what resolvers count, and of what `holds` holds.
 pub fn meter(telemetry: &Telemetry) -> Meter<Metrics> {
-    telemetry.meter(Metrics::register)
+    let elasti = telemetry.compatible(compatible::Metrics::register);
+    telemetry.meter(|registry| Metrics::register(registry, elasti))
 }
 
-impl Metrics {
-    fn register(registry: &mut Registry) -> Self {
-        let registry = registry.sub_registry_with_prefix("idle");
-        let metrics = Self {
-            cold_starts: Family::new_with_constructor(durations),
-            refused: Family::default(),
-            wakes: Family::default(),
-        };
-        registry.register_with_unit(
-            "cold_start",
-            "Where the time went of requests and connections that were held",
-            Unit::Seconds,
-            metrics.cold_starts.clone(),
-        );
-        registry.register(
-            "refused",
-            "Requests and connections that were not served, and why",
-            metrics.refused.clone(),
-        );
-        registry.register(
-            "wakes_asked",
-            "Wakes that were asked of the operator, and what came of it",
-            metrics.wakes.clone(),
-        );
-        metrics
-    }
-}
-
-/// From a millisecond to ten minutes.
-fn durations() -> Histogram {
-    let bounds = [
-        0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0,
-    ];
-    Histogram::new(bounds)
+/// Shows how much is held whenever somebody looks.
+pub fn show(telemetry: &Telemetry, holds: &Holds) {
+    let queued = holds.clone();
+    telemetry.meter(|registry| {
+        registry.register_collector(Box::new(metrics::HeldNow(queued)));
+    });
+    let queued = holds.clone();
+    telemetry.compatible(|registry| {
+        registry.register_collector(Box::new(compatible::QueuedNow(queued)));
+    });
 }
 
 fn spoken(protocol: Protocol) -> &'static str {
@@ -130,41 +142,55 @@ impl Refused {
     }
 }
 
+impl Asked {
+    /// What of a request may be told: all of it only if `unbounded`, since clients choose it.
+    pub fn of(head: &request::Parts, unbounded: bool) -> Self {
+        Self {
+            method: head.method.clone(),
+            rest: unbounded.then(|| Unbounded::of(head)),
+        }
+    }
+}
+
+impl Event<Metrics> for Came {
+    fn log(&self) {
+        tracing::trace!(protocol = spoken(self.protocol), "somebody came");
+    }
+
+    fn count(&self, metrics: &Metrics) {
+        metrics.came(self.protocol).inc();
+    }
+}
+
 impl Event<Metrics> for ServedCold<'_> {
     fn log(&self) {
         let Breakdown {
             queue,
             scale,
+            schedule,
             ready,
             connect,
             first_byte,
-            ..
         } = self.breakdown;
         let service = self.service;
-        tracing::debug!(%service, queue, scale, ready, connect, first_byte, "served after a wake");
+        tracing::debug!(
+            %service, queue, scale, schedule, ready, connect, first_byte, "served after a wake"
+        );
     }
 
     fn count(&self, metrics: &Metrics) {
         let protocol = spoken(self.protocol);
-        let Breakdown {
-            queue,
-            scale,
-            ready,
-            connect,
-            first_byte,
-            ..
-        } = self.breakdown;
-        let all = queue + scale + ready + connect + first_byte;
-        for (part, milliseconds) in [
-            ("queue", queue),
-            ("scale", scale),
-            ("ready", ready),
-            ("connect", connect),
-            ("first_byte", first_byte),
-            ("all", all),
-        ] {
+        // What goes byte by byte is no longer looked at once it is connected.
+        let seen = if self.protocol == Protocol::Http {
+            6
+        } else {
+            5
+        };
+        let parts = self.breakdown.parts();
+        let all: i64 = parts[..seen].iter().map(|(_, took)| took).sum();
+        for (part, took) in parts[..seen].iter().copied().chain([("all", all)]) {
             let part = Part { protocol, part };
-            let seconds = milliseconds as f64 / 1000.0;
+            let seconds = took as f64 / 1000.0;
             metrics.cold_starts.get_or_create(&part).observe(seconds);
         }
     }
@@ -172,16 +198,30 @@ impl Event<Metrics> for ServedCold<'_> {
 
 impl Event<Metrics> for TurnedAway<'_> {
     fn log(&self) {
-        let (service, why) = (self.service, self.why);
-        tracing::debug!(%service, %why, "a client was not served");
+        let (reason, why) = (self.reason, &self.why);
+        let service = self.service.map(Key::to_string);
+        tracing::debug!(service, reason, why, "a client was not served");
     }
 
     fn count(&self, metrics: &Metrics) {
         let reason = Reason {
             protocol: spoken(self.protocol),
-            reason: self.why.reason(),
+            reason: self.reason,
         };
         metrics.refused.get_or_create(&reason).inc();
+    }
+}
+
+impl Event<Metrics> for SentElsewhere<'_> {
+    fn log(&self) {
+        let service = self.service;
+        tracing::debug!(%service, "a pod took nothing of what was to be sent; another gets it");
+    }
+
+    fn count(&self, metrics: &Metrics) {
+        let protocol = spoken(self.protocol);
+        let labels = Spoken { protocol };
+        metrics.sent_elsewhere.get_or_create(&labels).inc();
     }
 }
 
@@ -197,11 +237,56 @@ impl Event<Metrics> for AskedToWake<'_> {
     }
 
     fn count(&self, metrics: &Metrics) {
-        let result = if self.error.is_some() {
-            "failed"
-        } else {
-            "done"
-        };
+        let failed = self.error.is_some();
+        let result = if failed { "failed" } else { "done" };
         metrics.wakes.get_or_create(&Outcome { result }).inc();
+        metrics.elasti.asked_operator(failed);
+    }
+}
+
+impl Event<Metrics> for LookedUp<'_> {
+    fn log(&self) {
+        let service = self.service.map(Key::to_string);
+        tracing::trace!(service, "a name was looked up");
+    }
+
+    fn count(&self, metrics: &Metrics) {
+        let rest = self.asked.rest.as_ref();
+        metrics.elasti.extracted(&Extraction {
+            service: self.service.cloned(),
+            host: rest.map(|rest| rest.host.clone()),
+        });
+    }
+}
+
+impl Event<Metrics> for Answered<'_> {
+    fn log(&self) {
+        let (service, status, took) = (self.service, self.status.as_u16(), self.took);
+        tracing::trace!(%service, status, ?took, "answered");
+    }
+
+    fn count(&self, metrics: &Metrics) {
+        let Asked { method, rest } = self.asked;
+        let labels = Incoming {
+            service: self.service.clone(),
+            method: compatible::known(method),
+            status: self.status.as_u16(),
+            rest: rest.clone(),
+        };
+        metrics.elasti.answered(labels, self.took);
+    }
+}
+
+impl Event<Metrics> for Forgot<'_> {
+    fn log(&self) {}
+
+    fn count(&self, metrics: &Metrics) {
+        metrics.elasti.retain(self.0);
+    }
+}
+
+impl std::fmt::Debug for Forgot<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Forgot").finish_non_exhaustive()
     }
 }

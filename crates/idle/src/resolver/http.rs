@@ -7,17 +7,20 @@
 mod answer;
 mod body;
 mod client;
+mod connection;
 mod forward;
 mod guard;
 mod handle;
 mod headers;
 mod naming;
 mod probe;
+mod sent;
 mod serve;
 mod strict;
 #[cfg(test)]
 mod tests;
 mod upgrade;
+mod wire;
 
 pub use self::{
     client::Client,

@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
+use neap_kit::key::Key;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
-use super::{Resolver, http, http::Entrance, routes::Table, tcp};
+use super::{Resolver, events::Forgot, http, http::Entrance, routes::Table, tcp};
 use crate::api::Protocol;
 
 /// So many connections wait in the system until they are accepted.
@@ -68,7 +69,9 @@ fn forget(resolver: &Resolver, table: &Table) {
         .flat_map(|pods| pods.values().flatten().copied())
         .collect();
     resolver.client.retain(|pod| pods.contains(pod));
-    resolver.activity.retain(|key| table.service(key).is_some());
+    let known = |key: &Key| table.service(key).is_some();
+    resolver.activity.retain(known);
+    resolver.meter.emit(&Forgot(&known));
 }
 
 /// Listens on a port at `host`, or else for both families, or for IPv4 where there is no other.

@@ -57,6 +57,8 @@ pub struct Options {
     pub open: bool,
     /// Where its own token is, if not where pods have it.
     pub token: Option<PathBuf>,
+    /// Whether what clients choose is a label of the original's numbers.
+    pub unbounded_metrics: bool,
 }
 
 impl Options {
@@ -82,6 +84,7 @@ impl Options {
             patience: patience(settings.drain),
             open: settings.allow_unauthenticated_operators,
             token: settings.whereabouts.token.clone(),
+            unbounded_metrics: settings.unbounded_metrics,
         }
     }
 }
@@ -122,6 +125,7 @@ pub fn services(
     let naming = options.naming.clone();
     let mut resolver = Resolver::new(site.clock, tables, waker, naming, process.telemetry());
     resolver.host = options.host;
+    resolver.unbounded_metrics = options.unbounded_metrics;
     let places = &options.places;
     let (namespace, service) = (&places.resolver_namespace, &places.resolver_service);
     let peers = peers::service(site, namespace, service, resolver.taken.clone())?;

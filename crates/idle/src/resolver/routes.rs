@@ -9,7 +9,7 @@ mod protocol;
 mod tests;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::{Arc, LazyLock},
     time::Duration,
@@ -32,6 +32,8 @@ pub struct Table {
     routes: BTreeMap<u16, Arc<Route>>,
     services: BTreeMap<Key, Arc<Service>>,
     pods: BTreeMap<Key, Arc<Pods>>,
+    /// Services that have a pod which is not ready yet.
+    starting: BTreeSet<Key>,
 }
 
 /// Addresses that take connections, by the number of the Service's port.
@@ -114,6 +116,11 @@ impl Table {
     pub fn pods(&self, key: &Key) -> Arc<Pods> {
         static NONE: LazyLock<Arc<Pods>> = LazyLock::new(Arc::default);
         self.pods.get(key).unwrap_or(&NONE).clone()
+    }
+
+    /// Whether a service has a pod somewhere that is not ready yet.
+    pub fn is_starting(&self, key: &Key) -> bool {
+        self.starting.contains(key)
     }
 }
 

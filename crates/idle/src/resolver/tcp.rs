@@ -34,7 +34,7 @@ pub async fn serve(
     if !is_meant(&resolver, &route, &client, source).await {
         return;
     }
-    let _open = resolver.activity.begin(&route.service.key);
+    let _open = resolver.came(&route);
     let mut holding = Holding::new(&resolver.holds, route, 0);
     match hold(&mut holding, &client, resolver.clock).await {
         Ok((mut pod, early)) => {
@@ -46,7 +46,7 @@ pub async fn serve(
         }
         Err(Unserved::Left) => {}
         Err(Unserved::Refused(refused)) => {
-            resolver.turned_away(holding.route(), &refused);
+            resolver.refused(&holding, &refused);
             reset(&client);
         }
     }

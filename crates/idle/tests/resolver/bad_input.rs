@@ -1,5 +1,10 @@
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Empty;
+use hyper::client::conn::http2::handshake;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -54,6 +59,54 @@ async fn what_can_be_read_in_two_ways_reaches_nobody() {
     }
     assert_eq!(pod.requests.load(std::sync::atomic::Ordering::SeqCst), 0);
     assert_eq!(scene.woken(), 0);
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_cut_off() {
+    let scene = Scene::new("HTTP", &json!({}));
+    for (begun, more) in [
+        ("GET / HTTP/1.1\r\nHost: a\r\nX: ", "a".repeat(1000)),
+        ("GET / HTTP/1.1\r\nHost: a\r\n", "X: a\r\n".repeat(200)),
+        ("GET /", "a".repeat(1000)),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+            "X: a\r\n".repeat(200),
+        ),
+    ] {
+        let mut client = scene.connect().await;
+        client.write_all(begun.as_bytes()).await.unwrap();
+        let endless = async { while client.write_all(more.as_bytes()).await.is_ok() {} };
+        tokio::time::timeout(STUCK, endless)
+            .await
+            .expect("never cut off");
+    }
+    // The last was held until its trailers were too long.
+    scene.holds(0).await;
+}
+
+#[tokio::test]
+async fn a_head_over_http_2_is_no_longer_than_others() {
+    let scene = Scene::new("HTTP", &json!({}));
+    let pod = Pod::new(&scene.tasks).await;
+    scene.pods(&[pod.address]);
+    let stream = TokioIo::new(scene.connect().await);
+    let (mut sender, connection) = handshake(TokioExecutor::new(), stream).await.unwrap();
+    scene.tasks.spawn(async move {
+        let _ = connection.await;
+    });
+    for (length, status) in [(1000, Some(200)), (10_000, Some(200)), (70_000, None)] {
+        let request = Request::get("http://shop.example.com/")
+            .header("x-long", "a".repeat(length))
+            .body(Empty::<Bytes>::new())
+            .unwrap();
+        let answer = sender.send_request(request).await;
+        let answered = answer.ok().map(|answer| answer.status().as_u16());
+        assert!(
+            answered == status || answered == Some(431),
+            "{length}: {answered:?}"
+        );
+    }
+    assert_eq!(pod.requests.load(std::sync::atomic::Ordering::SeqCst), 2);
 }
 
 #[tokio::test]

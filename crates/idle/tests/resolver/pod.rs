@@ -61,6 +61,13 @@ impl Pod {
         pod
     }
 
+    /// Serves what was accepted elsewhere.
+    pub(crate) async fn take(&self, stream: TcpStream) {
+        let (_, told) = mpsc::channel(1);
+        self.connections.fetch_add(1, Ordering::SeqCst);
+        self.clone().serve(stream, Arc::new(Mutex::new(told))).await;
+    }
+
     async fn serve(self, stream: TcpStream, events: Events) {
         let service = service_fn(move |request| {
             self.requests.fetch_add(1, Ordering::SeqCst);

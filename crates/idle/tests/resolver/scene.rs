@@ -31,18 +31,27 @@ pub(crate) const STUCK: Duration = Duration::from_mins(2);
 
 /// Counts who is woken.
 #[derive(Default)]
-pub(crate) struct Wakes(Mutex<Vec<Key>>);
+pub(crate) struct Wakes {
+    woken: Mutex<Vec<Key>>,
+    fails: Mutex<Option<&'static str>>,
+}
 
 impl Wakes {
     pub(crate) fn count(&self) -> usize {
-        self.0.lock().len()
+        self.woken.lock().len()
+    }
+
+    /// Nobody can be woken from now on, for this reason.
+    pub(crate) fn fail(&self, why: &'static str) {
+        *self.fails.lock() = Some(why);
     }
 }
 
 impl Waker for Wakes {
     fn wake(&self, service: Key, _: usize) -> BoxFuture<'static, Result<(), NotWoken>> {
-        self.0.lock().push(service);
-        async { Ok(()) }.boxed()
+        self.woken.lock().push(service);
+        let fails = *self.fails.lock();
+        async move { fails.map_or(Ok(()), |why| Err(NotWoken(why.to_owned()))) }.boxed()
     }
 }
 
@@ -61,20 +70,27 @@ pub(crate) struct Scene {
 impl Scene {
     /// A service whose only port speaks `protocol`, with more of its `spec`.
     pub(crate) fn new(protocol: &str, spec: &Value) -> Self {
-        Self::with(protocol, spec, false, None)
+        Self::with(protocol, spec, false, |_| {})
     }
 
     /// The same, with a resolver that does not wait long for what clients want.
     pub(crate) fn impatient(protocol: &str, patience: Duration) -> Self {
-        Self::with(protocol, &json!({}), false, Some(patience))
+        let impatient = |resolver: &mut Resolver| resolver.patience = patience;
+        Self::with(protocol, &json!({}), false, impatient)
     }
 
     /// The same, met on the port that all services share.
     pub(crate) fn shared(spec: &Value) -> Self {
-        Self::with("HTTP", spec, true, None)
+        Self::with("HTTP", spec, true, |_| {})
     }
 
-    fn with(protocol: &str, spec: &Value, shared: bool, patience: Option<Duration>) -> Self {
+    /// The same, with everything that clients choose among its numbers.
+    pub(crate) fn shared_unbounded() -> Self {
+        let unbounded = |resolver: &mut Resolver| resolver.unbounded_metrics = true;
+        Self::with("HTTP", &json!({}), true, unbounded)
+    }
+
+    fn with(protocol: &str, spec: &Value, shared: bool, set: impl FnOnce(&mut Resolver)) -> Self {
         // Room for a crowd: one who finds none and says nothing is forgotten by the system.
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -86,7 +102,7 @@ impl Scene {
         let telemetry = Telemetry::default();
         let mut resolver =
             Resolver::new(clock, tables, wakes.clone(), Naming::default(), &telemetry);
-        resolver.patience = patience.unwrap_or(resolver.patience);
+        set(&mut resolver);
         let tasks = TaskTracker::new();
         let (stop, listeners) = (CancellationToken::new(), CancellationToken::new());
         let mut all = json!({

@@ -255,3 +255,17 @@ fn what_was_not_built_in_is_named() {
         ["OTEL_EXPORTER_OTLP_ENDPOINT", "SENTRY_DSN"]
     );
 }
+
+#[test]
+fn what_others_have_named_keeps_its_name() {
+    let telemetry = Telemetry::default();
+    telemetry.compatible(|registry| {
+        let asked: Counter = Counter::default();
+        asked.inc();
+        registry.register("elasti_asked", "How often", asked);
+    });
+    let text = telemetry.text();
+    assert!(text.contains("\nelasti_asked_total 1\n"), "{text}");
+    assert_eq!(text.matches("# EOF").count(), 1);
+    assert!(text.ends_with("# EOF\n"), "{text}");
+}

@@ -130,6 +130,7 @@ fn resolver(host: IpAddr, operator: IpAddr, token: PathBuf) -> open::Options {
         patience: DRAIN,
         open: false,
         token: Some(token),
+        unbounded_metrics: false,
     }
 }
 

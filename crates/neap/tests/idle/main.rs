@@ -169,7 +169,7 @@ fn what_is_not_there_is_said_with_a_code_and_a_remedy() {
         ("idle wake", 2, &["Usage"]),
         ("idle keep-awake hello", 2, &["--for"]),
         (
-            "idle operator --leader-elekt",
+            "idle operator --leader-elec",
             2,
             &["NT-IDLE-0003", "--leader-elect"],
         ),

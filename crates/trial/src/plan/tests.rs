@@ -52,68 +52,57 @@ fn what_is_wrong_is_told_with_its_line() {
         ("on read for any do crash", "no plan has begun"),
         ("plan a", "names no workload"),
         ("plan a\nworkload w seed x", "`x` is no number"),
+    ];
+    for (text, problem) in cases {
+        is_wrong(text, problem);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_rule_is_told() {
+    let cases = [
         (
-            "plan a\nworkload w seed 1\non sql.before for any do crash",
+            "on sql.before for any do crash",
             "a run in one process has no point sql.before",
         ),
+        ("on nowhere for any do crash", "there is no point nowhere"),
+        ("on read #0 for any do crash", "the first is #1"),
         (
-            "plan a\nworkload w seed 1\non nowhere for any do crash",
-            "there is no point nowhere",
-        ),
-        (
-            "plan a\nworkload w seed 1\non read #0 for any do crash",
-            "the first is #1",
-        ),
-        (
-            "plan a\nworkload w seed 1\non read colour=red for any do crash",
+            "on read colour=red for any do crash",
             "there is no filter colour",
         ),
         (
-            "plan a\nworkload w seed 1\non read for any do explode",
+            "on read for any do explode",
             "has no action explode; it has crash, crash stale, pause",
         ),
         (
-            "plan a\nworkload w seed 1\non read verb=put for any do crash",
+            "on read verb=put for any do crash",
             "there is no verb put; there are get, list",
         ),
         (
-            "plan a\nworkload w seed 1\non read #5..2 for any do crash",
+            "on read #5..2 for any do crash",
             "#5..2 has nothing in it: write #2..5",
         ),
+        ("on read #every 0 for any do crash", "#every 0 is no step"),
         (
-            "plan a\nworkload w seed 1\non read #every 0 for any do crash",
-            "#every 0 is no step",
-        ),
-        (
-            "plan a\nworkload w seed 1\non read do crash",
+            "on read do crash",
             "`for` and an actor should come before `do`",
         ),
-        (
-            "plan a\nworkload w seed 1\non read for any do dup",
-            "only a watch.event can do that",
-        ),
-        (
-            "plan a\nworkload w seed 1\non read for any do fail 200",
-            "from 400 to 599",
-        ),
-        (
-            "plan a\nworkload w seed 1\non read for any do delay 5",
-            "write 5s or 200ms",
-        ),
-        (
-            "plan a\nworkload w seed 1\non read for any do crash now",
-            "nothing should follow",
-        ),
-        (
-            "plan a\nworkload w seed 1\non read for any",
-            "the line ends where `do` should follow",
-        ),
+        ("on read for any do dup", "only a watch.event can do that"),
+        ("on read for any do fail 200", "from 400 to 599"),
+        ("on read for any do delay 5", "write 5s or 200ms"),
+        ("on read for any do crash now", "nothing should follow"),
+        ("on read for any", "the line ends where `do` should follow"),
     ];
-    for (text, problem) in cases {
-        let error = parse(text).unwrap_err();
-        assert!(error.problem.contains(problem), "{text}: {error}");
-        assert_eq!(error.line, text.lines().count(), "{text}");
+    for (rule, problem) in cases {
+        is_wrong(&format!("plan a\nworkload w seed 1\n{rule}"), problem);
     }
+}
+
+fn is_wrong(text: &str, problem: &str) {
+    let error = parse(text).unwrap_err();
+    assert!(error.problem.contains(problem), "{text}: {error}");
+    assert_eq!(error.line, text.lines().count(), "{text}");
 }
 
 #[test]

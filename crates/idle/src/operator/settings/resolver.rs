@@ -51,6 +51,8 @@ pub struct ResolverSettings {
     pub sentry: Sentry,
     /// Operators need no token, as that of KubeElasti 0.1.30 has none to show.
     pub allow_unauthenticated_operators: bool,
+    /// Whether what clients choose is a label of the original's numbers, as it was there.
+    pub unbounded_metrics: bool,
 }
 
 impl ResolverSettings {
@@ -84,6 +86,7 @@ impl ResolverSettings {
             sentry: Sentry::read(&environment),
             allow_unauthenticated_operators: environment
                 .switch("ELASTI_ALLOW_UNAUTHENTICATED_OPERATORS", false)?,
+            unbounded_metrics: environment.switch("ELASTI_UNBOUNDED_METRICS", false)?,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use tokio::sync::oneshot;
+use tracing::{Span, field::Empty};
 
 use super::{
     Holds, Ticket, Times,
@@ -22,6 +23,8 @@ pub struct Holding {
     /// A pod refused it, so it comes back to its place.
     back: bool,
     held: bool,
+    /// Lasts from the moment it had to wait.
+    span: Span,
 }
 
 #[derive(Debug)]
@@ -49,6 +52,8 @@ pub enum Refused {
         service: neap_kit::key::Key,
         /// Where the time went.
         breakdown: Breakdown,
+        /// Why the last wake failed, if it did.
+        not_woken: Option<String>,
     },
     /// This resolver is ending.
     #[error("this resolver is ending")]
@@ -70,6 +75,7 @@ impl Holding {
             stand: Stand::Out,
             back: false,
             held: false,
+            span: Span::none(),
         }
     }
 
@@ -86,6 +92,20 @@ impl Holding {
     /// Whether it had to wait.
     pub fn was_held(&self) -> bool {
         self.held
+    }
+
+    /// Completes its trace, if it had to wait.
+    pub fn trace(&self, outcome: &str, breakdown: &Breakdown) {
+        self.span.record("outcome", outcome);
+        for (part, took) in breakdown.parts() {
+            self.span.record(part, took);
+        }
+    }
+
+    /// So much of its time is left.
+    pub fn left(&self) -> std::time::Duration {
+        let deadline = self.times.arrived + self.route.service.deadline;
+        deadline.saturating_sub(self.holds.shared.clock.uptime())
     }
 
     /// Whether `more` bytes may be kept in memory.
@@ -160,14 +180,16 @@ impl Holding {
 
     /// The time is up: where it went.
     pub fn late(&self) -> Refused {
-        let mut times = self.times;
+        let (mut times, mut not_woken) = (self.times, None);
         if matches!(self.stand, Stand::Waits(_)) {
-            (times.asked, times.scaled) = self.holds.woken(&self.route.service.key);
+            let key = &self.route.service.key;
+            (times, not_woken) = self.holds.woken(key, times.arrived);
         }
         let breakdown = times.breakdown(self.holds.shared.clock.uptime());
         Refused::Late {
             service: self.route.service.key.clone(),
             breakdown,
+            not_woken,
         }
     }
 
@@ -180,7 +202,10 @@ impl Holding {
         self.stand = match entered {
             Entered::Passed(pod) => Stand::Goes(pod),
             Entered::Waits(told) => {
-                self.held = true;
+                if !self.held {
+                    self.held = true;
+                    self.span = span(&self.route);
+                }
                 Stand::Waits(told)
             }
             Entered::Full => return Err(Refused::Full(service.key.clone())),
@@ -192,6 +217,7 @@ impl Holding {
         self.stand = Stand::GoesCounted(told.pod);
         self.times.asked = told.asked;
         self.times.scaled = told.scaled;
+        self.times.scheduled = told.scheduled;
         self.times.ready = Some(self.holds.shared.clock.uptime());
     }
 
@@ -208,6 +234,16 @@ impl Holding {
     ) -> Option<T> {
         self.holds.tell(&self.route.service.key, what)
     }
+}
+
+/// The trace of a cold start, with milliseconds for each part of it.
+fn span(route: &Route) -> Span {
+    let service = &route.service.key;
+    let port = route.port.number;
+    tracing::info_span!(
+        "cold_start", %service, port, outcome = Empty, queue = Empty, scale = Empty,
+        schedule = Empty, ready = Empty, connect = Empty, first_byte = Empty,
+    )
 }
 
 impl Drop for Holding {

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Arrival, Line, Ticket, Waker, wake::Wakes};
+use super::{Arrival, Line, Ticket, Times, Waker, wake::Wakes};
 use crate::resolver::{
     events::{AskedToWake, Metrics},
     routes::{Route, Service, Table, Tables},
@@ -50,6 +50,8 @@ struct Desk {
     wakes: Wakes,
     /// How those who wait are told where to go.
     told: HashMap<Ticket, oneshot::Sender<Told>>,
+    /// A pod is there that is not ready yet.
+    starting: bool,
 }
 
 /// What is held for a service.
@@ -67,6 +69,7 @@ pub(super) struct Told {
     pub(super) pod: SocketAddr,
     pub(super) asked: Option<Uptime>,
     pub(super) scaled: Option<Uptime>,
+    pub(super) scheduled: Option<Uptime>,
 }
 
 /// Where somebody stands who has arrived.
@@ -199,11 +202,18 @@ impl Holds {
         }
     }
 
-    /// When the service was asked to wake, and when that came to something.
-    pub(super) fn woken(&self, service: &Key) -> (Option<Uptime>, Option<Uptime>) {
+    /// How far the wake has come that somebody waits for who arrived at `arrived`, and why it did
+    /// not come farther, if that is known.
+    pub(super) fn woken(&self, service: &Key, arrived: Uptime) -> (Times, Option<String>) {
         let desks = self.shared.desks.lock();
-        let wakes = desks.get(service).map(|desk| &desk.wakes);
-        wakes.map_or((None, None), |wakes| (wakes.asked, wakes.scaled))
+        let mut times = Times::arrived(arrived);
+        let Some(Desk { wakes, .. }) = desks.get(service) else {
+            return (times, None);
+        };
+        times.asked = wakes.asked;
+        times.scaled = wakes.scaled;
+        times.scheduled = wakes.scheduled;
+        (times, wakes.failed.clone())
     }
 
     fn take(&self, table: &Table) {
@@ -216,6 +226,7 @@ impl Holds {
                 desk.line.limit(service.limits);
             }
             desk.line.pods(&table.pods(key));
+            desk.starting = table.is_starting(key);
             self.look(key, desk, now);
         }
     }
@@ -234,12 +245,16 @@ impl Holds {
 
     /// Lets go who can go, and asks for a wake if somebody cannot.
     fn look(&self, key: &Key, desk: &mut Desk, now: Uptime) {
+        if desk.starting && desk.line.lacks_pods(now) {
+            desk.wakes.scheduled(now);
+        }
         for (ticket, port, pod) in desk.line.release(now) {
             let tell = desk.told.remove(&ticket);
             let told = Told {
                 pod,
                 asked: desk.wakes.asked,
                 scaled: desk.wakes.scaled,
+                scheduled: desk.wakes.scheduled,
             };
             let heard = tell.is_some_and(|tell| tell.send(told).is_ok());
             if !heard {
@@ -258,13 +273,14 @@ impl Holds {
         // In a task of its own also because the lines are locked here.
         self.shared.tasks.spawn(async move {
             let woken = holds.shared.waker.wake(key.clone(), waiting).await;
+            let error = woken.err().map(|error| error.to_string());
             holds.shared.meter.emit(&AskedToWake {
                 service: &key,
-                error: woken.as_ref().err().map(ToString::to_string),
+                error: error.as_deref(),
             });
             let mut desks = holds.shared.desks.lock();
             if let Some(desk) = desks.get_mut(&key) {
-                desk.wakes.end(woken.is_ok(), holds.shared.clock.uptime());
+                desk.wakes.end(error, holds.shared.clock.uptime());
             }
             drop(desks);
             holds.shared.alarm.notify_one();
@@ -280,6 +296,7 @@ impl Desk {
             line,
             wakes: Wakes::default(),
             told: HashMap::new(),
+            starting: table.is_starting(&service.key),
         }
     }
 

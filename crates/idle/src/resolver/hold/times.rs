@@ -13,12 +13,51 @@ pub struct Times {
     pub asked: Option<Uptime>,
     /// The operator had written the replicas.
     pub scaled: Option<Uptime>,
+    /// A pod had a place to run, as far as endpoints tell.
+    pub scheduled: Option<Uptime>,
     /// A pod was ready to take it.
     pub ready: Option<Uptime>,
     /// A pod took the connection.
     pub connected: Option<Uptime>,
     /// The pod began to answer.
     pub first_byte: Option<Uptime>,
+}
+
+impl Breakdown {
+    /// Every part by its name, in the order in which they happen.
+    pub fn parts(&self) -> [(&'static str, i64); 6] {
+        [
+            ("queue", self.queue),
+            ("scale", self.scale),
+            ("schedule", self.schedule),
+            ("ready", self.ready),
+            ("connect", self.connect),
+            ("first_byte", self.first_byte),
+        ]
+    }
+
+    /// Where most of the time went, for people, and how much of how much.
+    pub fn most(&self) -> String {
+        let parts = self.parts();
+        let all: i64 = parts.iter().map(|(_, took)| took).sum();
+        // The first of equals: what came after it waited for it.
+        let longest = parts.iter().rev().max_by_key(|(_, took)| took);
+        let (part, took) = longest.copied().unwrap_or_default();
+        let what = match part {
+            "queue" => "until the operator was asked",
+            "scale" => "until the operator had written replicas",
+            "schedule" => "until a pod had a place to run",
+            "ready" => "until a pod was ready",
+            "connect" => "until a pod took the connection",
+            _ => "until a pod began to answer",
+        };
+        let seconds = |milliseconds: i64| milliseconds as f64 / 1000.0;
+        format!(
+            "{:.1} of {:.1} s went by {what}",
+            seconds(took),
+            seconds(all)
+        )
+    }
 }
 
 impl Times {
@@ -37,12 +76,13 @@ impl Times {
         let steps = [
             self.asked,
             self.scaled,
+            self.scheduled,
             self.ready,
             self.connected,
             self.first_byte,
         ];
         let last = steps.iter().rposition(Option::is_some);
-        let mut parts = [0; 5];
+        let mut parts = [0; 6];
         for (index, (part, step)) in parts.iter_mut().zip(steps).enumerate() {
             let under_way = last.map_or(index == 0, |last| index == last + 1);
             let to = if under_way { Some(now) } else { step };
@@ -51,14 +91,14 @@ impl Times {
                 from = from.max(to);
             }
         }
-        let [queue, scale, ready, connect, first_byte] = parts;
+        let [queue, scale, schedule, ready, connect, first_byte] = parts;
         Breakdown {
             queue,
             scale,
+            schedule,
             ready,
             connect,
             first_byte,
-            ..Breakdown::default()
         }
     }
 }

@@ -33,6 +33,10 @@ pub(super) struct Wakes {
     /// When the present spell of waiting was first asked for, and when that came to something.
     pub(super) asked: Option<Uptime>,
     pub(super) scaled: Option<Uptime>,
+    /// When a pod had a place to run.
+    pub(super) scheduled: Option<Uptime>,
+    /// Why the last one failed, if it did.
+    pub(super) failed: Option<String>,
     next: Option<Uptime>,
 }
 
@@ -48,9 +52,10 @@ impl Wakes {
     }
 
     /// What was asked came to this.
-    pub(super) fn end(&mut self, woken: bool, now: Uptime) {
+    pub(super) fn end(&mut self, failed: Option<String>, now: Uptime) {
         self.under_way = false;
-        let pause = if woken {
+        self.failed = failed;
+        let pause = if self.failed.is_none() {
             self.failures = 0;
             self.scaled.get_or_insert(now);
             AGAIN
@@ -60,6 +65,13 @@ impl Wakes {
             pause.min(RETRY_AT_MOST)
         };
         self.next = Some(now + pause);
+    }
+
+    /// A pod has a place to run. Somebody waits.
+    pub(super) fn scheduled(&mut self, now: Uptime) {
+        if self.asked.is_some() {
+            self.scheduled.get_or_insert(now);
+        }
     }
 
     /// Nobody waits any more, so the next who does asks at once, or nearly: clients who come and go

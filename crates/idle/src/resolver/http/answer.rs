@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use http::{
-    HeaderValue, Method, Response, StatusCode,
+    HeaderValue, Method, Response, StatusCode, Version,
     header::{self, HeaderName},
 };
 use http_body_util::Full;
 use neap_kit::key::Key;
+use percent_encoding::{AsciiSet, CONTROLS};
 use serde_json::{Value, json};
 
 use super::{body::Answered, probe::Canned};
@@ -16,6 +17,20 @@ use crate::{api::Breakdown, resolver::hold::Refused};
 pub(super) const COLD_START: HeaderName = HeaderName::from_static("x-neaptide-cold-start");
 /// So many seconds until it is worth trying again.
 const AGAIN: &str = "1";
+
+/// Why a client was not served, in one word, where nobody refused it.
+pub(super) const UNKNOWN: &str = "UnknownService";
+pub(super) const GONE: &str = "ServiceGone";
+pub(super) const NOT_CARRIED: &str = "NotCarried";
+pub(super) const BROKEN: &str = "PodBrokeOff";
+pub(super) const BAD: &str = "BadRequest";
+
+/// What is escaped in a message of gRPC.
+const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
+
+/// What was said is wrong, for people.
+#[derive(Clone)]
+struct Said(String);
 
 const PAGE: &str = include_str!("waiting.html");
 
@@ -42,39 +57,108 @@ pub(super) fn unknown() -> Response<Answered> {
         &json!({
             "error": "no service that sleeps is known by this name; \
                       it is named <service>.<namespace>, with or without .svc and the domain",
-            "reason": "UnknownService",
+            "reason": UNKNOWN,
         }),
     )
+}
+
+/// Whoever answers on this port answered for a service that is no longer one of ours.
+pub(super) fn gone(version: Version) -> Response<Answered> {
+    let mut answer = unavailable(&json!({
+        "error": "the service is no longer known here; a new connection reaches it",
+        "reason": GONE,
+    }));
+    // Over HTTP/2 a connection is ended by other means.
+    if version != Version::HTTP_2 {
+        let close = HeaderValue::from_static("close");
+        answer.headers_mut().insert(header::CONNECTION, close);
+    }
+    answer
+}
+
+/// The client broke off in the middle of what it sent, or sent nonsense.
+pub(super) fn unread() -> Response<Answered> {
+    let body = json!({"error": "the body of the request cannot be read", "reason": BAD});
+    json(StatusCode::BAD_REQUEST, &body)
+}
+
+/// What was answered here as clients of gRPC understand it: to them JSON is a broken message.
+pub(super) fn in_grpc(answer: Response<Answered>) -> Response<Answered> {
+    let (head, body) = answer.into_parts();
+    let Some(Said(error)) = head.extensions.get() else {
+        return Response::from_parts(head, body);
+    };
+    // Unavailable, which may be tried again, or not implemented.
+    let code = if head.status.is_server_error() && head.status != StatusCode::NOT_IMPLEMENTED {
+        "14"
+    } else {
+        "12"
+    };
+    let mut answer = text(StatusCode::OK, String::new());
+    let headers = answer.headers_mut();
+    let message = percent_encoding::utf8_percent_encode(error, NOT_PLAIN).to_string();
+    let said = [
+        (header::CONTENT_TYPE, "application/grpc"),
+        (HeaderName::from_static("grpc-status"), code),
+        (HeaderName::from_static("grpc-message"), &message),
+    ];
+    for (name, value) in said {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
+    }
+    if let Some(cold) = head.headers.get(COLD_START) {
+        headers.insert(COLD_START, cold.clone());
+    }
+    answer
 }
 
 /// It asks for something that is not done here.
 pub(super) fn not_carried(what: &str) -> Response<Answered> {
     json(
         StatusCode::NOT_IMPLEMENTED,
-        &json!({"error": format!("{what} is not carried"), "reason": "NotCarried"}),
+        &json!({"error": format!("{what} is not carried"), "reason": NOT_CARRIED}),
     )
 }
 
 /// Nobody took it; nothing of it was sent.
 pub(super) fn refused(refused: &Refused) -> Response<Answered> {
-    said(refused, &refused.to_string())
+    let error = match refused {
+        Refused::Late { breakdown, .. } => format!("{refused}: {}", breakdown.most()),
+        _ => refused.to_string(),
+    };
+    said(refused, &error)
 }
 
 /// A pod took it and did not begin to answer in time.
 pub(super) fn silent(late: &Refused) -> Response<Answered> {
-    said(late, "a pod did not begin to answer in time")
+    let error = match late {
+        Refused::Late { breakdown, .. } => breakdown.most(),
+        _ => String::new(),
+    };
+    said(
+        late,
+        &format!("a pod did not begin to answer in time: {error}"),
+    )
 }
 
 fn said(refused: &Refused, error: &str) -> Response<Answered> {
     let reason = refused.reason();
     match refused {
-        Refused::Late { service, breakdown } => {
-            let body = json!({
+        Refused::Late {
+            service,
+            breakdown,
+            not_woken,
+        } => {
+            let mut body = json!({
                 "error": error,
                 "reason": reason,
                 "service": service.to_string(),
                 "milliseconds": breakdown,
             });
+            if let Some(why) = not_woken {
+                body["wakeFailed"] = why.as_str().into();
+            }
             with_cold_start(json(StatusCode::GATEWAY_TIMEOUT, &body), breakdown)
         }
         Refused::Full(service) | Refused::Gone(service) => {
@@ -86,11 +170,10 @@ fn said(refused: &Refused, error: &str) -> Response<Answered> {
 }
 
 /// A pod took it and broke off. It may have been done, so it is not sent again.
-pub(super) fn broken(service: &Key, error: &hyper::Error) -> Response<Answered> {
-    tracing::info!(%service, %error, "a pod took a request and did not answer it");
+pub(super) fn broken(service: &Key) -> Response<Answered> {
     let body = json!({
         "error": "a pod took the request and did not answer it; it is not known whether it was done",
-        "reason": "PodBrokeOff",
+        "reason": BROKEN,
         "service": service.to_string(),
     });
     json(StatusCode::BAD_GATEWAY, &body)
@@ -110,17 +193,9 @@ pub(super) fn page(service: &Key) -> Response<Answered> {
 
 /// Says where the time went.
 pub(super) fn with_cold_start<B>(mut answer: Response<B>, breakdown: &Breakdown) -> Response<B> {
-    let Breakdown {
-        queue,
-        scale,
-        ready,
-        connect,
-        first_byte,
-        ..
-    } = breakdown;
-    let said = format!(
-        "queue;dur={queue}, scale;dur={scale}, ready;dur={ready}, connect;dur={connect}, first-byte;dur={first_byte}"
-    );
+    let parts = breakdown.parts();
+    let parts = parts.map(|(part, took)| format!("{};dur={took}", part.replace('_', "-")));
+    let said = parts.join(", ");
     if let Ok(value) = HeaderValue::try_from(said) {
         answer.headers_mut().insert(COLD_START, value);
     }
@@ -136,6 +211,8 @@ fn unavailable(body: &Value) -> Response<Answered> {
 
 fn json(status: StatusCode, body: &Value) -> Response<Answered> {
     let mut answer = text(status, format!("{body}\n"));
+    let error = body["error"].as_str().unwrap_or_default().to_owned();
+    answer.extensions_mut().insert(Said(error));
     let kind = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     answer

@@ -1,7 +1,6 @@
 //! Bodies on their way through.
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
@@ -14,13 +13,6 @@ use hyper::body::Incoming;
 
 use super::{client::Lent, guard::Talk};
 use crate::resolver::activity::Open;
-
-/// What is sent to a pod: what was read while the request was held, then the rest as it comes.
-#[derive(Debug)]
-pub(super) struct Sent {
-    pub(super) early: VecDeque<Frame<Bytes>>,
-    pub(super) rest: Incoming,
-}
 
 /// What a client gets.
 #[derive(Debug)]
@@ -68,41 +60,6 @@ impl Carried {
     pub(super) fn new(incoming: Incoming, until: Until) -> Self {
         let until = (!incoming.is_end_stream()).then_some(until);
         Self { incoming, until }
-    }
-}
-
-impl Body for Sent {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let this = self.get_mut();
-        match this.early.pop_front() {
-            Some(frame) => Poll::Ready(Some(Ok(frame))),
-            None => Pin::new(&mut this.rest).poll_frame(context),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.early.is_empty() && self.rest.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let mut size = self.rest.size_hint();
-        if self.early.iter().any(Frame::is_trailers) {
-            // A body whose length is known has no trailers.
-            return SizeHint::default();
-        }
-        let data = self.early.iter().filter_map(Frame::data_ref);
-        let early: u64 = data.map(|data| data.len() as u64).sum();
-        if let Some(upper) = size.upper() {
-            size.set_upper(upper + early);
-        }
-        size.set_lower(size.lower() + early);
-        size
     }
 }
 

@@ -11,10 +11,9 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, Response, Version};
+use http::Version;
 use hyper::{
-    body::Incoming,
-    client::conn::{TrySendError, http1, http2},
+    client::conn::{http1, http2},
     rt::Executor,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,7 +21,11 @@ use neap_kit::clock::{Clock, Uptime};
 use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
 
-use super::body::Sent;
+use super::{
+    connection::{Connection, Sender},
+    sent::Sent,
+    wire::{Tally, Wire},
+};
 use crate::resolver::connect::connect;
 
 /// A connection that nobody used for this time is not used again: pods close theirs after a while,
@@ -60,33 +63,19 @@ struct Shareable {
 #[derive(Debug)]
 struct Idle {
     sender: http1::SendRequest<Sent>,
+    tally: Arc<Tally>,
     since: Uptime,
-}
-
-/// A connection to a pod.
-#[derive(Debug)]
-pub(super) struct Connection {
-    sender: Sender,
-    /// No request went over it yet.
-    pub(super) fresh: bool,
-}
-
-#[derive(Debug)]
-enum Sender {
-    One(Lent),
-    Many(http2::SendRequest<Sent>),
 }
 
 /// A connection for one request at a time, which goes back when this is dropped.
 #[derive(Debug)]
 pub(super) struct Lent {
-    sender: Option<http1::SendRequest<Sent>>,
+    pub(super) sender: Option<http1::SendRequest<Sent>>,
+    pub(super) tally: Arc<Tally>,
     pod: SocketAddr,
     clock: Clock,
     home: Weak<Shared>,
 }
-
-pub(super) type Unsent = TrySendError<Request<Sent>>;
 
 impl Client {
     pub(crate) fn new(clock: Clock, tasks: TaskTracker) -> Self {
@@ -124,23 +113,24 @@ impl Client {
         if version == Version::HTTP_2 {
             return self.multiplexed(pod).await;
         }
-        while let Some(mut sender) = self.idle(pod) {
+        while let Some((mut sender, tally)) = self.idle(pod) {
             // Waits for the end of the answer before, and fails if the connection has ended.
             if sender.ready().await.is_ok() {
-                return Ok(self.lend(sender, pod, false));
+                return Ok(self.lend(sender, tally, pod, false));
             }
         }
-        let stream = TokioIo::new(connect(pod, self.clock).await?);
-        let (sender, connection) = http1::handshake(stream).await.map_err(io::Error::other)?;
+        let (wire, tally) = Wire::new(connect(pod, self.clock).await?);
+        let handshake = http1::handshake(TokioIo::new(wire)).await;
+        let (sender, connection) = handshake.map_err(io::Error::other)?;
         let connection = connection.with_upgrades();
         self.tasks.spawn(async move {
             // What breaks it is told to whoever uses it.
             let _ = connection.await;
         });
-        Ok(self.lend(sender, pod, true))
+        Ok(self.lend(sender, tally, pod, true))
     }
 
-    fn idle(&self, pod: SocketAddr) -> Option<http1::SendRequest<Sent>> {
+    fn idle(&self, pod: SocketAddr) -> Option<(http1::SendRequest<Sent>, Arc<Tally>)> {
         let now = self.clock.uptime();
         let mut idle = self.shared.idle.lock();
         let kept = idle.get_mut(&pod)?;
@@ -150,12 +140,19 @@ impl Client {
             kept.clear();
             return None;
         }
-        Some(last.sender)
+        Some((last.sender, last.tally))
     }
 
-    fn lend(&self, sender: http1::SendRequest<Sent>, pod: SocketAddr, fresh: bool) -> Connection {
+    fn lend(
+        &self,
+        sender: http1::SendRequest<Sent>,
+        tally: Arc<Tally>,
+        pod: SocketAddr,
+        fresh: bool,
+    ) -> Connection {
         let lent = Lent {
             sender: Some(sender),
+            tally,
             pod,
             clock: self.clock,
             home: Arc::downgrade(&self.shared),
@@ -213,31 +210,6 @@ impl Client {
     }
 }
 
-impl Connection {
-    /// Sends a request once. It comes back if nothing of it was sent.
-    pub(super) async fn send(
-        &mut self,
-        request: Request<Sent>,
-    ) -> Result<Response<Incoming>, Unsent> {
-        match &mut self.sender {
-            Sender::Many(sender) => sender.try_send_request(request).await,
-            Sender::One(lent) => match &mut lent.sender {
-                Some(sender) => sender.try_send_request(request).await,
-                // Nobody asks a second time.
-                None => std::future::pending().await,
-            },
-        }
-    }
-
-    /// What must last as long as the answer.
-    pub(super) fn lent(self) -> Option<Lent> {
-        match self.sender {
-            Sender::One(lent) => Some(lent),
-            Sender::Many(_) => None,
-        }
-    }
-}
-
 impl Drop for Lent {
     fn drop(&mut self) {
         let home = self.home.upgrade();
@@ -248,7 +220,12 @@ impl Drop for Lent {
             let mut idle = home.idle.lock();
             let kept = idle.entry(self.pod).or_default();
             if kept.len() < KEPT {
-                kept.push(Idle { sender, since });
+                let tally = self.tally.clone();
+                kept.push(Idle {
+                    sender,
+                    tally,
+                    since,
+                });
             }
         }
     }

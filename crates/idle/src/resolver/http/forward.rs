@@ -6,13 +6,16 @@ use hyper::{body::Incoming, upgrade::OnUpgrade};
 
 use super::{
     answer,
-    body::{Answered, Carried, Sent, UnderWay, Until},
-    client::Connection,
-    handle::{From, Going},
-    headers, upgrade,
+    body::{Answered, Carried, UnderWay, Until},
+    connection::{Connection, Unanswered},
+    handle::{From, Going, Unplaced},
+    headers,
+    sent::Sent,
+    upgrade,
 };
 use crate::resolver::{
     activity::Open,
+    events::SentElsewhere,
     hold::{Holding, Refused},
 };
 
@@ -35,31 +38,38 @@ pub(super) async fn forward(
 ) -> Response<Answered> {
     let switch = headers::wanted(going.head.version, &going.head.headers);
     let client = switch.and_then(|_| going.head.extensions.remove::<OnUpgrade>());
-    if let Err(refused) = going.place().await {
-        from.resolver.turned_away(going.holding.route(), &refused);
-        return answer::refused(&refused);
+    match going.place().await {
+        Ok(_) => {}
+        Err(Unplaced::Refused(refused)) => {
+            from.resolver.refused(&going.holding, &refused);
+            return answer::refused(&refused);
+        }
+        Err(Unplaced::Unread) => return answer::unread(),
     }
     let (mut holding, request) = going.request(from.source);
     let fate = send(from, &mut holding, request).await;
     let key = holding.route().service.key.clone();
     match fate {
         Fate::Refused(refused) => {
-            from.resolver.turned_away(holding.route(), &refused);
+            from.resolver.refused(&holding, &refused);
             answer::refused(&refused)
         }
-        Fate::Broken(error) => answer::broken(&key, &error),
+        Fate::Broken(error) => {
+            let resolver = &from.resolver;
+            resolver.turned_away(holding.route(), answer::BROKEN, &error);
+            answer::broken(&key)
+        }
         Fate::Silent => {
             let late = holding.late();
-            from.resolver.turned_away(holding.route(), &late);
+            from.resolver.refused(&holding, &late);
             answer::silent(&late)
         }
         Fate::Answered(mut response, connection) => {
             holding.answered();
-            from.resolver.served(&holding);
+            let cold = from.resolver.served(&holding);
             let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
             headers::towards_client(response.headers_mut(), switched);
-            if holding.was_held() {
-                let breakdown = holding.times().breakdown(from.resolver.clock.uptime());
+            if let Some(breakdown) = cold {
                 response = answer::with_cold_start(response, &breakdown);
             }
             let until = Until {
@@ -92,24 +102,29 @@ async fn send(from: &From, holding: &mut Holding, mut request: Request<Sent>) ->
         holding.connected();
         // Who sends for a long time may well be answered at the end only.
         let whole = request.body().is_end_stream();
-        let limit = holding.route().service.deadline;
-        let fresh = connection.fresh;
         let sent = connection.send(request);
         let sent = if whole {
-            from.resolver.clock.within(limit, sent).await
+            from.resolver.clock.within(holding.left(), sent).await
         } else {
             Some(sent.await)
         };
-        let mut error = match sent {
+        let refused = match sent {
             None => return Fate::Silent,
             Some(Ok(response)) => return Fate::Answered(response, connection),
-            Some(Err(error)) => error,
+            Some(Err(Unanswered::Broken(error))) => return Fate::Broken(error),
+            Some(Err(Unanswered::Unsent {
+                request: unsent,
+                refused,
+            })) => {
+                request = *unsent;
+                refused
+            }
         };
-        match error.take_message() {
-            Some(unsent) => request = unsent,
-            None => return Fate::Broken(error.into_error()),
-        }
-        if fresh {
+        from.resolver.meter.emit(&SentElsewhere {
+            service: &holding.route().service.key,
+            protocol: holding.route().port.protocol,
+        });
+        if refused {
             holding.refused();
         }
     }

@@ -4,7 +4,7 @@ use std::{
     io,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
@@ -34,6 +34,8 @@ pub(super) struct Talk {
     pub(super) upgraded: AtomicBool,
     /// Requests that are not answered to their end.
     pub(super) under_way: AtomicUsize,
+    /// Why the client is not listened to any longer.
+    pub(super) bad: OnceLock<&'static str>,
 }
 
 impl Guarded {
@@ -47,6 +49,8 @@ impl Guarded {
     }
 
     fn refuse(&self, bad: Bad) -> io::Error {
+        // The first reason counts.
+        let _ = self.talk.bad.set(bad.why);
         // Between other answers this one would be taken for theirs.
         if self.talk.under_way.load(Ordering::SeqCst) == 0 {
             let Bad { status, why } = bad;

@@ -12,15 +12,20 @@ use tokio::sync::Notify;
 
 use super::{
     answer,
-    body::{Answered, Sent, UnderWay},
+    body::{Answered, UnderWay},
     forward,
     guard::Talk,
     headers,
+    sent::{Held, Sent},
 };
-use crate::resolver::{
-    Resolver,
-    hold::{Holding, Refused},
-    routes::Route,
+use crate::{
+    api::Protocol,
+    resolver::{
+        Resolver,
+        events::{self, Asked, LookedUp, TurnedAway},
+        hold::{Holding, Refused},
+        routes::Route,
+    },
 };
 
 /// So much of a body is read while its request is held; the rest waits with the client.
@@ -46,12 +51,19 @@ pub(super) struct From {
     pub(super) leave: Notify,
 }
 
+/// Why a request is not sent to a pod.
+pub(super) enum Unplaced {
+    Refused(Refused),
+    /// Its body cannot be read.
+    Unread,
+}
+
 /// A request that is on its way to a pod.
 #[derive(Debug)]
 pub(super) struct Going {
     pub(super) holding: Holding,
     pub(super) head: request::Parts,
-    pub(super) body: Sent,
+    pub(super) body: Held,
 }
 
 pub(super) async fn handle(
@@ -60,36 +72,64 @@ pub(super) async fn handle(
 ) -> Result<Response<Answered>, Infallible> {
     let under_way = UnderWay::new(&from.talk);
     let (head, rest) = request.into_parts();
-    let Some(route) = from.route(&head) else {
-        return Ok(answer::unknown());
+    let resolver = &from.resolver;
+    let asked = Asked::of(&head, resolver.unbounded_metrics);
+    let grpc = is_grpc(&head.headers);
+    let route = match from.route(&head, &asked) {
+        Ok(route) => route,
+        Err(unknown) if grpc => return Ok(answer::in_grpc(*unknown)),
+        Err(unknown) => return Ok(*unknown),
     };
-    let service = &route.service;
+    let (key, came) = (route.service.key.clone(), resolver.clock.uptime());
+    let response = answer(&from, route, head, rest, under_way).await;
+    resolver.meter.emit(&events::Answered {
+        service: &key,
+        asked: &asked,
+        status: response.status(),
+        took: resolver.clock.uptime().saturating_sub(came),
+    });
+    Ok(if grpc {
+        answer::in_grpc(response)
+    } else {
+        response
+    })
+}
+
+async fn answer(
+    from: &Arc<From>,
+    route: Arc<Route>,
+    head: request::Parts,
+    rest: Incoming,
+    under_way: UnderWay,
+) -> Response<Answered> {
+    let (resolver, service) = (&from.resolver, &route.service);
     if let Some(canned) = service
         .probes
         .answer(&head.method, &head.uri, &head.headers)
     {
-        return Ok(answer::canned(canned, &head.method));
+        return answer::canned(canned, &head.method);
     }
     if head.method == Method::CONNECT {
-        return Ok(answer::not_carried("CONNECT"));
+        resolver.turned_away(&route, answer::NOT_CARRIED, &"CONNECT");
+        return answer::not_carried("CONNECT");
     }
     if service.out_of_path {
         from.leave.notify_one();
     }
-    let open = from.resolver.activity.begin(&service.key);
-    let mut holding = Holding::new(&from.resolver.holds, route.clone(), size(&head));
+    let open = resolver.came(&route);
+    let mut holding = Holding::new(&resolver.holds, route.clone(), size(&head));
     if service.waiting_page && is_browser(&head) {
         // Asks for the wake as a side effect; who does not pass at once gets the page.
         match holding.place().now_or_never() {
             Some(Ok(_)) => {}
             Some(Err(refused)) => {
-                from.resolver.turned_away(&route, &refused);
-                return Ok(answer::refused(&refused));
+                resolver.refused(&holding, &refused);
+                return answer::refused(&refused);
             }
-            None => return Ok(answer::page(&service.key)),
+            None => return answer::page(&service.key),
         }
     }
-    let body = Sent {
+    let body = Held {
         early: VecDeque::new(),
         rest,
     };
@@ -98,39 +138,68 @@ pub(super) async fn handle(
         head,
         body,
     };
-    Ok(forward::forward(&from, going, open, under_way).await)
+    forward::forward(from, going, open, under_way).await
 }
 
 impl From {
-    fn route(&self, head: &request::Parts) -> Option<Arc<Route>> {
+    /// Who is meant, or what is answered if that is nobody.
+    fn route(
+        &self,
+        head: &request::Parts,
+        asked: &Asked,
+    ) -> Result<Arc<Route>, Box<Response<Answered>>> {
         let table = self.resolver.tables.now();
         match self.entrance {
-            Entrance::Port(port) => table.route(port).cloned(),
+            Entrance::Port(port) => table.route(port).cloned().ok_or_else(|| {
+                // The service is there, but no longer one of ours: its own pods answer from now on.
+                self.leave.notify_one();
+                self.unknown(answer::GONE);
+                Box::new(answer::gone(head.version))
+            }),
             Entrance::Shared => {
                 let naming = &self.resolver.naming;
-                naming.route(&table, &head.headers, &head.uri)
+                let route = naming.route(&table, &head.headers, &head.uri);
+                let service = route.as_ref().map(|route| &route.service.key);
+                self.resolver.meter.emit(&LookedUp { service, asked });
+                route.ok_or_else(|| {
+                    self.unknown(answer::UNKNOWN);
+                    Box::new(answer::unknown())
+                })
             }
         }
+    }
+
+    fn unknown(&self, reason: &'static str) {
+        self.resolver.meter.emit(&TurnedAway {
+            service: None,
+            protocol: Protocol::Http,
+            reason,
+            why: "nobody is known by what was asked".to_owned(),
+        });
     }
 }
 
 impl Going {
     /// The pod to go to. A part of the body is read meanwhile: a client that has sent all of its
     /// request is noticed when it leaves.
-    pub(super) async fn place(&mut self) -> Result<SocketAddr, Refused> {
+    pub(super) async fn place(&mut self) -> Result<SocketAddr, Unplaced> {
         let data = self.body.early.iter().filter_map(Frame::data_ref);
         let mut read: usize = data.map(Bytes::len).sum();
         let mut listening = read < EARLY && !self.body.rest.is_end_stream();
         loop {
             let frame = tokio::select! {
                 biased;
-                pod = self.holding.place() => return pod,
+                pod = self.holding.place() => return pod.map_err(Unplaced::Refused),
                 frame = self.body.rest.frame(), if listening => frame,
             };
-            let Some(Ok(frame)) = frame else {
-                // The end; an error is met again by whoever reads on.
-                listening = false;
-                continue;
+            let frame = match frame {
+                Some(Ok(frame)) => frame,
+                // Nothing of it was sent, and nobody waits for an answer to the rest.
+                Some(Err(_)) => return Err(Unplaced::Unread),
+                None => {
+                    listening = false;
+                    continue;
+                }
             };
             let more = frame.data_ref().map_or(0, Bytes::len);
             read += more;
@@ -145,7 +214,10 @@ impl Going {
         let wanted = headers::wanted(head.version, &head.headers);
         let route = self.holding.route();
         headers::towards_pod(&mut head, source.ip(), route, wanted.as_ref());
-        (self.holding, Request::from_parts(head, self.body))
+        (
+            self.holding,
+            Request::from_parts(head, Sent::new(self.body)),
+        )
     }
 }
 
@@ -156,6 +228,11 @@ fn size(head: &request::Parts) -> usize {
         .map(|(name, value)| name.as_str().len() + value.len() + 32)
         .sum();
     headers + head.uri.path().len() + 256
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
 fn is_browser(head: &request::Parts) -> bool {

@@ -1,6 +1,7 @@
 //! One connection of a client that speaks HTTP.
 
 use std::{
+    fmt::Display,
     io,
     net::SocketAddr,
     pin::{Pin, pin},
@@ -17,12 +18,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{io::AsyncReadExt, net::TcpStream, sync::Notify};
 
 use super::{
+    answer::BAD,
     client::Tasks,
     guard::{Guarded, Talk},
     handle::{Entrance, From, handle},
     strict::HEAD,
 };
-use crate::resolver::Resolver;
+use crate::{
+    api::Protocol,
+    resolver::{Resolver, events::TurnedAway},
+};
 
 /// The first words of HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -33,6 +38,8 @@ const QUIET: Duration = Duration::from_secs(2);
 /// So many requests are under way at once over one connection.
 const STREAMS: u32 = 256;
 
+const TOO_SLOW: &str = "TooSlow";
+
 /// Carries all requests of one connection.
 pub async fn serve(
     resolver: Resolver,
@@ -41,8 +48,10 @@ pub async fn serve(
     source: SocketAddr,
 ) {
     let (clock, patience) = (resolver.clock, resolver.patience);
-    let Some(Ok((first, multiplexed))) = clock.within(patience, first(&mut client)).await else {
-        return;
+    let (first, multiplexed) = match clock.within(patience, first(&mut client)).await {
+        Some(Ok(first)) => first,
+        Some(Err(_)) => return,
+        None => return not_listened_to(&resolver, TOO_SLOW, &"nothing was asked"),
     };
     let talk = Arc::new(Talk::default());
     talk.upgraded.store(multiplexed, Ordering::SeqCst);
@@ -69,7 +78,7 @@ pub async fn serve(
             .max_header_list_size(HEAD as u32);
         let mut connection = pin!(server.serve_connection(stream, service));
         tokio::select! {
-            _ = connection.as_mut() => return,
+            ended = connection.as_mut() => return from.ended(ended),
             () = from.leaving() => connection.as_mut().graceful_shutdown(),
         }
         from.last_words(connection).await;
@@ -82,14 +91,39 @@ pub async fn serve(
         let connection = server.serve_connection(stream, service);
         let mut connection = pin!(connection.with_upgrades());
         tokio::select! {
-            _ = connection.as_mut() => return,
+            ended = connection.as_mut() => return from.ended(ended),
             () = from.leaving() => connection.as_mut().graceful_shutdown(),
         }
         from.last_words(connection).await;
     }
 }
 
+/// A client is not listened to, for this reason.
+fn not_listened_to(resolver: &Resolver, reason: &'static str, why: &dyn Display) {
+    resolver.meter.emit(&TurnedAway {
+        service: None,
+        protocol: Protocol::Http,
+        reason,
+        why: why.to_string(),
+    });
+}
+
 impl From {
+    /// Tells why a connection has ended, if the client is to blame. Others break off as they please.
+    fn ended(&self, ended: hyper::Result<()>) {
+        let resolver = &self.resolver;
+        match (self.talk.bad.get(), ended) {
+            (Some(why), _) => not_listened_to(resolver, BAD, why),
+            (None, Err(error)) if error.is_parse() => {
+                not_listened_to(resolver, BAD, &error);
+            }
+            (None, Err(error)) if error.is_timeout() => {
+                not_listened_to(resolver, TOO_SLOW, &error);
+            }
+            (None, _) => {}
+        }
+    }
+
     /// Resolves when the connection should end after what is under way.
     async fn leaving(&self) {
         tokio::select! {

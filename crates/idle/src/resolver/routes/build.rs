@@ -92,8 +92,16 @@ impl Table {
                 table.routes.insert(port.resolver_port, Arc::new(route));
             }
             let statuses = object.status.iter().flat_map(|status| &status.ports);
-            let pods = pods(statuses, slices.get(&own).map_or(&[][..], Vec::as_slice));
-            table.pods.insert(key.clone(), Arc::new(pods));
+            let slices = slices.get(&own).map_or(&[][..], Vec::as_slice);
+            let mut endpoints = slices
+                .iter()
+                .flat_map(|slice| slice.endpoints.iter().flatten());
+            if endpoints.any(|endpoint| !is_ready(endpoint) && !is_ending(endpoint)) {
+                table.starting.insert(key.clone());
+            }
+            table
+                .pods
+                .insert(key.clone(), Arc::new(pods(statuses, slices)));
             table.services.insert(key, service);
         }
         table
@@ -229,7 +237,10 @@ fn target(slice: &EndpointSlice, name: &str) -> Option<u16> {
 
 fn is_ready(endpoint: &Endpoint) -> bool {
     let conditions = endpoint.conditions.as_ref();
-    conditions.is_none_or(|conditions| {
-        conditions.ready != Some(false) && conditions.terminating != Some(true)
-    })
+    conditions.is_none_or(|conditions| conditions.ready != Some(false)) && !is_ending(endpoint)
+}
+
+fn is_ending(endpoint: &Endpoint) -> bool {
+    let conditions = endpoint.conditions.as_ref();
+    conditions.is_some_and(|conditions| conditions.terminating == Some(true))
 }

@@ -77,6 +77,14 @@ impl Scene {
     }
 
     fn pods(&self, addresses: &[&str]) {
+        let endpoints = addresses.iter();
+        let endpoints: Vec<_> = endpoints
+            .map(|address| json!({"addresses": [address]}))
+            .collect();
+        self.endpoints(&endpoints);
+    }
+
+    fn endpoints(&self, endpoints: &[serde_json::Value]) {
         let elasti = json!({
             "metadata": {"namespace": "shop", "name": "cart"},
             "spec": {
@@ -85,9 +93,6 @@ impl Scene {
             },
             "status": {"ports": [{"name": "", "port": 80, "resolverPort": 20000}]},
         });
-        let endpoints: Vec<_> = (addresses.iter())
-            .map(|address| json!({"addresses": [address]}))
-            .collect();
         let slice = json!({
             "metadata": {"namespace": "shop", "name": "cart-1", "labels": {
                 "kubernetes.io/service-name": names::private_service("cart"),
@@ -142,6 +147,8 @@ async fn who_is_held_is_let_go_when_a_pod_is_ready_and_knows_where_the_time_went
     scene.clock.sleep(milliseconds(3)).await;
     holding.connected();
     scene.clock.sleep(milliseconds(5)).await;
+    // One time for all parts, from its arrival.
+    assert_eq!(holding.left(), milliseconds(30_000 - 2008));
     holding.answered();
     let breakdown = holding.times().breakdown(scene.clock.uptime());
     let expected = Breakdown {
@@ -155,6 +162,38 @@ async fn who_is_held_is_let_go_when_a_pod_is_ready_and_knows_where_the_time_went
     assert_eq!(breakdown, expected);
     assert_eq!(scene.asked(), [(0, 1)]);
     assert_eq!(scene.held(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_seen_before_it_is_ready_had_a_place_to_run_by_then() {
+    let scene = Scene::new(0);
+    let starting = |ready: bool, ending: bool| {
+        let conditions = json!({"ready": ready, "terminating": ending});
+        [json!({"addresses": ["10.0.0.1"], "conditions": conditions})]
+    };
+    // The last of those before does not count.
+    scene.endpoints(&starting(false, true));
+    let mut holding = scene.arrive();
+    let ready = async {
+        scene.clock.sleep(milliseconds(700)).await;
+        scene.endpoints(&starting(false, false));
+        scene.clock.sleep(milliseconds(300)).await;
+        scene.endpoints(&starting(true, false));
+    };
+    let (place, ()) = tokio::join!(holding.place(), ready);
+    assert!(place.is_ok());
+    let breakdown = holding.times().breakdown(scene.clock.uptime());
+    let expected = Breakdown {
+        scale: 30,
+        schedule: 670,
+        ready: 300,
+        ..Breakdown::default()
+    };
+    assert_eq!(breakdown, expected);
+    assert_eq!(
+        breakdown.most(),
+        "0.7 of 1.0 s went by until a pod had a place to run"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +222,12 @@ async fn a_wake_that_fails_is_tried_again_soon() {
 async fn the_time_that_is_up_says_where_it_went() {
     let scene = Scene::new(usize::MAX);
     let mut holding = scene.arrive();
-    let Err(Refused::Late { service, breakdown }) = holding.place().await else {
+    let Err(Refused::Late {
+        service,
+        breakdown,
+        not_woken: Some(_),
+    }) = holding.place().await
+    else {
         panic!("nobody was there");
     };
     assert_eq!(service, Key::new("shop", "cart"));

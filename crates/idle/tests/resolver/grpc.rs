@@ -1,0 +1,228 @@
+//! gRPC as tonic speaks it, in all four kinds of call, against a service that sleeps.
+
+use std::{convert::Infallible, net::SocketAddr, pin::Pin};
+
+use bytes::{Buf, BufMut};
+use futures::{Stream, StreamExt, stream};
+use http::{Request, Response, uri::PathAndQuery};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::json;
+use tokio::{net::TcpListener, sync::mpsc};
+use tonic::{
+    Code, Status, Streaming,
+    client::Grpc as Asking,
+    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
+    server::Grpc as Answering,
+    transport::{Channel, Endpoint},
+};
+
+use crate::scene::Scene;
+
+/// Messages are words.
+#[derive(Clone, Copy, Default)]
+struct Words;
+
+impl Codec for Words {
+    type Encode = String;
+    type Decode = String;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Words {
+    type Item = String;
+    type Error = Status;
+
+    fn encode(&mut self, item: String, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        to.put_slice(item.as_bytes());
+        Ok(())
+    }
+}
+
+impl Decoder for Words {
+    type Item = String;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<String>, Status> {
+        let bytes = from.copy_to_bytes(from.remaining());
+        let text = String::from_utf8(bytes.to_vec());
+        text.map(Some)
+            .map_err(|_| Status::internal("these are no words"))
+    }
+}
+
+type Answers = Pin<Box<dyn Stream<Item = Result<String, Status>> + Send>>;
+
+/// `one: 1`, `one: 2`, `one: 3`.
+fn three(word: &str) -> Answers {
+    let words: Vec<_> = (1..=3)
+        .map(|number| Ok(format!("{word}: {number}")))
+        .collect();
+    Box::pin(stream::iter(words))
+}
+
+async fn joined(words: Streaming<String>) -> Result<String, Status> {
+    let words = words.map(|word| word.unwrap()).collect::<Vec<_>>().await;
+    Ok(words.join(" "))
+}
+
+async fn answer(request: Request<Incoming>) -> Result<Response<tonic::body::Body>, Infallible> {
+    let mut grpc = Answering::new(Words);
+    let path = request.uri().path().to_owned();
+    Ok(match path.as_str() {
+        "/shop.Cart/One" => {
+            let one = tower::service_fn(|asked: tonic::Request<String>| async move {
+                let word = asked.into_inner();
+                if word == "nobody" {
+                    return Err(Status::not_found("nobody is here"));
+                }
+                Ok(tonic::Response::new(format!("hello {word}")))
+            });
+            grpc.unary(one, request).await
+        }
+        "/shop.Cart/Down" => {
+            let down = tower::service_fn(|asked: tonic::Request<String>| async move {
+                Ok::<_, Status>(tonic::Response::new(three(asked.get_ref())))
+            });
+            grpc.server_streaming(down, request).await
+        }
+        "/shop.Cart/Up" => {
+            let up = tower::service_fn(|asked: tonic::Request<Streaming<String>>| async move {
+                joined(asked.into_inner()).await.map(tonic::Response::new)
+            });
+            grpc.client_streaming(up, request).await
+        }
+        _ => {
+            let both = tower::service_fn(|asked: tonic::Request<Streaming<String>>| async move {
+                let words = asked.into_inner();
+                let answers: Answers =
+                    Box::pin(words.map(|word| word.map(|word| format!("hello {word}"))));
+                Ok::<_, Status>(tonic::Response::new(answers))
+            });
+            grpc.streaming(both, request).await
+        }
+    })
+}
+
+async fn pod(scene: &Scene) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tasks = scene.tasks.clone();
+    scene.tasks.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            let serve = server.serve_connection(TokioIo::new(stream), service_fn(answer));
+            tasks.spawn(async move {
+                let _ = serve.await;
+            });
+        }
+    });
+    address
+}
+
+async fn client(scene: &Scene) -> Asking<Channel> {
+    let address = format!("http://{}", scene.address);
+    let endpoint = Endpoint::from_shared(address).unwrap();
+    let mut grpc = Asking::new(endpoint.connect().await.unwrap());
+    grpc.ready().await.unwrap();
+    grpc
+}
+
+fn path(method: &'static str) -> PathAndQuery {
+    PathAndQuery::from_static(method)
+}
+
+#[tokio::test]
+async fn every_kind_of_call_waits_and_is_answered() {
+    let scene = Scene::new("HTTP", &json!({}));
+    let (mut one, mut down) = (client(&scene).await, client(&scene).await);
+    let (mut up, mut both) = (client(&scene).await, client(&scene).await);
+    let one = async {
+        let asked = tonic::Request::new("you".to_owned());
+        let answer = one
+            .unary(asked, path("/shop.Cart/One"), Words)
+            .await
+            .unwrap();
+        assert!(answer.metadata().contains_key("x-neaptide-cold-start"));
+        assert_eq!(answer.into_inner(), "hello you");
+    };
+    let down = async {
+        let asked = tonic::Request::new("word".to_owned());
+        let path = path("/shop.Cart/Down");
+        let answer = down.server_streaming(asked, path, Words).await.unwrap();
+        let words: Vec<_> = answer
+            .into_inner()
+            .map(|word| word.unwrap())
+            .collect()
+            .await;
+        assert_eq!(words, ["word: 1", "word: 2", "word: 3"]);
+    };
+    let up = async {
+        // More than is read while a request is held.
+        let long = "x".repeat(50_000);
+        let words = stream::iter(["a".to_owned(), long.clone(), "b".to_owned()]);
+        let asked = tonic::Request::new(words);
+        let answer = up
+            .client_streaming(asked, path("/shop.Cart/Up"), Words)
+            .await;
+        assert_eq!(answer.unwrap().into_inner(), format!("a {long} b"));
+    };
+    let both = async {
+        let (say, said) = mpsc::channel::<String>(1);
+        let said = stream::unfold(
+            said,
+            |mut said| async move { Some((said.recv().await?, said)) },
+        );
+        let asked = tonic::Request::new(said);
+        say.send("first".to_owned()).await.unwrap();
+        let answer = both.streaming(asked, path("/shop.Cart/Both"), Words).await;
+        let mut answers = answer.unwrap().into_inner();
+        // Each is said only after the one before was answered.
+        for word in ["first", "second", "third"] {
+            if word != "first" {
+                say.send(word.to_owned()).await.unwrap();
+            }
+            let answer = answers.message().await.unwrap().unwrap();
+            assert_eq!(answer, format!("hello {word}"));
+        }
+        drop(say);
+        assert_eq!(answers.message().await.unwrap(), None);
+    };
+    let wake = async {
+        scene.holds(4).await;
+        assert_eq!(scene.woken(), 1);
+        scene.pods(&[pod(&scene).await]);
+    };
+    tokio::join!(one, down, up, both, wake);
+}
+
+#[tokio::test]
+async fn a_status_comes_through_and_one_that_waited_in_vain_may_be_tried_again() {
+    let scene = Scene::new("HTTP", &json!({"deadlineSeconds": 1}));
+    let mut grpc = client(&scene).await;
+    let asked = tonic::Request::new("you".to_owned());
+    let answer = grpc.unary::<_, String, _>(asked, path("/shop.Cart/One"), Words);
+    let status = answer.await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    let message = status.message();
+    assert!(
+        message.starts_with("no pod of shop/cart was there in time"),
+        "{message}"
+    );
+    scene.pods(&[pod(&scene).await]);
+    grpc.ready().await.unwrap();
+    let asked = tonic::Request::new("nobody".to_owned());
+    let answer = grpc.unary::<_, String, _>(asked, path("/shop.Cart/One"), Words);
+    let status = answer.await.unwrap_err();
+    assert_eq!(status.code(), Code::NotFound);
+    assert_eq!(status.message(), "nobody is here");
+}

@@ -1,0 +1,243 @@
+//! A server with a Service that may sleep, what runs behind it, and its operator.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use anyhow::Result;
+use futures::future::BoxFuture;
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{apps::v1::Deployment, core::v1::Service, discovery::v1::EndpointSlice},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, CustomResourceExt, Resource,
+    api::{Patch, PatchParams, PostParams},
+};
+use neap_idle::{
+    api::{ElastiService, Mode, names},
+    service::{
+        facts::{Patience, SLEEP},
+        objects::{PRIVATE, SERVICE_NAME},
+        ports::Range,
+        prove::Prover,
+        run::{self, Settings},
+        verdict::{Because, Verdict, Verdicts},
+    },
+    wake::{WakeService, Waker},
+};
+use neap_kit::{
+    clock::Clock, controller::Trigger, key::Key, lease::Leadership, manager, site::Site,
+    watch::Watches,
+};
+use neap_pocket::{Options, Pocket, environment::Environment};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{cell::Protocol, street::Street};
+
+/// The Service, the Deployment and the ElastiService.
+pub(crate) const WEB: &str = "web";
+/// The slices with its pods: of the public Service, and of the private one.
+pub(crate) const SLICES: [&str; 2] = ["web-pods", "web-private-pods"];
+const RESOLVER: &str = "elasti-resolver-service";
+const START: &str = "2026-01-01T00:00:00Z";
+
+pub(crate) struct Ground {
+    pub(crate) pocket: Pocket,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    site: Site,
+}
+
+impl Ground {
+    /// A server with a Service whose pods are still to come.
+    pub(crate) async fn open(seed: u64, tasks: &mut JoinSet<()>) -> Result<Self> {
+        let mut options = Options::new(Environment::rehearsal(seed));
+        options.settings.loopback_endpoints = true;
+        let pocket = Pocket::open(options).await?;
+        let client = Client::new(pocket.service(), "default");
+        let clock = Clock::starting_at(START.parse()?);
+        let (watches, watching) = Watches::new(clock);
+        tasks.spawn(watching.run(CancellationToken::new()));
+        let site = Site {
+            client: client.clone(),
+            watches,
+            leadership: Leadership::alone(clock),
+            clock,
+        };
+        let ground = Self {
+            pocket,
+            client,
+            clock,
+            site,
+        };
+        let definitions: Api<CustomResourceDefinition> = Api::all(ground.client.clone());
+        let create = PostParams::default();
+        definitions.create(&create, &ElastiService::crd()).await?;
+        clock.sleep(Duration::from_secs(1)).await;
+        Ok(ground)
+    }
+
+    /// What its users and the cluster make.
+    pub(crate) async fn furnish(
+        &self,
+        protocol: Protocol,
+        street: Street,
+        resolvers: usize,
+    ) -> Result<()> {
+        let port = protocol.port_name();
+        let of = |name: &str| {
+            json!({
+                "metadata": {"name": name},
+                "spec": {"selector": {"app": name}, "ports": [{"name": port, "port": 80, "targetPort": 8080}]},
+            })
+        };
+        self.create::<Service>(of(WEB)).await?;
+        let service = self.create::<Service>(of(RESOLVER)).await?;
+        let owner = json!([{
+            "apiVersion": "v1", "kind": "Service", "name": RESOLVER,
+            "uid": service.metadata.uid, "controller": true,
+        }]);
+        let there = places(street, &vec![true; resolvers]);
+        let labels = json!({SERVICE_NAME: RESOLVER});
+        let metadata = json!({"name": "resolvers", "labels": labels, "ownerReferences": owner});
+        let slice = json!({
+            "metadata": metadata, "addressType": "IPv4", "endpoints": there, "ports": [],
+        });
+        self.create::<EndpointSlice>(slice).await?;
+        let private = names::private_service(WEB);
+        let labels = [
+            json!({SERVICE_NAME: WEB}),
+            json!({SERVICE_NAME: private, PRIVATE: "true"}),
+        ];
+        for (name, labels) in SLICES.into_iter().zip(labels) {
+            let slice = json!({
+                "metadata": {"name": name, "labels": labels},
+                "addressType": "IPv4", "endpoints": [],
+                "ports": [{"name": port, "port": 8080, "protocol": "TCP"}],
+            });
+            self.create::<EndpointSlice>(slice).await?;
+        }
+        let deployment = json!({
+            "metadata": {"name": WEB},
+            "spec": {
+                "replicas": 1, "selector": {"matchLabels": {"app": WEB}},
+                "template": {
+                    "metadata": {"labels": {"app": WEB}},
+                    "spec": {"containers": [{"name": "web", "image": "web"}]},
+                },
+            },
+        });
+        self.create::<Deployment>(deployment).await?;
+        let elasti = json!({
+            "metadata": {"name": WEB},
+            "spec": {
+                "service": WEB, "triggers": [{"type": "prometheus"}],
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": WEB},
+            },
+        });
+        self.create::<ElastiService>(elasti).await?;
+        Ok(())
+    }
+
+    /// Which resolvers are ready from now on.
+    pub(crate) async fn resolvers(&self, street: Street, ready: &[bool]) -> Result<()> {
+        let patch = json!({"endpoints": places(street, ready)});
+        self.patch::<EndpointSlice>("resolvers", patch).await
+    }
+
+    /// Who wakes.
+    pub(crate) fn wakes(&self, tasks: &mut JoinSet<()>) -> Result<Waker> {
+        let (waker, wakes) = WakeService::of_all(&self.site)?;
+        let wakes: manager::Service = wakes.into();
+        tasks.spawn(wakes.run(CancellationToken::new()));
+        Ok(waker)
+    }
+
+    /// Who puts to sleep.
+    pub(crate) fn operate(&self, prover: Arc<dyn Prover>, tasks: &mut JoinSet<()>) -> Result<()> {
+        let settings = Settings {
+            namespace: "default".to_owned(),
+            resolver_namespace: "default".to_owned(),
+            resolver_service: RESOLVER.to_owned(),
+            range: Range::default(),
+            patience: Patience::default(),
+        };
+        let operator = run::service(&self.site, settings, Arc::new(Silent), prover)?;
+        tasks.spawn(operator.run(CancellationToken::new()));
+        Ok(())
+    }
+
+    /// Somebody asks for it to sleep, now.
+    pub(crate) async fn sleep(&self) -> Result<()> {
+        let now = self.clock.now().to_string();
+        let patch = json!({"metadata": {"annotations": {SLEEP: now}}});
+        self.patch::<ElastiService>(WEB, patch).await
+    }
+
+    /// Somebody writes replicas, and asks nobody.
+    pub(crate) async fn scale(&self, replicas: i32) -> Result<()> {
+        let patch = json!({"spec": {"replicas": replicas}});
+        self.patch::<Deployment>(WEB, patch).await
+    }
+
+    /// Whether it is awake with nobody between.
+    pub(crate) async fn serves(&self) -> Result<bool> {
+        let api: Api<ElastiService> = Api::default_namespaced(self.client.clone());
+        let status = api.get(WEB).await?.status.unwrap_or_default();
+        Ok(status.mode == Some(Mode::Serve) && status.hand_off.is_none())
+    }
+
+    async fn create<K>(&self, object: Value) -> Result<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Serialize
+            + DeserializeOwned
+            + Clone
+            + fmt::Debug,
+    {
+        let api: Api<K> = Api::default_namespaced(self.client.clone());
+        let object = serde_json::from_value(object)?;
+        Ok(api.create(&PostParams::default(), &object).await?)
+    }
+
+    async fn patch<K>(&self, name: &str, patch: Value) -> Result<()>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + DeserializeOwned
+            + Clone
+            + fmt::Debug,
+    {
+        let api: Api<K> = Api::default_namespaced(self.client.clone());
+        let parameters = PatchParams::default();
+        api.patch(name, &parameters, &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+}
+
+/// Where resolvers are, and which of them are ready.
+fn places(street: Street, ready: &[bool]) -> Vec<Value> {
+    let each = ready.iter().enumerate().map(|(number, ready)| {
+        let address = street.resolver(number);
+        json!({"addresses": [address], "conditions": {"ready": ready}})
+    });
+    each.collect()
+}
+
+/// Triggers that say nothing: it sleeps when somebody asks for that.
+#[derive(Debug)]
+struct Silent;
+
+impl Verdicts for Silent {
+    fn of(&self, _: &ElastiService) -> Verdict {
+        Verdict::Unknown(Because::new("Unknown", "nobody can say"))
+    }
+
+    fn anew<'a>(&'a self, service: &'a ElastiService) -> BoxFuture<'a, Verdict> {
+        Box::pin(async { self.of(service) })
+    }
+
+    fn tell(&self, _: Trigger<Key>) {}
+}

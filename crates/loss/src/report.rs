@@ -1,0 +1,75 @@
+//! What came of it, for people.
+
+use std::{fmt::Write, time::Duration};
+
+use neap_loss::Outcome;
+
+/// One line, as soon as a cell is over.
+pub(crate) fn line(outcome: &Outcome) -> String {
+    let Outcome {
+        cell,
+        cycles,
+        tally,
+        took_ms,
+        ..
+    } = outcome;
+    let mark = if outcome.holds() { '✓' } else { '✗' };
+    format!(
+        " {mark} {:<12} {cycles} cycles in {:.1} s: {} lost, {} duplicated of {}",
+        cell.to_string(),
+        *took_ms as f64 / 1000.0,
+        tally.lost,
+        tally.duplicated,
+        tally.sent,
+    )
+}
+
+/// All of it.
+pub(crate) fn table(outcomes: &[Outcome], took: Duration) -> String {
+    let mut text = String::from(
+        "lag,rate,protocol  cycles   of asked      requests       over sockets   lost  duplicated  invented  unproved  longest wait   ms/cycle\n",
+    );
+    for outcome in outcomes {
+        let Outcome {
+            cell,
+            asked,
+            cycles,
+            tally,
+            unproved,
+            took_ms,
+            ..
+        } = outcome;
+        let _ = writeln!(
+            text,
+            "{:<17} {cycles:>7} {asked:>10} {:>13} {:>18} {:>6} {:>11} {:>9} {unproved:>9} {:>11} ms {:>10.1}",
+            cell.to_string(),
+            tally.sent,
+            tally.through,
+            tally.lost,
+            tally.duplicated,
+            tally.invented,
+            tally.longest_wait,
+            *took_ms as f64 / (*cycles).max(1) as f64,
+        );
+    }
+    for outcome in outcomes {
+        for loss in &outcome.tally.losses {
+            let _ = writeln!(text, " ✗ {}: {loss}", outcome.cell);
+        }
+    }
+    let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
+    let fewest = outcomes.iter().map(|outcome| outcome.cycles).min();
+    let _ = writeln!(
+        text,
+        "{} cells, {} cycles in all and {} in the cell with the fewest; {} requests, {} of them over sockets; {} lost, {} duplicated; {:.0} s",
+        outcomes.len(),
+        sum(|outcome| outcome.cycles),
+        fewest.unwrap_or(0),
+        sum(|outcome| outcome.tally.sent),
+        sum(|outcome| outcome.tally.through),
+        sum(|outcome| outcome.tally.lost),
+        sum(|outcome| outcome.tally.duplicated),
+        took.as_secs_f64(),
+    );
+    text
+}

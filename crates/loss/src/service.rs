@@ -1,0 +1,152 @@
+//! A Service that may sleep and its pods, in a real cluster.
+
+use std::{fmt, net::SocketAddr, path::Path, time::Duration};
+
+use anyhow::{Context, Result};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{apps::v1::Deployment, core::v1::Service as KubeService},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    jiff::Timestamp,
+};
+use kube::{
+    Api, Client, CustomResourceExt, Resource,
+    api::{Patch, PatchParams, PostParams},
+};
+use neap_idle::{
+    api::{ElastiService, Mode},
+    service::facts::SLEEP,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::{cell::Cell, pod::PORT};
+
+pub(crate) struct Service {
+    client: Client,
+    cell: Cell,
+    name: String,
+    arguments: [String; 3],
+}
+
+impl Service {
+    pub(crate) fn new(client: &Client, cell: Cell, ledger: &Path, linger: Duration) -> Self {
+        let spoken = cell.protocol.port_name();
+        Self {
+            client: client.clone(),
+            cell,
+            name: format!("web-{}-{spoken}", cell.rate),
+            arguments: [
+                cell.protocol.word().to_owned(),
+                ledger.to_string_lossy().into_owned(),
+                linger.as_millis().to_string(),
+            ],
+        }
+    }
+
+    /// Makes all of it; where it is reached.
+    pub(crate) async fn create(&self) -> Result<SocketAddr> {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let definition = ElastiService::crd();
+        let made = definitions
+            .create(&PostParams::default(), &definition)
+            .await;
+        match made {
+            Err(kube::Error::Api(refused)) if refused.code == 409 => {}
+            other => drop(other?),
+        }
+        let (name, labels) = (&self.name, json!({"app": self.name}));
+        let port = self.cell.protocol.port_name();
+        let service = json!({
+            "metadata": {"name": name},
+            "spec": {"selector": labels, "ports": [{"name": port, "port": PORT}]},
+        });
+        let service: KubeService = self.make(service).await?;
+        let container = json!({
+            "name": "pod", "image": "loss/pod", "args": self.arguments,
+            "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
+        });
+        let deployment = json!({
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": 1, "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"terminationGracePeriodSeconds": 60, "containers": [container]},
+                },
+            },
+        });
+        self.make::<Deployment>(deployment).await?;
+        let elasti = json!({
+            "metadata": {"name": name},
+            "spec": {
+                "service": name, "triggers": [{"type": "prometheus", "metadata": {
+                    "query": "nobody", "serverAddress": "http://127.0.0.1:1", "threshold": "1",
+                }}],
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            },
+        });
+        self.make::<ElastiService>(elasti).await?;
+        let address = service.spec.and_then(|spec| spec.cluster_ip);
+        let address = address.context("the Service has no address")?;
+        Ok(SocketAddr::new(address.parse()?, PORT))
+    }
+
+    /// Somebody asks for it to sleep.
+    pub(crate) async fn sleep(&self, now: Timestamp) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {SLEEP: now.to_string()}}});
+        let api: Api<ElastiService> = self.api();
+        let parameters = PatchParams::default();
+        api.patch(&self.name, &parameters, &Patch::Merge(patch))
+            .await?;
+        Ok(())
+    }
+
+    /// Whether it was put to sleep since it last served: replicas may be back by now.
+    pub(crate) async fn sleeps(&self) -> Result<bool> {
+        let found = self.api::<ElastiService>().get(&self.name).await?;
+        let status = found.status.unwrap_or_default();
+        let told = found.metadata.annotations.unwrap_or_default();
+        let told: Option<Timestamp> = told.get(SLEEP).and_then(|told| told.parse().ok());
+        let woken = status.last_wake.map(|wake| wake.time);
+        Ok(status.asleep_since.is_some() || woken > told)
+    }
+
+    /// Whether it is awake with nobody between.
+    pub(crate) async fn serves(&self) -> Result<bool> {
+        let status = self.api::<ElastiService>().get(&self.name).await?.status;
+        let status = status.unwrap_or_default();
+        let deployment = self.api::<Deployment>().get(&self.name).await?;
+        let ready = deployment.status.and_then(|status| status.ready_replicas);
+        let serves = status.mode == Some(Mode::Serve) && status.hand_off.is_none();
+        Ok(serves && ready.unwrap_or(0) > 0)
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), "default")
+    }
+
+    /// A kind that was just defined is served a moment later.
+    async fn make<K>(&self, object: Value) -> Result<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Serialize
+            + DeserializeOwned
+            + Clone
+            + fmt::Debug,
+    {
+        let object: K = serde_json::from_value(object)?;
+        let mut made = self.api().create(&PostParams::default(), &object).await;
+        for _ in 0..50 {
+            if made.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            made = self.api().create(&PostParams::default(), &object).await;
+        }
+        Ok(made?)
+    }
+}

@@ -1,0 +1,76 @@
+//! A few cycles of each kind, and whether what goes wrong is noticed.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use neap_loss::{Asked, Cell, Outcome, Protocol, Twist, play};
+
+fn asked(lag: u64, rate: u32, protocol: Protocol, twist: Twist) -> Asked {
+    let cell = Cell {
+        lag,
+        rate,
+        protocol,
+    };
+    Asked {
+        cell,
+        cycles: 2,
+        budget: None,
+        seed: 7,
+        // Tests run at the same time.
+        place: lag as usize * 20 + rate as usize % 7 * 4 + protocol as usize + twist as usize * 31,
+        twist,
+    }
+}
+
+fn played(lag: u64, rate: u32, protocol: Protocol, twist: Twist) -> Outcome {
+    play(asked(lag, rate, protocol, twist)).unwrap()
+}
+
+#[test]
+fn nothing_is_lost_when_a_service_sleeps_and_wakes() {
+    for protocol in Protocol::ALL {
+        let outcome = played(1, 50, protocol, Twist::None);
+        assert!(outcome.holds(), "{outcome:#?}");
+        assert_eq!(outcome.cycles, 2);
+        assert!(outcome.tally.through > 100, "{outcome:#?}");
+    }
+}
+
+#[test]
+fn pods_that_leave_before_the_data_plane_knows_are_noticed() {
+    let outcome = played(1, 50, Protocol::Http1, Twist::PodsLeaveAtOnce);
+    assert!(outcome.tally.lost > 0, "{outcome:#?}");
+    assert_eq!((outcome.tally.duplicated, outcome.unproved), (0, 0));
+}
+
+#[test]
+fn replicas_that_go_before_resolvers_come_are_noticed() {
+    let outcome = played(5, 50, Protocol::Tcp, Twist::ScaledByHand);
+    assert_eq!(outcome.unproved, outcome.cycles, "{outcome:#?}");
+    assert!(!outcome.holds());
+}
+
+#[test]
+fn whoever_is_held_by_a_resolver_that_ends_is_answered() {
+    for protocol in Protocol::ALL {
+        let outcome = played(1, 51, protocol, Twist::ResolverEnds);
+        assert!(outcome.holds(), "{outcome:#?}");
+        assert_eq!(outcome.tally.refused, 0, "{outcome:#?}");
+    }
+}
+
+#[test]
+fn whoever_is_held_by_a_resolver_that_ends_before_pods_come_is_refused() {
+    for protocol in Protocol::ALL {
+        let outcome = played(1, 52, protocol, Twist::ResolverEndsFirst);
+        assert!(outcome.holds(), "{outcome:#?}");
+        assert!(outcome.tally.refused > 0, "{outcome:#?}");
+    }
+}
+
+#[test]
+fn time_does_not_overtake_what_sockets_carry() {
+    let outcome = played(0, 53, Protocol::Http1, Twist::None);
+    assert!(outcome.holds(), "{outcome:#?}");
+    // As long as a pod takes to start, and a moment.
+    assert!(outcome.tally.longest_wait < 3200, "{outcome:#?}");
+}
