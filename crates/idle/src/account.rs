@@ -37,6 +37,23 @@ pub enum State {
 }
 
 impl State {
+    /// All there are.
+    pub const ALL: [Self; 7] = [
+        Self::Unseen,
+        Self::Stalled,
+        Self::Leaving,
+        Self::Asleep,
+        Self::FallingAsleep,
+        Self::Waking,
+        Self::Awake,
+    ];
+
+    /// What `service` does.
+    pub fn of(service: &ElastiService) -> Self {
+        let nothing = ElastiServiceStatus::default();
+        state(service, service.status.as_ref().unwrap_or(&nothing))
+    }
+
     /// In a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -99,7 +116,7 @@ pub struct Account {
 pub fn account(service: &ElastiService, now: Timestamp) -> Account {
     let nothing = ElastiServiceStatus::default();
     let status = service.status.as_ref().unwrap_or(&nothing);
-    let state = state(service, status);
+    let state = State::of(service);
     let target = &service.spec.scale_target_ref;
     let wake = status.last_wake.as_ref();
     Account {
@@ -116,7 +133,7 @@ pub fn account(service: &ElastiService, now: Timestamp) -> Account {
         last_wake: wake.map(|wake| wake.time),
         last_cause: wake.map(|wake| wake.cause.clone()),
         breakdown: wake.and_then(|wake| wake.breakdown),
-        saved_replica_seconds: saved(status, now),
+        saved_replica_seconds: status.saved(now),
         would_save_replica_seconds: would_save(service, status, now),
         ports: status.ports.clone(),
     }
@@ -160,27 +177,15 @@ fn kept_awake_until(service: &ElastiService) -> Option<Timestamp> {
     said.max(service.spec.keep_awake_until)
 }
 
-/// What was saved before, and by the sleep that goes on.
-fn saved(status: &ElastiServiceStatus, now: Timestamp) -> i64 {
-    let before = status.saved_replica_seconds.unwrap_or(0);
-    let Some(since) = status.asleep_since else {
-        return before;
-    };
-    let replicas = status.replicas_before.unwrap_or(1).max(1);
-    before.saturating_add(seconds(since, now).saturating_mul(replicas.into()))
-}
-
+/// Whether it is only observed is said in it or for its whole namespace; the status has what came of
+/// either.
 fn would_save(
     service: &ElastiService,
     status: &ElastiServiceStatus,
     now: Timestamp,
 ) -> Option<i64> {
-    if !service.spec.observe_only {
-        return None;
-    }
-    let replicas = i64::from(service.spec.min_target_replicas.unwrap_or(1).max(1));
-    let since = is(status, "WouldSleep").map(|one| one.last_transition_time.0);
-    Some(since.map_or(0, |since| seconds(since, now).saturating_mul(replicas)))
+    let nothing_yet = service.spec.observe_only.then_some(0);
+    status.would_save(now).or(nothing_yet)
 }
 
 fn seconds(from: Timestamp, to: Timestamp) -> i64 {

@@ -16,6 +16,7 @@ pub mod breakdown;
 pub mod conflict;
 pub mod decide;
 pub mod facts;
+pub(crate) mod namespaces;
 pub mod numbers;
 pub mod objects;
 pub mod ports;

@@ -135,7 +135,11 @@ impl Stage {
         };
         let operator = service(&site, settings, Arc::new(Written), Arc::new(Always)).unwrap();
         tokio::spawn(operator.run(self.stop.clone()));
-        tokio::spawn(opt_in::service(&site).unwrap().run(self.stop.clone()));
+        tokio::spawn(
+            opt_in::service(&site, &self.namespace)
+                .unwrap()
+                .run(self.stop.clone()),
+        );
         tokio::spawn(watching.run(self.stop.clone()));
     }
 

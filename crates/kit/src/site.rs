@@ -86,7 +86,8 @@ impl Site {
         }
         let parts = watches.namespaces().iter().map(|namespace| {
             let api = Api::namespaced(self.client.clone(), namespace);
-            watches.of(api, selection.clone())
+            let part = watches.of(api, selection.clone())?;
+            Ok((namespace.clone(), part))
         });
         watches.together(parts.collect::<Result<_, _>>()?)
     }

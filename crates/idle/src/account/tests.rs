@@ -142,9 +142,41 @@ fn what_is_awake_says_why_it_does_not_sleep() {
 
 #[test]
 fn what_is_only_observed_says_what_it_would_save() {
-    let spec = json!({"observeOnly": true, "minTargetReplicas": 2});
-    let status = json!({"observedGeneration": 1, "conditions": [condition("WouldSleep", "Idle")]});
-    let observed = account(&service(&spec, &status), now());
-    assert_eq!(observed.would_save_replica_seconds, Some(2 * 3600));
-    assert_eq!(observed.saved_replica_seconds, 0);
+    let idle = json!({"since": "2026-01-01T11:00:00Z", "replicas": 2});
+    for (observed, status, saves) in [
+        (
+            true,
+            json!({"wouldSleep": idle, "wouldSaveReplicaSeconds": 5}),
+            Some(5 + 2 * 3600),
+        ),
+        // For its whole namespace.
+        (false, json!({"wouldSleep": idle}), Some(2 * 3600)),
+        (true, json!({"wouldSaveReplicaSeconds": 5}), Some(5)),
+        (true, json!({}), Some(0)),
+        (false, json!({}), None),
+    ] {
+        let service = service(&json!({"observeOnly": observed}), &status);
+        let account = account(&service, now());
+        assert_eq!(account.would_save_replica_seconds, saves, "{status}");
+        assert_eq!(account.saved_replica_seconds, 0);
+    }
+}
+
+#[test]
+fn advice_is_about_whoever_else_scales_it() {
+    for (reason, says) in [
+        ("GitOps", "what GitOps applies"),
+        ("UnnamedScaledObject", "type keda"),
+        ("UnnamedAutoscaler", "type hpa"),
+        ("AutoscalerToZero", "minReplicas"),
+    ] {
+        let status =
+            json!({"observedGeneration": 1, "conditions": [condition("Conflict", reason)]});
+        let spec = json!({"triggers": [{"type": "requests"}]});
+        let advice = account(&service(&spec, &status), now()).advice;
+        assert!(
+            matches!(&advice[..], [one] if one.contains(says)),
+            "{reason}: {advice:?}"
+        );
+    }
 }

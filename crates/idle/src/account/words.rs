@@ -102,13 +102,24 @@ pub(super) fn advice(
         }
         _ => {}
     }
-    if is(status, "Conflict").is_some() {
-        advice.push(
-            "Leave spec.replicas of what runs to us: take it out of what GitOps applies."
-                .to_owned(),
-        );
-    }
+    let conflict = is(status, "Conflict").map_or("", |said| &said.reason);
+    advice.extend(of_conflict(conflict).map(str::to_owned));
     advice
+}
+
+/// Who else scales it, and what to do about that one.
+fn of_conflict(reason: &str) -> Option<&'static str> {
+    match reason {
+        "GitOps" => {
+            Some("Leave spec.replicas of what runs to us: take it out of what GitOps applies.")
+        }
+        "UnnamedScaledObject" => Some("Name the ScaledObject in spec.autoscaler with type keda."),
+        "UnnamedAutoscaler" => {
+            Some("Name the autoscaler in spec.autoscaler with type hpa, or delete it.")
+        }
+        "AutoscalerToZero" => Some("Set minReplicas of the autoscaler to 1."),
+        _ => None,
+    }
 }
 
 /// A length of time as people say it.

@@ -56,6 +56,31 @@ pub struct ElastiServiceStatus {
     pub would_save_replica_seconds: Option<i64>,
 }
 
+impl ElastiServiceStatus {
+    /// Seconds of a replica that did not run: before, and by the sleep that goes on.
+    pub fn saved(&self, now: Timestamp) -> i64 {
+        let replicas = self.replicas_before.unwrap_or(1).max(1);
+        let lasting = self.asleep_since.map(|since| spared(since, now, replicas));
+        let before = self.saved_replica_seconds.unwrap_or(0);
+        before.saturating_add(lasting.unwrap_or(0))
+    }
+
+    /// The same of what was only observed, had it slept; nothing if it never was.
+    pub fn would_save(&self, now: Timestamp) -> Option<i64> {
+        let lasting = self.would_sleep.as_ref();
+        let lasting = lasting.map(|it| spared(it.since, now, it.replicas));
+        let before = self.would_save_replica_seconds;
+        let known = lasting.is_some() || before.is_some();
+        known.then(|| before.unwrap_or(0).saturating_add(lasting.unwrap_or(0)))
+    }
+}
+
+/// Clocks differ, but nobody sleeps for less than no time.
+fn spared(since: Timestamp, now: Timestamp, replicas: i32) -> i64 {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    seconds.saturating_mul(replicas.into())
+}
+
 /// A sleep that was not slept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

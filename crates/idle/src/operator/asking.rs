@@ -16,7 +16,7 @@ use neap_kit::clock::Clock;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// Somebody in the same cluster answers sooner.
-const LIMIT: Duration = Duration::from_secs(5);
+pub(super) const LIMIT: Duration = Duration::from_secs(5);
 /// No answer is longer, whatever was asked for.
 const LONGEST: usize = 16 << 20;
 /// Where a pod finds its token. It is read each time: the kubelet writes a new one now and then.

@@ -14,6 +14,7 @@
 mod judge;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,8 +32,14 @@ use neap_kit::{
 };
 use parking_lot::Mutex;
 
-use self::judge::{Disguise, Seen};
-use super::resolvers::{Places, Resolvers, Silent};
+use self::{
+    judge::{Disguise, Disguises, Seen},
+    told::Told,
+};
+use super::{
+    asking,
+    resolvers::{Places, Resolvers, Silent},
+};
 use crate::{
     api::{
         Breakdown, Towards,
@@ -52,8 +59,11 @@ const MIRRORED: u32 = 16;
 const ROUNDS: u32 = 4;
 /// So long a look into the mirror holds.
 const REMEMBERED: Duration = Duration::from_mins(10);
-/// What is asked may be on the way for so long.
+/// What is asked may be on the way for so long. One that takes longer hides a disguised connection,
+/// which keeps resolvers from being found.
 const TRANSIT: Duration = Duration::from_millis(50);
+/// A resolver that is slow to accept says only after this time that it took a connection.
+const SLOW: Duration = Duration::from_millis(400);
 /// All of it takes no longer.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -110,7 +120,20 @@ pub struct Proofs {
     /// All that run: one that is about to end may still be reached.
     others: Option<Places>,
     /// What the mirror last showed, to which resolvers.
-    mirrored: Mutex<Option<(Vec<IpAddr>, Uptime, Disguise)>>,
+    mirrored: Mutex<Option<(Vec<IpAddr>, Uptime, Disguises)>>,
+}
+
+/// Some connections, and who is to say what became of them.
+struct Look<'a> {
+    towards: Towards,
+    /// The resolver that opens them.
+    from: IpAddr,
+    to: (IpAddr, u16),
+    /// Where a resolver would take them.
+    resolver_port: u16,
+    count: u32,
+    pods: &'a [IpAddr],
+    disguise: &'a Disguise,
 }
 
 /// Whoever did not answer keeps everything unproved.
@@ -137,17 +160,17 @@ impl Proofs {
 
     async fn found(&self, search: &Search) -> Maybe<bool> {
         let pods = pods(&search.resolvers);
-        let disguise = self.mirror(search, &pods).await?;
+        let disguises = self.mirror(search, &pods).await?;
         let towards = search.question.towards;
         if towards == Towards::Resolvers && !self.all_listen(search, &pods).await? {
             return Ok(false);
         }
         let mut from: Vec<BoxFuture<'_, Maybe<bool>>> = Vec::new();
-        for pod in &pods {
-            from.push(Box::pin(self.from(*pod, search, &pods, &disguise)));
+        for (pod, disguise) in &disguises {
+            from.push(Box::pin(self.from(*pod, search, &pods, disguise)));
         }
         // Where sources are rewritten one after the other, so that nobody counts another's.
-        let holds = if disguise == Disguise::None {
+        let holds = if disguises.values().all(|one| *one == Disguise::None) {
             all(join_all(from).await)?
         } else {
             let mut holds = true;
@@ -175,8 +198,17 @@ impl Proofs {
         let Some(port) = number(port) else {
             return Ok(false);
         };
-        let seen = self.seen(from, (to, port), port, 1, pods, &Disguise::None);
-        seen.await.map(|seen| seen.by_resolvers == 1)
+        let look = Look {
+            towards: Towards::Resolvers,
+            from,
+            to: (to, port),
+            resolver_port: port,
+            count: 1,
+            pods,
+            disguise: &Disguise::None,
+        };
+        let seen = self.seen(look).await?;
+        Ok(seen.by_resolvers == 1)
     }
 
     /// What one resolver finds, at every address and port.
@@ -194,8 +226,15 @@ impl Proofs {
                 let mut looks: Vec<BoxFuture<'_, Maybe<Seen>>> = Vec::new();
                 for (port, other) in search.ports.iter().zip(&search.resolver_ports) {
                     if let (Some(port), Some(other)) = (number(*port), number(*other)) {
-                        let to = (*address, port);
-                        looks.push(Box::pin(self.seen(pod, to, other, SEVERAL, pods, disguise)));
+                        looks.push(Box::pin(self.seen(Look {
+                            towards: search.question.towards,
+                            from: pod,
+                            to: (*address, port),
+                            resolver_port: other,
+                            count: SEVERAL,
+                            pods,
+                            disguise,
+                        })));
                     }
                 }
                 for (port, seen) in ports.iter_mut().zip(join_all(looks).await) {
@@ -213,89 +252,101 @@ impl Proofs {
         Ok(true)
     }
 
-    /// What becomes of some connections from a resolver to `to`.
-    async fn seen(
-        &self,
-        from: IpAddr,
-        to: (IpAddr, u16),
-        resolver_port: u16,
-        count: u32,
-        pods: &[IpAddr],
-        disguise: &Disguise,
-    ) -> Maybe<Seen> {
+    /// What becomes of some connections from a resolver.
+    async fn seen(&self, look: Look<'_>) -> Maybe<Seen> {
+        let before = self.before(&look).await?;
         let begun = self.clock.uptime();
-        let (address, port) = to;
+        let (address, port) = look.to;
         let probe = Probe {
             address,
             port,
-            count,
+            count: look.count,
         };
-        let probed = self.ask.probe(self.internal_of(from), &probe).await?;
-        let lately = self.clock.uptime().saturating_sub(begun) + TRANSIT;
-        let asked = Took {
-            sources: probed.sources,
-            ports: vec![resolver_port],
-            lately: u64::try_from(lately.as_millis()).unwrap_or(u64::MAX),
-        };
-        let mut taken = BTreeSet::new();
-        let mut strangers = Vec::new();
-        let ready = pods.iter().map(|pod| self.internal_of(*pod));
-        let others = self.others.as_ref().map(|places| places());
-        let places: BTreeSet<_> = ready.chain(others.unwrap_or_default()).collect();
-        let mut answers = Vec::new();
-        for place in places {
-            answers.push(self.ask.taken(place, &asked));
+        let probed = self.ask.probe(self.internal_of(look.from), &probe).await?;
+        let mut told = self.told(&look, &probed.sources, begun).await?;
+        // Nobody says of pods that they took something, so whoever may have is asked twice.
+        if look.towards == Towards::Pods && told.taken.len() < probed.sources.len() {
+            self.clock.sleep(SLOW).await;
+            told.join(self.told(&look, &probed.sources, begun).await?);
         }
-        for answer in join_all(answers).await {
-            let answer = answer?;
-            taken.extend(answer.taken);
-            strangers.extend(answer.strangers.iter().map(SocketAddr::ip));
-        }
-        strangers.retain(|stranger| disguise.may_be(*stranger));
+        let strangers = told.strangers_since(&before).into_iter();
         Ok(Seen {
-            opened: asked.sources.len(),
-            by_resolvers: taken.len(),
-            disguised: strangers.into_iter().collect(),
+            opened: probed.sources.len(),
+            by_resolvers: told.taken.len(),
+            disguised: strangers.filter(|it| look.disguise.may_be(*it)).collect(),
             failed: probed.failed as usize,
         })
     }
 
-    /// How connections of resolvers seem to come from elsewhere.
-    async fn mirror(&self, search: &Search, pods: &[IpAddr]) -> Maybe<Disguise> {
-        if search.mirrors.is_empty() {
-            return Ok(Disguise::Unknown);
+    /// The strangers of some time before: none of them is of the proof. Without this nobody could be
+    /// asked about a time long enough to miss none, as earlier proofs would be taken for this one.
+    async fn before(&self, look: &Look<'_>) -> Maybe<Told> {
+        if look.towards == Towards::Resolvers || *look.disguise == Disguise::None {
+            return Ok(Told::default());
         }
+        self.told(look, &[], self.clock.uptime()).await
+    }
+
+    /// What all resolvers say about `sources`, and about strangers since then. Towards pods none may
+    /// be missed however long an answer takes, towards resolvers none may be counted that is older.
+    async fn told(&self, look: &Look<'_>, sources: &[SocketAddr], since: Uptime) -> Maybe<Told> {
+        let spare = match look.towards {
+            Towards::Pods => asking::LIMIT,
+            Towards::Resolvers => TRANSIT,
+        };
+        let lately = self.clock.uptime().saturating_sub(since) + spare;
+        let asked = Took {
+            sources: sources.to_vec(),
+            ports: vec![look.resolver_port],
+            lately: u64::try_from(lately.as_millis()).unwrap_or(u64::MAX),
+        };
+        let ready = look.pods.iter().map(|pod| self.internal_of(*pod));
+        let others = self.others.as_ref().map(|places| places());
+        let places: BTreeSet<_> = ready.chain(others.unwrap_or_default()).collect();
+        let answers = places.iter().map(|place| self.ask.taken(*place, &asked));
+        let answers = join_all(answers).await;
+        let mut told = Told::default();
+        for (place, answer) in places.iter().zip(answers) {
+            told.add(*place, answer?);
+        }
+        Ok(told)
+    }
+
+    /// How connections of each resolver seem to come from elsewhere.
+    async fn mirror(&self, search: &Search, pods: &[IpAddr]) -> Maybe<Disguises> {
         let now = self.clock.uptime();
-        if let Some((seen_by, since, disguise)) = &*self.mirrored.lock()
+        if let Some((seen_by, since, disguises)) = &*self.mirrored.lock()
             && seen_by == pods
             && now.saturating_sub(*since) < REMEMBERED
         {
-            return Ok(disguise.clone());
+            return Ok(disguises.clone());
         }
-        let mut disguises = BTreeSet::new();
+        let mut disguises = Disguises::new();
+        for pod in pods {
+            disguises.insert(*pod, self.mirrored_to(*pod, search, pods).await?);
+        }
+        // What could not be seen may be seen the next time.
+        if disguises.values().all(|one| *one != Disguise::Unknown) {
+            *self.mirrored.lock() = Some((pods.to_vec(), now, disguises.clone()));
+        }
+        Ok(disguises)
+    }
+
+    async fn mirrored_to(&self, pod: IpAddr, search: &Search, pods: &[IpAddr]) -> Maybe<Disguise> {
+        let mut seen = Vec::new();
         for mirror in &search.mirrors {
-            for pod in pods {
-                let seen = self.seen(
-                    *pod,
-                    (*mirror, self.shared),
-                    self.shared,
-                    MIRRORED,
-                    pods,
-                    &Disguise::Unknown,
-                );
-                let seen = seen.await?;
-                if seen.opened > seen.by_resolvers {
-                    disguises.extend(seen.disguised);
-                }
-            }
+            let look = Look {
+                towards: Towards::Resolvers,
+                from: pod,
+                to: (*mirror, self.shared),
+                resolver_port: self.shared,
+                count: MIRRORED,
+                pods,
+                disguise: &Disguise::Unknown,
+            };
+            seen.push(self.seen(look).await?);
         }
-        let disguise = if disguises.is_empty() {
-            Disguise::None
-        } else {
-            Disguise::Known(disguises)
-        };
-        *self.mirrored.lock() = Some((pods.to_vec(), now, disguise.clone()));
-        Ok(disguise)
+        Ok(judge::disguise(seen))
     }
 
     fn internal_of(&self, pod: IpAddr) -> SocketAddr {

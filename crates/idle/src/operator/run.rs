@@ -109,7 +109,7 @@ pub fn services(
     let keeper = run::service(site, kept(options), judge.clone(), Arc::new(prover))?;
     let services = vec![
         keeper,
-        opt_in::service(site)?,
+        opt_in::service(site, &options.places.operator_namespace)?,
         judge.service(options.seed),
         wakes.into(),
         serve("operator", socket, Arc::new(routes), site.clock),

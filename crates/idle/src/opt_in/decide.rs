@@ -28,6 +28,8 @@ pub struct Facts<'a> {
     pub targets: Vec<ScaleTarget>,
     /// All ElastiServices around it.
     pub all: Vec<&'a ElastiService>,
+    /// Nothing sleeps here, so nothing is made that could. What is there stays.
+    pub off: bool,
 }
 
 /// What is to be done.
@@ -96,6 +98,12 @@ fn kept(
     }
     let live = facts.all.iter().find(|it| it.name_any() == name);
     let remove = remove(Some(&name));
+    if live.is_none() && facts.off {
+        return Decision {
+            remove,
+            ..Decision::default()
+        };
+    }
     if let Some(live) = live {
         if live.spec == wanted.spec {
             return Decision {

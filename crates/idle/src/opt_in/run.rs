@@ -24,7 +24,10 @@ use super::{
     annotations::{ENABLED, SERVICE, TARGET},
     decide::{Decision, FROM, Facts, decide},
 };
-use crate::api::{ElastiService, ScaleTarget};
+use crate::{
+    api::{ElastiService, ScaleTarget},
+    service::namespaces::Namespaces,
+};
 
 const NAME: &str = "idle-annotations";
 /// What could not be found or asked is looked for again after this time.
@@ -35,15 +38,27 @@ const SERVICES: &str = "Service";
 const DEPLOYMENTS: &str = "Deployment";
 const STATEFUL_SETS: &str = "StatefulSet";
 
-/// Keeps an ElastiService for everything that is annotated.
-pub fn service(site: &Site) -> Result<Service, Ended> {
+/// Keeps an ElastiService for everything that is annotated. `home` is the namespace of the operator:
+/// what is said there is meant for all.
+pub fn service(site: &Site, home: &str) -> Result<Service, Ended> {
     let mut wiring = Wiring::new(site, NAME);
     let everything = Selection::default();
+    let services = wiring.here(&everything, false)?;
+    let deployments = wiring.here(&everything, false)?;
+    let stateful_sets = wiring.here(&everything, false)?;
+    let annotated = (services.clone(), deployments.clone(), stateful_sets.clone());
+    let tell = move |namespace: &str, trigger: &Trigger<Key>| {
+        look_at_all(SERVICES, &annotated.0, namespace, trigger);
+        look_at_all(DEPLOYMENTS, &annotated.1, namespace, trigger);
+        look_at_all(STATEFUL_SETS, &annotated.2, namespace, trigger);
+    };
+    let namespaces = Namespaces::new(&mut wiring, site, home, Arc::new(tell))?;
     let work = Work {
         all: wiring.here(&everything, false)?,
-        services: wiring.here(&everything, false)?,
-        deployments: wiring.here(&everything, false)?,
-        stateful_sets: wiring.here(&everything, false)?,
+        namespaces: namespaces.clone(),
+        services,
+        deployments,
+        stateful_sets,
         tools: wiring.tools(),
         site: site.clone(),
     };
@@ -69,11 +84,15 @@ pub fn service(site: &Site) -> Result<Service, Ended> {
         }
         trigger.changed(place(SERVICES, &namespace, &made.spec.service));
     });
-    Ok(wiring.service(work, Work::reconcile))
+    let controller = wiring.service(work, Work::reconcile);
+    Ok(Service::new(NAME, |stop| async move {
+        tokio::join!(controller.run(stop.clone()), namespaces.run(stop));
+    }))
 }
 
 struct Work {
     site: Site,
+    namespaces: Namespaces,
     all: Cache<ElastiService>,
     services: Cache<KubeService>,
     deployments: Cache<Metadata<Deployment>>,
@@ -84,6 +103,15 @@ struct Work {
 /// A key that says of what kind the object is.
 fn place(kind: &str, namespace: &str, name: &str) -> Key {
     Key::new(namespace, &format!("{kind}/{name}"))
+}
+
+fn look_at_all<K>(kind: &str, all: &Cache<K>, namespace: &str, trigger: &Trigger<Key>)
+where
+    K: Resource<DynamicType = ()> + Send + Sync + 'static,
+{
+    for object in all.list(namespace) {
+        look(kind, &Change::Added(object), trigger);
+    }
 }
 
 /// Whatever is or was annotated is looked at; there are many others.
@@ -182,6 +210,7 @@ impl Work {
             services,
             targets,
             all: all.iter().map(|one| &**one).collect(),
+            off: self.namespaces.switches(&namespace).off,
         });
         let again = decision.note.is_some();
         self.carry_out(annotated, decision).await?;

@@ -6,12 +6,12 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::Deployment,
-        core::v1::{Event, Service},
+        core::v1::{Event, Namespace, Service},
     },
 };
 use kube::{
     Api, Client, CustomResourceExt, Resource,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use neap_kit::{apply::Object, clock::Clock, lease::Leadership, site::Site, watch::Watches};
 use neap_pocket::{Options, Pocket, environment::Environment};
@@ -20,7 +20,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{annotations::*, *};
-use crate::api::{ElastiService, ElastiServiceSpec, TriggerKind};
+use crate::{
+    api::{ElastiService, ElastiServiceSpec, TriggerKind},
+    service::facts::OFF,
+};
 
 fn asked(rows: &[(&str, &str)]) -> Result<Option<Asked>, Bad> {
     let mut said = BTreeMap::from([(ENABLED.to_owned(), "true".to_owned())]);
@@ -140,7 +143,7 @@ impl Stage {
             .unwrap();
         clock.sleep(Duration::from_secs(1)).await;
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
-        let controller = service(&site).unwrap();
+        let controller = service(&site, "elasti").unwrap();
         tasks.spawn(controller.run(stop.clone()));
         tasks.spawn(watching.run(stop.clone()));
         Self {
@@ -173,6 +176,25 @@ impl Stage {
             .patch(name, &parameters, &patch)
             .await
             .unwrap();
+        self.clock.sleep(Duration::from_secs(1)).await;
+    }
+
+    /// Says something for a whole namespace, which is made if it is not there.
+    async fn switch(&self, namespace: &str, annotations: Value) {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": namespace, "annotations": annotations},
+        });
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        if namespaces.get_opt(namespace).await.unwrap().is_none() {
+            let object = serde_json::from_value(object).unwrap();
+            let parameters = PostParams::default();
+            namespaces.create(&parameters, &object).await.unwrap();
+        } else {
+            let (parameters, patch) = (PatchParams::default(), Patch::Merge(object));
+            let said = namespaces.patch(namespace, &parameters, &patch).await;
+            said.unwrap();
+        }
         self.clock.sleep(Duration::from_secs(1)).await;
     }
 
@@ -323,4 +345,25 @@ async fn what_somebody_wrote_comes_first() {
     assert_eq!(stage.told().await[0].0, "AlreadyThere");
     let by_hand = stage.made("by-hand").await.unwrap();
     assert_eq!(by_hand.spec.cooldown_period, Some(30));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_made_where_nothing_sleeps() {
+    let stage = Stage::open().await;
+    stage.create::<Deployment>(deployment("web")).await;
+    stage.create::<Service>(public("shop")).await;
+    stage
+        .annotate::<Service>("shop", json!({ENABLED: "true"}))
+        .await;
+    for namespace in ["elasti", "default"] {
+        stage.switch(namespace, json!({OFF: "true"})).await;
+        assert!(stage.made("shop").await.is_some(), "what is there stays");
+        let services = stage.api::<ElastiService>();
+        let parameters = DeleteParams::default();
+        services.delete("shop", &parameters).await.unwrap();
+        stage.clock.sleep(Duration::from_mins(2)).await;
+        assert!(stage.made("shop").await.is_none(), "off in {namespace}");
+        stage.switch(namespace, json!({OFF: null})).await;
+        assert!(stage.made("shop").await.is_some());
+    }
 }

@@ -13,7 +13,7 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use crate::api::{ElastiService, ElastiServiceStatus};
+use crate::{account::State, api::ElastiService};
 
 /// Shows the numbers of all ElastiServices among those of this process.
 pub fn show(site: &Site) -> Result<(), Ended> {
@@ -40,29 +40,24 @@ struct Numbers {
 impl Collector for Numbers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let services = self.services.list("");
-        let of: Vec<_> = services
-            .iter()
-            .filter_map(|it| it.status.as_ref())
-            .collect();
-        let mut states: BTreeMap<&str, i64> = STATES.iter().map(|state| (*state, 0)).collect();
-        for status in &of {
-            *states.entry(state(status)).or_default() += 1;
+        let mut states: BTreeMap<State, i64> = State::ALL.map(|state| (state, 0)).into();
+        for service in &services {
+            *states.entry(State::of(service)).or_default() += 1;
         }
         let help = "ElastiServices by what they are doing";
         let mut metric =
             encoder.encode_descriptor("idle_services", help, None, MetricType::Gauge)?;
         for (state, count) in states {
-            let labels = [("state", state)];
+            // As numbers are labelled everywhere.
+            let labels = [("state", state.word().replace('-', "_"))];
             ConstGauge::new(count).encode(metric.encode_family(&labels)?)?;
         }
-        let saved = of
-            .iter()
-            .map(|it| self.saved(it))
-            .fold(0, i64::saturating_add);
-        let would = of
-            .iter()
-            .map(|it| self.would_save(it))
-            .fold(0, i64::saturating_add);
+        let now = self.clock.now();
+        let of = || services.iter().filter_map(|it| it.status.as_ref());
+        let saved = of().map(|it| it.saved(now));
+        let saved = saved.fold(0, i64::saturating_add);
+        let would = of().filter_map(|it| it.would_save(now));
+        let would = would.fold(0, i64::saturating_add);
         for (name, help, sum) in [
             (
                 "idle_saved_replica_seconds",
@@ -79,41 +74,5 @@ impl Collector for Numbers {
             ConstGauge::new(sum).encode(metric)?;
         }
         Ok(())
-    }
-}
-
-const STATES: [&str; 5] = ["asleep", "awake", "waking", "falling_asleep", "stalled"];
-
-/// In one word, by the condition that says how it is.
-fn state(status: &ElastiServiceStatus) -> &'static str {
-    let mut conditions = status.conditions.iter();
-    let ready = conditions.find(|condition| condition.type_ == "Ready");
-    match ready.map_or("", |ready| ready.reason.as_str()) {
-        "Asleep" => "asleep",
-        "Awake" | "InPath" | "Observed" => "awake",
-        "Waking" | "HandingOver" => "waking",
-        "FallingAsleep" => "falling_asleep",
-        _ => "stalled",
-    }
-}
-
-impl Numbers {
-    fn saved(&self, status: &ElastiServiceStatus) -> i64 {
-        let sum = status.saved_replica_seconds.unwrap_or(0);
-        let replicas = status.replicas_before.unwrap_or(1).max(1);
-        let now = status.asleep_since.map(|since| self.since(since, replicas));
-        sum.saturating_add(now.unwrap_or(0))
-    }
-
-    fn would_save(&self, status: &ElastiServiceStatus) -> i64 {
-        let sum = status.would_save_replica_seconds.unwrap_or(0);
-        let now = status.would_sleep.as_ref();
-        let now = now.map(|now| self.since(now.since, now.replicas));
-        sum.saturating_add(now.unwrap_or(0))
-    }
-
-    fn since(&self, since: jiff::Timestamp, replicas: i32) -> i64 {
-        let seconds = self.clock.now().duration_since(since).as_secs();
-        seconds.max(0).saturating_mul(replicas.into())
     }
 }

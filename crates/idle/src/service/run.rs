@@ -4,7 +4,6 @@ mod act;
 mod allot;
 mod known;
 mod measure;
-mod namespaces;
 mod scalers;
 mod targets;
 #[cfg(test)]
@@ -26,11 +25,15 @@ use neap_kit::{
 use parking_lot::Mutex;
 
 use self::{
-    allot::Allotment, known::Known, namespaces::Namespaces, scalers::Scalers, targets::Targets,
+    allot::Allotment,
+    known::{Known, tell_all},
+    scalers::Scalers,
+    targets::Targets,
 };
 use super::{
     decide::{Decision, decide},
     facts::{Facts, Patience},
+    namespaces::Namespaces,
     numbers, objects,
     ports::Range,
     prove::{Proof, Prover, Question, Search},
@@ -74,7 +77,9 @@ pub fn service(
     let known = Known::new(&mut wiring, site, &settings)?;
     verdicts.tell(wiring.trigger());
     numbers::show_of(site, known.all.clone());
-    let namespaces = Namespaces::new(&mut wiring, site, &known.all, &settings.namespace)?;
+    let all = known.all.clone();
+    let tell = move |namespace: &str, trigger: &_| tell_all(&all, namespace, trigger);
+    let namespaces = Namespaces::new(&mut wiring, site, &settings.namespace, Arc::new(tell))?;
     let targets = Targets::new(site, &known.all, wiring.trigger());
     let work = Work {
         allotment: Allotment::new(&known.all, &settings),

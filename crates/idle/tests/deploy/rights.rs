@@ -338,7 +338,7 @@ async fn run_operator(stage: &Stage) {
     };
     let (waker, wakes) = WakeService::of_all(&site).unwrap();
     let operator = run::service(&site, settings, Arc::new(Written), Arc::new(Always)).unwrap();
-    let annotations = opt_in::service(&site).unwrap();
+    let annotations = opt_in::service(&site, "elasti").unwrap();
     let stop = CancellationToken::new();
     tasks.spawn(watching.run(stop.clone()));
     tasks.spawn(wakes.run(stop.clone()));

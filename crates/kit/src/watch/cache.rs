@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use kube::{Resource, runtime::watcher::Event};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::watch;
@@ -17,6 +18,8 @@ use crate::{
 /// The objects of a kind and scope. Cheap to copy; every copy shows the same.
 pub struct Cache<K> {
     shared: Arc<Shared<K>>,
+    /// What it is put together from, by namespace; nothing if it is of one watch.
+    parts: Arc<BTreeMap<String, Self>>,
 }
 
 type Follower<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
@@ -44,13 +47,28 @@ impl<K> Clone for Cache<K> {
     fn clone(&self) -> Self {
         Self {
             shared: self.shared.clone(),
+            parts: self.parts.clone(),
         }
     }
 }
 
 impl<K: Resource + Send + Sync + 'static> Cache<K> {
     pub(super) fn new(clock: Clock) -> Self {
+        Self::of(clock, BTreeMap::new())
+    }
+
+    /// Shows what all `parts` show.
+    pub(super) fn together(clock: Clock, parts: BTreeMap<String, Self>) -> Self {
+        let whole = Self::of(clock, parts);
+        for part in whole.parts.values() {
+            whole.show(part);
+        }
+        whole
+    }
+
+    fn of(clock: Clock, parts: BTreeMap<String, Self>) -> Self {
         Self {
+            parts: Arc::new(parts),
             shared: Arc::new(Shared {
                 contents: RwLock::default(),
                 followers: Mutex::default(),
@@ -72,14 +90,14 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
     }
 
     /// Shows from now on what `part` shows, besides what it shows already.
-    pub(super) fn show(&self, part: &Self) {
-        let whole = self.clone();
+    fn show(&self, part: &Self) {
+        let whole = self.shared.clone();
         part.follow(move |change| {
-            let followers = whole.shared.followers.lock();
-            whole.shared.contents.write().copy(change);
+            let followers = whole.followers.lock();
+            whole.contents.write().copy(change);
             followers.iter().for_each(|follower| follower(change));
             drop(followers);
-            whole.shared.taken.send_modify(|taken| *taken += 1);
+            whole.taken.send_modify(|taken| *taken += 1);
         });
     }
 
@@ -149,20 +167,48 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         self.shared.contents.read().is_synced()
     }
 
-    /// Resolves once the write that made `version` is known here, so that a decision made
-    /// afterwards does not overlook one's own work. To be asked after the write.
+    /// Resolves once what was `written` is known here, so that a decision made afterwards does not
+    /// overlook one's own work. To be asked after the write.
+    pub async fn shows_written(
+        &self,
+        written: &impl Resource,
+        limit: Duration,
+    ) -> Result<(), Late> {
+        let written = written.meta();
+        let namespace = written.namespace.as_deref().unwrap_or_default();
+        let version = written.resource_version.as_deref().unwrap_or_default();
+        let part = self.parts.get(namespace).unwrap_or(self);
+        part.shows(version, limit).await?;
+        // It may know and still be telling.
+        drop(part.shared.followers.lock());
+        Ok(())
+    }
+
+    /// The same by the version that was written. Of a cache that is put together every part must
+    /// have come so far, since a version does not say which of them will show it.
     pub async fn shows(&self, version: &str, limit: Duration) -> Result<(), Late> {
         let Ok(number) = version.parse() else {
             // Nobody can say what comes after a version that is no number.
             return Ok(());
         };
-        let listings = self.shared.contents.read().listings();
-        let seen = self.until(|contents| contents.has_reached(number, listings));
-        let seen = self.shared.clock.within(limit, seen).await;
+        let parts = self.parts.values();
+        let watched: Vec<_> = if self.parts.is_empty() {
+            vec![self]
+        } else {
+            parts.collect()
+        };
+        let seen = join_all(watched.into_iter().map(|one| one.reaches(number)));
+        let seen = self.shared.clock.within(limit, seen).await.map(drop);
         seen.ok_or_else(|| Late {
             version: version.to_owned(),
             waited: limit,
         })
+    }
+
+    async fn reaches(&self, version: u64) {
+        let listings = self.shared.contents.read().listings();
+        self.until(|contents| contents.has_reached(version, listings))
+            .await;
     }
 
     pub(super) fn stand(&self) -> Stand {

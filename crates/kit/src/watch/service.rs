@@ -177,18 +177,15 @@ impl Watches {
         &self.namespaces
     }
 
-    /// What all `parts` show, in one cache. They have nothing in common, as the namespaces of a kind.
-    pub fn together<K>(&self, parts: Vec<Cache<K>>) -> Result<Cache<K>, Ended>
+    /// What all `parts` show, in one cache: each shows a kind in the namespace of its name.
+    pub fn together<K>(&self, parts: BTreeMap<String, Cache<K>>) -> Result<Cache<K>, Ended>
     where
         K: Resource + Send + Sync + 'static,
     {
-        let whole = Cache::new(self.clock);
-        for part in &parts {
-            whole.show(part);
-        }
+        let whole = Cache::together(self.clock, parts.clone());
         let known = whole.clone();
         let complete = async move {
-            for part in parts {
+            for part in parts.values() {
                 part.synced().await;
             }
             known.complete();

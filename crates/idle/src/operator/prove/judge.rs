@@ -1,6 +1,9 @@
 //! What follows from where connections ended.
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use crate::{api::Towards, service::prove::Question};
 
@@ -32,7 +35,10 @@ impl Seen {
     }
 }
 
-/// As whom connections of resolvers may come.
+/// How it is with each resolver: one that is disguised says nothing about another.
+pub(super) type Disguises = BTreeMap<IpAddr, Disguise>;
+
+/// As whom connections of a resolver may come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Disguise {
     /// Always as themselves.
@@ -50,6 +56,23 @@ impl Disguise {
             Self::Known(disguises) => disguises.contains(&stranger),
             Self::Unknown => true,
         }
+    }
+}
+
+/// What a look into mirrors shows. Every connection must be accounted for: where nobody says as whom
+/// it came, or none could be opened, disguises cannot be ruled out.
+pub(super) fn disguise(mirrors: Vec<Seen>) -> Disguise {
+    let hidden = |seen: &Seen| seen.opened.saturating_sub(seen.by_resolvers);
+    let unclear = |seen: &Seen| seen.opened == 0 || hidden(seen) > seen.disguised.len();
+    if mirrors.is_empty() || mirrors.iter().any(unclear) {
+        return Disguise::Unknown;
+    }
+    let showing = mirrors.into_iter().filter(|seen| hidden(seen) > 0);
+    let disguises: BTreeSet<_> = showing.flat_map(|seen| seen.disguised).collect();
+    if disguises.is_empty() {
+        Disguise::None
+    } else {
+        Disguise::Known(disguises)
     }
 }
 

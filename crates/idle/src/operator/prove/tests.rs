@@ -9,9 +9,10 @@ use crate::service::prove::Question;
 
 const SERVICE: &str = "10.96.0.1";
 const MIRROR: &str = "10.96.0.2";
-const NODE: &str = "192.168.0.1";
 const HTTP: u16 = 80;
 const STAND_IN: u16 = 20_000;
+/// So long a resolver keeps connections of a proof open.
+const OPEN: Duration = Duration::from_millis(250);
 
 /// Who is behind the Service.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,6 +21,9 @@ enum Behind {
     Pod,
     Nobody,
 }
+
+/// When which resolver took what, at which port.
+type Note = (Uptime, usize, SocketAddr, u16);
 
 #[derive(Debug)]
 struct Plane {
@@ -31,9 +35,19 @@ struct Plane {
     deaf: Vec<usize>,
     /// Resolvers that do not answer.
     silent: Vec<usize>,
+    /// Resolvers whose data plane leads to pods yet.
+    lagging: Vec<usize>,
+    /// Nobody can be reached through the Service of the resolvers.
+    blind: bool,
+    /// So long an answer is on the way.
+    answers_after: Duration,
+    /// So long a connection waits at a stand-in port before it is accepted.
+    accepts_after: Duration,
+    /// During each proof somebody on the node of the first resolver reaches that one.
+    visited: bool,
+    clock: Clock,
     sources: AtomicU16,
-    /// Which resolver took what, at which port.
-    took: Mutex<Vec<(usize, SocketAddr, u16)>>,
+    took: Mutex<Vec<Note>>,
 }
 
 impl Plane {
@@ -45,6 +59,12 @@ impl Plane {
             rewrites: false,
             deaf: Vec::new(),
             silent: Vec::new(),
+            lagging: Vec::new(),
+            blind: false,
+            answers_after: Duration::ZERO,
+            accepts_after: Duration::ZERO,
+            visited: false,
+            clock: Clock::system(),
             sources: AtomicU16::new(40_000),
             took: Mutex::default(),
         }
@@ -72,7 +92,10 @@ impl Plane {
         let (behind, port) = if let Some(direct) = direct {
             (Behind::Resolver(direct), probe.port)
         } else if probe.address == MIRROR.parse::<IpAddr>().unwrap() {
-            (Behind::Resolver(nth % self.resolvers.len()), 8012)
+            let mirror = Behind::Resolver(nth % self.resolvers.len());
+            (if self.blind { Nobody } else { mirror }, 8012)
+        } else if self.lagging.contains(&from) {
+            (Pod, STAND_IN)
         } else {
             (self.behind[nth % self.behind.len()], STAND_IN)
         };
@@ -83,29 +106,48 @@ impl Plane {
             Behind::Resolver(to) => {
                 let rewritten = self.rewrites && to == from && direct.is_none();
                 let seen = if rewritten {
-                    SocketAddr::new(NODE.parse().unwrap(), number.wrapping_add(7))
+                    SocketAddr::new(node(from), number.wrapping_add(7))
                 } else {
                     source
                 };
-                self.took.lock().push((to, seen, port));
+                self.note(to, seen, port);
                 Some(source)
             }
         }
     }
 
+    fn note(&self, by: usize, source: SocketAddr, port: u16) {
+        let waits = if port == STAND_IN {
+            self.accepts_after
+        } else {
+            Duration::ZERO
+        };
+        let accepted = self.clock.uptime() + waits;
+        self.took.lock().push((accepted, by, source, port));
+    }
+
+    fn visit(&self) {
+        if self.visited {
+            let number = self.sources.fetch_add(1, Ordering::Relaxed);
+            self.note(0, SocketAddr::new(node(0), number), STAND_IN);
+        }
+    }
+
     fn took(&self, by: usize, asked: &Took) -> Taken {
         let took = self.took.lock();
-        let mine = took.iter().filter(|(to, ..)| *to == by);
+        let now = self.clock.uptime();
+        let mine = took.iter();
+        let mine = mine.filter(|(accepted, to, ..)| *to == by && *accepted <= now);
         let known = |source: &SocketAddr| asked.sources.contains(source);
-        let (taken, others): (Vec<_>, Vec<_>) = mine
-            .map(|(_, source, port)| (*source, *port))
-            .partition(|(source, _)| known(source));
-        let strangers = others
-            .into_iter()
-            .filter(|(_, port)| asked.ports.contains(port));
+        let (taken, others): (Vec<&Note>, Vec<&Note>) =
+            mine.partition(|(_, _, source, _)| known(source));
+        let lately = Duration::from_millis(asked.lately);
+        let strangers = others.into_iter().filter(|(accepted, .., port)| {
+            now.saturating_sub(*accepted) <= lately && asked.ports.contains(port)
+        });
         Taken {
-            taken: taken.into_iter().map(|(source, _)| source).collect(),
-            strangers: strangers.map(|(source, _)| source).collect(),
+            taken: taken.into_iter().map(|it| it.2).collect(),
+            strangers: strangers.map(|it| it.2).collect(),
         }
     }
 }
@@ -118,10 +160,10 @@ impl Ask for Plane {
     ) -> BoxFuture<'a, Result<Probed, Silent>> {
         Box::pin(async move {
             let from = self.answers(resolver)?;
-            // What was there before is long ago.
-            self.took.lock().clear();
+            self.visit();
             let tries = (0..probe.count as usize).map(|nth| self.connect(from, probe, nth));
             let (taken, failed): (Vec<_>, Vec<_>) = tries.partition(Option::is_some);
+            self.clock.sleep(OPEN).await;
             Ok(Probed {
                 sources: taken.into_iter().flatten().collect(),
                 failed: failed.len().try_into().unwrap(),
@@ -134,7 +176,10 @@ impl Ask for Plane {
         resolver: SocketAddr,
         asked: &'a Took,
     ) -> BoxFuture<'a, Result<Taken, Silent>> {
-        Box::pin(async move { Ok(self.took(self.answers(resolver)?, asked)) })
+        Box::pin(async move {
+            self.clock.sleep(self.answers_after).await;
+            Ok(self.took(self.answers(resolver)?, asked))
+        })
     }
 
     fn activity(&self, resolver: SocketAddr) -> BoxFuture<'_, Result<Activity, Silent>> {
@@ -146,6 +191,12 @@ impl Ask for Plane {
 }
 
 async fn proves(plane: Plane, towards: Towards, beside: bool) -> bool {
+    let (proofs, search) = prepared(plane, towards, beside);
+    proofs.prove(&search).await
+}
+
+fn prepared(plane: Plane, towards: Towards, beside: bool) -> (Proofs, Search) {
+    let clock = plane.clock;
     let resolvers = plane.resolvers.iter().enumerate();
     let resolvers = resolvers.map(|(index, address)| Resolver {
         address: *address,
@@ -166,8 +217,13 @@ async fn proves(plane: Plane, towards: Towards, beside: bool) -> bool {
         mirrors: vec![MIRROR.parse().unwrap()],
         resolvers: resolvers.collect(),
     };
-    let proofs = Proofs::new(Arc::new(plane), Clock::system(), (8013, 8012));
-    proofs.prove(&search).await
+    let proofs = Proofs::new(Arc::new(plane), clock, (8013, 8012));
+    (proofs, search)
+}
+
+/// The address of the node that a resolver is on.
+fn node(resolver: usize) -> IpAddr {
+    format!("192.168.0.{}", resolver + 1).parse().unwrap()
 }
 
 use Behind::{Nobody, Pod};
@@ -234,4 +290,107 @@ async fn every_resolver_must_answer_and_listen() {
         assert!(!proves(deaf, Towards::Resolvers, true).await);
     }
     assert!(!proves(Plane::new(0, &behind), Towards::Resolvers, true).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_shows_nothing_rules_no_disguise_out() {
+    let plane = |behind| Plane {
+        rewrites: true,
+        blind: true,
+        ..Plane::new(1, &[behind])
+    };
+    assert!(!proves(plane(resolver(0)), Towards::Pods, true).await);
+    assert!(!proves(plane(resolver(0)), Towards::Pods, false).await);
+    assert!(proves(plane(Pod), Towards::Pods, false).await);
+}
+
+#[test]
+fn a_mirror_shows_disguises_only_if_every_connection_is_accounted_for() {
+    let node = node(0);
+    let seen = |opened, by_resolvers, disguised: &[IpAddr]| Seen {
+        opened,
+        by_resolvers,
+        disguised: disguised.to_vec(),
+        failed: 0,
+    };
+    let known = Disguise::Known([node].into());
+    for (mirrors, shown) in [
+        (vec![], Disguise::Unknown),
+        (vec![seen(0, 0, &[])], Disguise::Unknown),
+        (vec![seen(2, 1, &[])], Disguise::Unknown),
+        (vec![seen(2, 0, &[node])], Disguise::Unknown),
+        (vec![seen(2, 2, &[]), seen(0, 0, &[])], Disguise::Unknown),
+        (vec![seen(2, 2, &[])], Disguise::None),
+        // Somebody else came by.
+        (vec![seen(2, 2, &[node])], Disguise::None),
+        (vec![seen(2, 1, &[node])], known.clone()),
+        (vec![seen(2, 2, &[]), seen(2, 0, &[node, node])], known),
+    ] {
+        let told = format!("{mirrors:?}");
+        assert_eq!(judge::disguise(mirrors), shown, "{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_mirror_could_not_show_is_looked_at_again() {
+    for (blind, remembered) in [(true, false), (false, true)] {
+        let plane = Plane {
+            blind,
+            ..Plane::new(1, &[Pod])
+        };
+        let (proofs, search) = prepared(plane, Towards::Pods, false);
+        proofs.prove(&search).await;
+        assert_eq!(proofs.mirrored.lock().is_some(), remembered);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_takes_long_hides_no_disguised_connection() {
+    let plane = |behind: &[Behind]| Plane {
+        rewrites: true,
+        answers_after: Duration::from_secs(2),
+        ..Plane::new(1, behind)
+    };
+    assert!(!proves(plane(&[resolver(0)]), Towards::Pods, true).await);
+    assert!(!proves(plane(&[resolver(0)]), Towards::Pods, false).await);
+    assert!(proves(plane(&[resolver(0), Pod]), Towards::Pods, true).await);
+    assert!(proves(plane(&[Pod]), Towards::Pods, false).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn disguised_connections_of_an_earlier_proof_do_not_count_in_the_next() {
+    let plane = Plane {
+        rewrites: true,
+        ..Plane::new(1, &[resolver(0), Pod])
+    };
+    let (proofs, search) = prepared(plane, Towards::Pods, true);
+    for _ in 0..4 {
+        assert!(proofs.prove(&search).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disguise_of_one_resolver_proves_nothing_for_another() {
+    let plane = |lagging: &[usize]| Plane {
+        rewrites: true,
+        visited: true,
+        lagging: lagging.to_vec(),
+        ..Plane::new(2, &[resolver(0)])
+    };
+    assert!(proves(plane(&[]), Towards::Resolvers, true).await);
+    assert!(!proves(plane(&[1]), Towards::Resolvers, true).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resolver_that_is_slow_to_accept_is_not_taken_for_a_pod() {
+    for rewrites in [false, true] {
+        let plane = |behind: &[Behind]| Plane {
+            rewrites,
+            accepts_after: Duration::from_millis(500),
+            ..Plane::new(1, behind)
+        };
+        assert!(!proves(plane(&[resolver(0)]), Towards::Pods, true).await);
+        assert!(!proves(plane(&[resolver(0)]), Towards::Pods, false).await);
+        assert!(proves(plane(&[Pod]), Towards::Pods, false).await);
+    }
 }

@@ -109,9 +109,7 @@ impl Work {
                 for slice in wanted.iter().filter(|slice| !live.contains(slice)) {
                     self.tools.confirm(facts.service, true).await?;
                     let written = self.put(slice).await?;
-                    if let Some(version) = written.resource_version() {
-                        let _ = self.known.ours.shows(&version, ECHO).await;
-                    }
+                    let _ = self.known.ours.shows_written(&written, ECHO).await;
                 }
             }
         }

@@ -139,7 +139,10 @@ impl Scalers {
             .ok()?;
         let watches = &self.site.watches;
         let parts = dynamic(&self.site, &kind).into_iter();
-        let parts = parts.map(|api| watches.of(api, Selection::default()));
+        let parts = parts.map(|(namespace, api)| {
+            let part = watches.of(api, Selection::default())?;
+            Ok::<_, Ended>((namespace, part))
+        });
         let whole = watches
             .together(parts.collect::<Result<_, _>>().ok()?)
             .ok()?;

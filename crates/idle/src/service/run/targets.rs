@@ -84,7 +84,7 @@ impl Targets {
         if !self.followed.lock().insert(kind.clone()) {
             return;
         }
-        for api in dynamic::<Metadata<DynamicObject>>(&self.site, kind) {
+        for (_, api) in dynamic::<Metadata<DynamicObject>>(&self.site, kind) {
             let Ok(cache) = self.site.watches.of(api, Selection::default()) else {
                 // Nothing is watched any longer: the process is about to end.
                 return;
@@ -100,18 +100,21 @@ impl Targets {
 }
 
 /// Where objects of a kind are that only its name is known of.
-pub(super) fn dynamic<K>(site: &Site, kind: &Kind) -> Vec<Api<Lenient<K>>>
+pub(super) fn dynamic<K>(site: &Site, kind: &Kind) -> Vec<(String, Api<Lenient<K>>)>
 where
     K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
 {
     let client = || site.client.clone();
     let namespaces = site.watches.namespaces();
     if namespaces.is_empty() {
-        return vec![Api::all_with(client(), &kind.resource)];
+        return vec![(String::new(), Api::all_with(client(), &kind.resource))];
     }
     let each = namespaces.iter();
-    each.map(|namespace| Api::namespaced_with(client(), namespace, &kind.resource))
-        .collect()
+    each.map(|namespace| {
+        let api = Api::namespaced_with(client(), namespace, &kind.resource);
+        (namespace.clone(), api)
+    })
+    .collect()
 }
 
 impl fmt::Debug for Targets {

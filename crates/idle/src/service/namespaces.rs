@@ -15,15 +15,17 @@ use neap_kit::{
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::known::tell_all;
-use crate::{api::ElastiService, service::switches::Switches};
+use super::switches::Switches;
 
 /// So often namespaces are asked for that may not be watched.
 const OFTEN: Duration = Duration::from_secs(30);
 
+/// Is told of the namespace in which something else is said now; of none if it is meant for all.
+pub(crate) type Tell = Arc<dyn Fn(&str, &Trigger<Key>) + Send + Sync>;
+
 /// Knows what was said for whole namespaces. Cheap to copy.
 #[derive(Clone)]
-pub(super) struct Namespaces {
+pub(crate) struct Namespaces {
     /// What is said in that of the operator is meant for all.
     home: String,
     seen: Seen,
@@ -41,20 +43,20 @@ struct Asked {
     api: Api<Namespace>,
     clock: Clock,
     said: Mutex<HashMap<String, Switches>>,
-    all: Cache<ElastiService>,
+    tell: Tell,
     trigger: Trigger<Key>,
     home: String,
 }
 
 impl Namespaces {
-    pub(super) fn new(
+    pub(crate) fn new(
         wiring: &mut Wiring,
         site: &Site,
-        all: &Cache<ElastiService>,
         home: &str,
+        tell: Tell,
     ) -> Result<Self, Ended> {
         let client = site.client.clone();
-        let (all, home) = (all.clone(), home.to_owned());
+        let home = home.to_owned();
         if site.watches.namespaces().is_empty() {
             let cache = wiring.select(Api::all(client), Selection::default())?;
             let here = home.clone();
@@ -62,7 +64,7 @@ impl Namespaces {
                 if let Change::Modified { old, new } = change
                     && said(old) != said(new)
                 {
-                    tell(&all, &here, change.key().name(), trigger);
+                    tell(meant(&here, change.key().name()), trigger);
                 }
             });
             let seen = Seen::Watched(cache);
@@ -73,7 +75,7 @@ impl Namespaces {
             api: Api::all(client),
             clock: site.clock,
             said: Mutex::default(),
-            all,
+            tell,
             trigger: wiring.trigger(),
             home: home.clone(),
         });
@@ -84,7 +86,7 @@ impl Namespaces {
     }
 
     /// What was said for all services of a namespace.
-    pub(super) fn switches(&self, namespace: &str) -> Switches {
+    pub(crate) fn switches(&self, namespace: &str) -> Switches {
         self.of(namespace).or(self.of(&self.home))
     }
 
@@ -102,7 +104,7 @@ impl Namespaces {
     }
 
     /// Asks until told to stop, if nobody tells.
-    pub(super) async fn run(self, stop: CancellationToken) {
+    pub(crate) async fn run(self, stop: CancellationToken) {
         let Seen::Asked(asked) = self.seen else {
             return;
         };
@@ -129,15 +131,15 @@ impl Asked {
             let now = Switches::of(found.annotations());
             let before = self.said.lock().insert(namespace.clone(), now);
             if before.unwrap_or_default() != now {
-                tell(&self.all, &self.home, namespace, &self.trigger);
+                (self.tell)(meant(&self.home, namespace), &self.trigger);
             }
         }
     }
 }
 
-fn tell(all: &Cache<ElastiService>, home: &str, namespace: &str, trigger: &Trigger<Key>) {
-    let everywhere = namespace == home;
-    tell_all(all, if everywhere { "" } else { namespace }, trigger);
+/// What is said at home is meant for all.
+fn meant<'a>(home: &str, namespace: &'a str) -> &'a str {
+    if namespace == home { "" } else { namespace }
 }
 
 fn said(namespace: &Metadata<Namespace>) -> Switches {
