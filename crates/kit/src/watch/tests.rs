@@ -1,12 +1,14 @@
 mod index;
 mod server;
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::Event;
 use serde_json::json;
 
 use super::{contents::Contents, lenient::Lenient, *};
-use crate::key::Key;
+use crate::{clock::Clock, key::Key};
 
 fn map(name: &str, version: u64) -> Lenient<ConfigMap> {
     let metadata =
@@ -186,4 +188,28 @@ fn objects_of_a_namespace_are_listed_alone() {
     assert_eq!(names("b"), ["b/x", "b/y"]);
     assert_eq!(names("").len(), 4);
     assert_eq!(names("c"), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_put_together_shows_a_write_once_its_namespace_does() {
+    let clock = Clock::system();
+    let limit = Duration::from_secs(1);
+    let (one, other) = (Cache::new(clock), Cache::new(clock));
+    let parts = [
+        ("d".to_owned(), one.clone()),
+        ("e".to_owned(), other.clone()),
+    ];
+    let whole = Cache::together(clock, parts.into());
+    let elsewhere = json!({"namespace": "e", "name": "b", "resourceVersion": "9"});
+    other.take(Event::Apply(read(&json!({"metadata": elsewhere}))));
+    let written = |version| map("a", version).0.unwrap();
+    assert!(whole.shows_written(&written(5), limit).await.is_err());
+    assert!(whole.shows("5", limit).await.is_err());
+    one.take(Event::Apply(map("a", 5)));
+    whole.shows_written(&written(5), limit).await.unwrap();
+    assert!(whole.get(&Key::new("d", "a")).is_some());
+    one.take(Event::Delete(map("a", 10)));
+    whole.shows_written(&written(10), limit).await.unwrap();
+    assert!(whole.get(&Key::new("d", "a")).is_none());
+    assert!(whole.shows("10", limit).await.is_err(), "the other may lag");
 }

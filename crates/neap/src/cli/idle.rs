@@ -215,6 +215,10 @@ pub(crate) struct UninstallOptions {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub(crate) wait: Duration,
 
+    /// The namespace of the operator, who is told there to make nothing more
+    #[arg(long, value_name = "NAMESPACE", default_value = "elasti")]
+    pub(crate) operator_namespace: String,
+
     #[command(flatten)]
     pub(crate) cluster: ClusterOptions,
 }

@@ -3,6 +3,7 @@
 
 use std::{io::Write, time::Duration};
 
+use jiff::Timestamp;
 use kube::api::ApiResource;
 use neap_idle::{
     account::{State, account},
@@ -85,9 +86,7 @@ pub(super) async fn keep_awake(
 ) -> Result<(), Failure> {
     let place = Place::of(&options.which.scope).await?;
     let services = chosen(&place, &options.which).await?;
-    let now = place.clock.now();
-    let lasting = options.lasting.and_then(|it| now.checked_add(it).ok());
-    let until = options.until.or(lasting);
+    let until = until_when(options, place.clock.now())?;
     note(&place, &services, KEEP_AWAKE_UNTIL, &json!(until)).await?;
     let says = match until {
         Some(until) => format!("is kept awake until {until}"),
@@ -101,6 +100,19 @@ pub(super) async fn keep_awake(
         symbols,
         out,
     )
+}
+
+/// Nothing only if it was asked to end.
+fn until_when(options: &KeepOptions, now: Timestamp) -> Result<Option<Timestamp>, Failure> {
+    let Some(lasting) = options.lasting else {
+        return Ok(options.until);
+    };
+    let until = now.checked_add(lasting).map_err(|_| {
+        let why = format!("{lasting:?} from now no calendar goes on");
+        Failure::new("NT-IDLE-0012", Exit::Usage, "until when?", &why)
+            .remedy("name a shorter time, or delete the ElastiService of what is never to sleep")
+    })?;
+    Ok(Some(until))
 }
 
 /// Those that were named, or all.

@@ -5,6 +5,7 @@ use neap_idle::{
     api::ElastiService,
 };
 use neap_kit::clock::Clock;
+use serde_json::Value;
 
 use crate::{
     ask::{
@@ -53,8 +54,7 @@ impl Place {
         if found.is_empty() {
             self.must_be_served().await?;
         }
-        let read = found.into_iter().map(serde_json::from_value);
-        let mut read: Vec<ElastiService> = read.filter_map(Result::ok).collect();
+        let mut read = all_read(found)?;
         read.sort_by_key(|one| (one.metadata.namespace.clone(), one.metadata.name.clone()));
         Ok(read)
     }
@@ -79,11 +79,7 @@ impl Place {
             self.must_be_served().await?;
             return Err(missing(namespace.unwrap_or_default(), name));
         };
-        serde_json::from_value(found).map_err(|error| {
-            let what = format!("ElastiService {name} is not what its kind should be");
-            Failure::new("NT-CLI-0006", Exit::Failed, &what, &error.to_string())
-                .remedy("see whether this neap is as new as the definition in the cluster")
-        })
+        serde_json::from_value(found).map_err(|error| unreadable(name, &error))
     }
 
     /// An empty list of a kind that is not there is no answer.
@@ -97,6 +93,39 @@ impl Place {
     }
 }
 
+/// Every one, or which cannot be read: whoever leaves one out takes it for gone.
+fn all_read(found: Vec<Value>) -> Result<Vec<ElastiService>, Failure> {
+    let mut read = Vec::new();
+    let mut bad: Vec<String> = Vec::new();
+    let mut first = None;
+    for one in found {
+        let text = |field: &str| {
+            one["metadata"][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let name = format!("{}/{}", text("namespace"), text("name"));
+        match serde_json::from_value(one) {
+            Ok(one) => read.push(one),
+            Err(error) => {
+                bad.push(name);
+                first.get_or_insert(error);
+            }
+        }
+    }
+    match first {
+        None => Ok(read),
+        Some(error) => Err(unreadable(&bad.join(", "), &error)),
+    }
+}
+
+fn unreadable(names: &str, error: &serde_json::Error) -> Failure {
+    let what = format!("ElastiService {names} is not what its kind should be");
+    Failure::new("NT-CLI-0006", Exit::Failed, &what, &error.to_string())
+        .remedy("see whether this neap is as new as the definition in the cluster")
+}
+
 fn unserved(cluster: &Cluster) -> Failure {
     let why = format!("{} does not serve ElastiServices", cluster.address);
     Failure::new("NT-IDLE-0006", Exit::NotFound, "nothing can sleep here", &why)
@@ -108,4 +137,30 @@ fn missing(namespace: &str, name: &str) -> Failure {
     let why = format!("the namespace {namespace} has none of that name");
     Failure::new("NT-IDLE-0007", Exit::NotFound, &what, &why)
         .remedy("neap idle list -A lists all; name another namespace with -n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn one_that_cannot_be_read_is_named_and_not_left_out() {
+        let service = |name: &str, spec: Value| {
+            json!({
+                "apiVersion": "elasti.truefoundry.com/v1alpha1", "kind": "ElastiService",
+                "metadata": {"namespace": "shop", "name": name}, "spec": spec,
+            })
+        };
+        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "cart"});
+        let good = service("cart", json!({"service": "cart", "scaleTargetRef": target}));
+        assert_eq!(all_read(vec![good.clone()]).unwrap().len(), 1);
+        let bad = service("odd", json!({"service": 7}));
+        let said = format!("{:?}", all_read(vec![good, bad]).unwrap_err());
+        assert!(
+            said.contains("NT-CLI-0006") && said.contains("shop/odd"),
+            "{said}"
+        );
+    }
 }

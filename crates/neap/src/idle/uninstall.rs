@@ -2,13 +2,18 @@
 
 use std::{io::Write, time::Duration};
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{CustomResourceExt, ResourceExt};
+use k8s_openapi::{
+    api::core::v1::Namespace,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{CustomResourceExt, ResourceExt, api::ApiResource};
 use neap_idle::{
     account::{State, account},
     api::ElastiService,
+    service::facts::OFF,
 };
-use neap_kit::key::Key;
+use neap_kit::{apply::Kind, key::Key, why::chain};
+use serde_json::{Value, json};
 
 use super::{
     change::{hand, unwritten},
@@ -37,6 +42,9 @@ pub(super) async fn run(
     if !options.yes {
         return Err(unconfirmed(&place, &services));
     }
+    // An operator that is still there would make again what annotations ask for.
+    let home = &options.operator_namespace;
+    switch(&place, home, &json!("true")).await?;
     remove(&place, &services).await?;
     gone(&place, options.wait).await?;
     for service in &services {
@@ -48,6 +56,8 @@ pub(super) async fn run(
         print::text(out, &line)?;
     }
     undefine(&place).await?;
+    // None can be made any more, and whoever installs it again wants it on.
+    switch(&place, home, &Value::Null).await?;
     let line = format!("{} the definition of ElastiServices is gone", symbols.done);
     print::text(out, &line)?;
     let last = "Operator and resolver are idle now. Remove them as they were installed:\n  \
@@ -67,10 +77,34 @@ fn unconfirmed(place: &Place, services: &[ElastiService]) -> Failure {
         .remedy("neap idle uninstall --yes does it")
 }
 
+/// Says for everything there is whether it may sleep. Where there is no operator nobody has to be told.
+async fn switch(place: &Place, home: &str, off: &Value) -> Result<(), Failure> {
+    let (hand, key) = (hand(place), Key::new("", home));
+    let failed = |error| {
+        let what = format!("Namespace {home} cannot be changed");
+        Failure::new("NT-IDLE-0008", Exit::Failed, &what, &chain(&error))
+            .remedy("see whether you may: kubectl auth can-i patch namespaces")
+    };
+    let found = hand.find::<Namespace>(&key).await.map_err(failed)?;
+    let Some(mut seen) = found.map(|found| found.metadata) else {
+        return Ok(());
+    };
+    // What else was changed since it was read does not matter.
+    seen.resource_version = None;
+    let kind = Kind {
+        resource: ApiResource::erase::<Namespace>(&()),
+        namespaced: false,
+    };
+    let change = json!({"metadata": {"annotations": {OFF: off}}});
+    let written = hand.merge(&kind, &seen, None, change).await;
+    written.map(drop).map_err(failed)
+}
+
 /// Each of them goes once the operator has woken and restored what it stands for.
 async fn remove(place: &Place, services: &[ElastiService]) -> Result<(), Failure> {
     let hand = hand(place);
-    for service in services {
+    let there = services.iter();
+    for service in there.filter(|it| it.metadata.deletion_timestamp.is_none()) {
         let removed = hand.remove(service, None).await;
         removed.map_err(|error| unwritten(&Key::of(service), &error))?;
     }
@@ -84,6 +118,8 @@ async fn gone(place: &Place, limit: Duration) -> Result<(), Failure> {
         let Some(first) = left.first() else {
             return Ok(());
         };
+        // One may have been made before the operator knew.
+        remove(place, &left).await?;
         if place.clock.uptime() >= deadline {
             let what = format!("{} are not restored after {limit:?}", left.len());
             let name = first.name_any();

@@ -10,10 +10,18 @@
 mod place;
 mod processes;
 
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service, discovery::v1::EndpointSlice};
-use kube::{Api, api::ListParams};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Namespace, Service},
+    discovery::v1::EndpointSlice,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams},
+};
+use neap_idle::{api::ElastiService, service::facts::OFF};
 use place::{Place, Said};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 async fn replicas(place: &Place) -> i32 {
     let deployments: Api<Deployment> = Api::namespaced(place.client().await, "default");
@@ -155,6 +163,29 @@ async fn people_wake_it_keep_it_awake_and_hear_what_it_saved() {
     place.stop();
 }
 
+#[tokio::test]
+async fn what_annotations_asked_for_is_not_made_again_by_an_uninstall() {
+    let place = Place::up();
+    place.apply_example().await;
+    let client = place.client().await;
+    let (delete, patch) = (DeleteParams::default(), PatchParams::default());
+    let by_hand: Api<ElastiService> = Api::namespaced(client.clone(), "default");
+    by_hand.delete("hello", &delete).await.unwrap();
+    let annotation = json!({"metadata": {"annotations": {"idle.neaptide.dev/enabled": "true"}}});
+    let services: Api<Service> = Api::namespaced(client.clone(), "default");
+    let annotation = Patch::Merge(annotation);
+    services.patch("hello", &patch, &annotation).await.unwrap();
+    place.shows_once_made(|show| show["state"] == "awake").await;
+    contains(
+        &place.neap("idle uninstall --yes"),
+        &["default/hello is awake and restored", "the definition"],
+    );
+    let namespaces: Api<Namespace> = Api::all(client);
+    let home = namespaces.get("elasti").await.unwrap();
+    assert!(!home.annotations().contains_key(OFF), "{home:?}");
+    place.stop();
+}
+
 #[test]
 fn what_is_not_there_is_said_with_a_code_and_a_remedy() {
     let place = Place::up();
@@ -168,6 +199,11 @@ fn what_is_not_there_is_said_with_a_code_and_a_remedy() {
         ("idle wake hello -A", 2, &["NT-IDLE-0010", "--all"]),
         ("idle wake", 2, &["Usage"]),
         ("idle keep-awake hello", 2, &["--for"]),
+        (
+            "idle keep-awake --all --for 999999999h",
+            2,
+            &["NT-IDLE-0012", "shorter"],
+        ),
         (
             "idle operator --leader-elec",
             2,

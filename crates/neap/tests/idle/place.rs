@@ -1,6 +1,10 @@
 //! A `neap up`, and `neap` beside it.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::api::core::v1::Service;
 use kube::{
@@ -69,11 +73,13 @@ impl Place {
 
     /// The same once the kind is served, which it is a moment after the start.
     pub(crate) fn neap_once_served(&self, line: &str) -> Said {
+        let begun = Instant::now();
         loop {
             let said = self.neap(line);
             if !said.stderr.contains("NT-IDLE-0006") {
                 return said;
             }
+            assert!(begun.elapsed() < STUCK, "it is never served: {said:?}");
         }
     }
 
@@ -96,6 +102,17 @@ impl Place {
         };
         let shown = tokio::time::timeout(STUCK, looking).await;
         shown.unwrap_or_else(|_| panic!("it never was so: {}", self.json("idle show hello")))
+    }
+
+    /// The same of one that somebody is about to make.
+    pub(crate) async fn shows_once_made(&self, is: impl Fn(&Value) -> bool) -> Value {
+        let made = async {
+            while self.neap("idle show hello").code != Some(0) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(STUCK, made).await.unwrap();
+        self.shows(is).await
     }
 
     pub(crate) async fn client(&self) -> Client {

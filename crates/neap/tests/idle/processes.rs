@@ -2,7 +2,8 @@
 
 use std::{
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{self, Child, Command, Stdio},
+    sync::LazyLock,
 };
 
 use k8s_openapi::{
@@ -18,9 +19,14 @@ use tokio::{
 
 use crate::place::{LOOK, Place, STUCK};
 
-/// Addresses that no `neap up` has.
-const RESOLVER: &str = "127.255.13.2";
-const OPERATOR: &str = "127.255.13.3";
+/// Addresses that no `neap up` has, and no other run of this test.
+static RESOLVER: LazyLock<String> = LazyLock::new(|| address(1));
+static OPERATOR: LazyLock<String> = LazyLock::new(|| address(2));
+
+fn address(number: u32) -> String {
+    let [.., high, low] = (process::id() * 4 + number).to_be_bytes();
+    format!("127.255.{high}.{low}")
+}
 
 /// A process; killed if this value goes.
 struct Process(Child);
@@ -83,7 +89,7 @@ fn start(place: &Place, name: &str, address: &str) -> (Process, Value) {
         .envs(variables)
         .env("KUBECONFIG", place.kubeconfig())
         .env("ELASTI_LISTEN_ADDRESS", address)
-        .env("ELASTI_OPERATOR_ADDRESS", format!("{OPERATOR}:8013"))
+        .env("ELASTI_OPERATOR_ADDRESS", format!("{}:8013", *OPERATOR))
         .env("ELASTI_DRAIN_SECONDS", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -150,21 +156,21 @@ async fn what_the_manifests_start_is_there() {
     let place = Place::bare();
     let client = place.client().await;
     prepare(client.clone()).await;
-    let (resolver, its) = start(&place, "resolver", RESOLVER);
-    let (operator, theirs) = start(&place, "operator", OPERATOR);
-    probed(&its, RESOLVER).await;
-    probed(&theirs, OPERATOR).await;
+    let (resolver, its) = start(&place, "resolver", &RESOLVER);
+    let (operator, theirs) = start(&place, "operator", &OPERATOR);
+    probed(&its, &RESOLVER).await;
+    probed(&theirs, &OPERATOR).await;
     // Nobody is let in without a token, and anybody may see numbers.
     let internal = port(&its, "http-resolver");
-    assert_eq!(get(RESOLVER, internal, "/activity").await.unwrap().0, 401);
+    assert_eq!(get(&RESOLVER, internal, "/activity").await.unwrap().0, 401);
     let asked = port(&theirs, "custom-port");
-    assert_eq!(get(OPERATOR, asked, "/crd-cache").await.unwrap().0, 401);
-    for (address, port) in [(RESOLVER, internal), (OPERATOR, port(&theirs, "http"))] {
+    assert_eq!(get(&OPERATOR, asked, "/crd-cache").await.unwrap().0, 401);
+    for (address, port) in [(&*RESOLVER, internal), (&*OPERATOR, port(&theirs, "http"))] {
         let (status, numbers) = get(address, port, "/metrics").await.unwrap();
         assert!(status == 200 && numbers.contains("neaptide_"), "{numbers}");
     }
     let shared = port(&its, "reverse-proxy");
-    assert_eq!(get(RESOLVER, shared, "/").await.unwrap().0, 404);
+    assert_eq!(get(&RESOLVER, shared, "/").await.unwrap().0, 404);
     let leases: Api<Lease> = Api::namespaced(client, "elasti");
     until("led", async || {
         leases

@@ -102,4 +102,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         retry: Retry::Never,
         http: 422,
     },
+    Entry {
+        code: Code("NT-IDLE-0012"),
+        title: "a time is beyond the calendar",
+        cause: "`neap idle keep-awake --for` was given a time that ends after the last moment that can be written down.",
+        remedy: "Name a shorter time, or delete the ElastiService of what is never to sleep.",
+        class: Class::UserFixable,
+        retry: Retry::Never,
+        http: 422,
+    },
 ];

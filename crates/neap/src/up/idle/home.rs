@@ -1,7 +1,7 @@
 //! What operator and resolver need of the API: that their kind is served, who they are, and where the
 //! resolver is. In a cluster the manifests of deploy/idle make all of it.
 
-use std::{net::IpAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 
 use k8s_openapi::{
     api::{
@@ -43,6 +43,9 @@ pub(super) struct Home {
     pub(super) tokens: PathBuf,
 }
 
+/// For which account of a name a token was last written.
+type Written = BTreeMap<&'static str, Option<String>>;
+
 /// Why something is not there yet.
 #[derive(Debug, thiserror::Error)]
 enum Error {
@@ -63,11 +66,12 @@ impl Home {
         let (hand, clock) = (site.hand("neap-up"), site.clock);
         Service::new("idle-home", move |stop| async move {
             let mut renewed = Duration::ZERO;
+            let mut written = Written::new();
             let kept = async {
                 loop {
                     let now = clock.uptime();
                     let renew = now >= renewed;
-                    let kept = self.keep(&hand, renew).await;
+                    let kept = self.keep(&hand, renew, &mut written).await;
                     match &kept {
                         Ok(()) if renew => renewed = now + LASTS / 2,
                         Ok(()) => {}
@@ -88,15 +92,18 @@ impl Home {
 
     /// Makes what is not there. To `renew` means new tokens, and that what another version or another
     /// run made is as it should be now.
-    async fn keep(&self, hand: &Hand, renew: bool) -> Result<(), Error> {
+    async fn keep(&self, hand: &Hand, renew: bool, written: &mut Written) -> Result<(), Error> {
         define(hand, renew).await?;
         let namespace = json!({"metadata": {"name": NAMESPACE}});
         ensure::<Namespace>(hand, &namespace).await?;
         for account in [OPERATOR, RESOLVER] {
             let object = json!({"metadata": {"name": account, "namespace": NAMESPACE}});
-            ensure::<ServiceAccount>(hand, &object).await?;
-            if renew {
+            let found = ensure::<ServiceAccount>(hand, &object).await?;
+            let known = written.get(account);
+            // What another one of the same name had is worth nothing to this one.
+            if renew || known.is_none_or(|uid| *uid != found.metadata.uid) {
                 self.write_token(hand, account).await?;
+                written.insert(account, found.metadata.uid);
             }
         }
         let service = ensure::<KubeService>(hand, &service()).await?;
@@ -183,5 +190,39 @@ async fn ensure<K: Object + DeserializeOwned>(hand: &Hand, wanted: &Value) -> Re
         Some(made) => Ok(made),
         // Somebody else was quicker.
         None => hand.find(&key).await?.ok_or(Error::Gone),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{Api, Client, api::DeleteParams};
+    use neap_kit::{clock::Clock, lease::Leadership};
+    use neap_pocket::{Options, Pocket, environment::Environment};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_account_that_was_made_anew_gets_a_token_at_once() {
+        let pocket = Pocket::open(Options::new(Environment::rehearsal(7)));
+        let pocket = pocket.await.unwrap();
+        let client = Client::new(pocket.service(), "default");
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        let hand = Hand::new(client.clone(), "t", Leadership::alone(clock), clock);
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home {
+            resolver: "127.0.0.2".parse().unwrap(),
+            tokens: folder.path().to_owned(),
+        };
+        let mut written = Written::new();
+        let shown = || std::fs::read_to_string(token(folder.path(), RESOLVER)).unwrap();
+        home.keep(&hand, true, &mut written).await.unwrap();
+        let first = shown();
+        home.keep(&hand, false, &mut written).await.unwrap();
+        assert_eq!(shown(), first);
+        let accounts: Api<ServiceAccount> = Api::namespaced(client, NAMESPACE);
+        let parameters = DeleteParams::default();
+        accounts.delete(RESOLVER, &parameters).await.unwrap();
+        home.keep(&hand, false, &mut written).await.unwrap();
+        assert_ne!(shown(), first);
     }
 }
