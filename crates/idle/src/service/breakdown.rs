@@ -32,15 +32,16 @@ pub fn breakdown(wake: &LastWake, pods: &[Pod], cold: Option<Breakdown>) -> Brea
     let schedule = between(wake.time, scheduled).saturating_sub(scale).max(0);
     let pods_ready = between(scheduled, ready);
     // Whoever waited knows to the millisecond how long both took together.
-    let ready = if cold.ready > 0 {
-        cold.ready.saturating_sub(schedule).max(0)
+    let both = cold.schedule.saturating_add(cold.ready);
+    let ready = if both > 0 {
+        both.saturating_sub(schedule).max(0)
     } else {
         pods_ready
     };
     Breakdown {
         scale,
-        schedule: if cold.ready > 0 {
-            schedule.min(cold.ready)
+        schedule: if both > 0 {
+            schedule.min(both)
         } else {
             schedule
         },
@@ -137,6 +138,13 @@ mod tests {
             ..cold
         };
         assert_eq!(found, wanted);
+        // Also if it saw when a pod had a place to run.
+        let apart = Breakdown {
+            schedule: 1000,
+            ready: 5300,
+            ..cold
+        };
+        assert_eq!(breakdown(&wake(100), &pods, Some(apart)), wanted);
     }
 
     #[test]

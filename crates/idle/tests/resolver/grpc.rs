@@ -226,3 +226,39 @@ async fn a_status_comes_through_and_one_that_waited_in_vain_may_be_tried_again()
     assert_eq!(status.code(), Code::NotFound);
     assert_eq!(status.message(), "nobody is here");
 }
+
+/// A pod that takes calls, and then hangs or breaks off.
+async fn bad_pod(scene: &Scene, hangs: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tasks = scene.tasks.clone();
+    scene.tasks.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answer = service_fn(move |_: Request<Incoming>| async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                Err::<Response<tonic::body::Body>, _>(std::io::Error::other("broken"))
+            });
+            let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            let serve = server.serve_connection(TokioIo::new(stream), answer);
+            tasks.spawn(async move {
+                let _ = serve.await;
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_call_that_a_pod_may_have_done_is_not_said_to_be_worth_another_try() {
+    for (hangs, code) in [(true, Code::DeadlineExceeded), (false, Code::Unknown)] {
+        let scene = Scene::new("HTTP", &json!({"deadlineSeconds": 1}));
+        scene.pods(&[bad_pod(&scene, hangs).await]);
+        let mut grpc = client(&scene).await;
+        let asked = tonic::Request::new("you".to_owned());
+        let answer = grpc.unary::<_, String, _>(asked, path("/shop.Cart/One"), Words);
+        let status = answer.await.unwrap_err();
+        assert_eq!(status.code(), code, "{status:?}");
+    }
+}

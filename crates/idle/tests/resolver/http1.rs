@@ -151,8 +151,6 @@ async fn the_time_that_is_up_says_where_it_went() {
     let body: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
     assert_eq!(body["reason"], "DeadlineExceeded");
     // Nothing was seen of a pod.
-    let schedule = body["milliseconds"]["schedule"].as_i64().unwrap();
-    assert!(schedule >= 900, "{body}");
     let error = body["error"].as_str().unwrap();
     assert!(error.contains("until a pod had a place to run"), "{error}");
 }

@@ -44,7 +44,9 @@ pub(super) async fn ask(sender: &mut SendRequest<Full<Bytes>>, id: u64) -> Resul
     let said = body.trailers().and_then(|it| it.get(STATUS)).cloned();
     let said = said.or(early);
     let fine = said.as_ref().is_some_and(|it| it == "0");
-    if status == StatusCode::SERVICE_UNAVAILABLE {
+    // Nothing was sent.
+    let unavailable = said.as_ref().is_some_and(|it| it == "14");
+    if status == StatusCode::SERVICE_UNAVAILABLE || unavailable {
         return Err(Trouble::Refused(format!("{status}")));
     }
     if status == StatusCode::OK && fine && body.to_bytes() == message(id) {

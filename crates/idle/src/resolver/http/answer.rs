@@ -28,9 +28,20 @@ pub(super) const BAD: &str = "BadRequest";
 /// What is escaped in a message of gRPC.
 const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
 
-/// What was said is wrong, for people.
+/// What was said is wrong.
 #[derive(Clone)]
-struct Said(String);
+struct Said {
+    /// For people.
+    error: String,
+    /// For clients of gRPC.
+    code: &'static str,
+}
+
+/// What codes of gRPC say. Only the last may be tried again: nothing was sent.
+const NOT_KNOWN_WHETHER_DONE: &str = "2";
+const NOT_IN_TIME: &str = "4";
+const UNIMPLEMENTED: &str = "12";
+const UNAVAILABLE: &str = "14";
 
 const PAGE: &str = include_str!("waiting.html");
 
@@ -85,14 +96,8 @@ pub(super) fn unread() -> Response<Answered> {
 /// What was answered here as clients of gRPC understand it: to them JSON is a broken message.
 pub(super) fn in_grpc(answer: Response<Answered>) -> Response<Answered> {
     let (head, body) = answer.into_parts();
-    let Some(Said(error)) = head.extensions.get() else {
+    let Some(Said { error, code }) = head.extensions.get() else {
         return Response::from_parts(head, body);
-    };
-    // Unavailable, which may be tried again, or not implemented.
-    let code = if head.status.is_server_error() && head.status != StatusCode::NOT_IMPLEMENTED {
-        "14"
-    } else {
-        "12"
     };
     let mut answer = text(StatusCode::OK, String::new());
     let headers = answer.headers_mut();
@@ -136,10 +141,11 @@ pub(super) fn silent(late: &Refused) -> Response<Answered> {
         Refused::Late { breakdown, .. } => breakdown.most(),
         _ => String::new(),
     };
-    said(
-        late,
-        &format!("a pod did not begin to answer in time: {error}"),
-    )
+    let error = format!("a pod did not begin to answer in time: {error}");
+    let mut answer = said(late, &error);
+    let code = NOT_IN_TIME;
+    answer.extensions_mut().insert(Said { error, code });
+    answer
 }
 
 fn said(refused: &Refused, error: &str) -> Response<Answered> {
@@ -212,7 +218,12 @@ fn unavailable(body: &Value) -> Response<Answered> {
 fn json(status: StatusCode, body: &Value) -> Response<Answered> {
     let mut answer = text(status, format!("{body}\n"));
     let error = body["error"].as_str().unwrap_or_default().to_owned();
-    answer.extensions_mut().insert(Said(error));
+    let code = match status {
+        StatusCode::BAD_GATEWAY => NOT_KNOWN_WHETHER_DONE,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => UNAVAILABLE,
+        _ => UNIMPLEMENTED,
+    };
+    answer.extensions_mut().insert(Said { error, code });
     let kind = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     answer

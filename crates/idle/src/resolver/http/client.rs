@@ -19,7 +19,7 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use neap_kit::clock::{Clock, Uptime};
 use parking_lot::Mutex;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     connection::{Connection, Sender},
@@ -31,6 +31,8 @@ use crate::resolver::connect::connect;
 /// A connection that nobody used for this time is not used again: pods close theirs after a while,
 /// and a request that crosses with that is lost. The shortest time in common use is two seconds.
 const IDLE: Duration = Duration::from_millis(1500);
+/// One that is still busy after this time is not used again.
+const READY: Duration = Duration::from_secs(1);
 /// So many are kept for each pod.
 const KEPT: usize = 256;
 
@@ -72,6 +74,8 @@ struct Idle {
 pub(super) struct Lent {
     pub(super) sender: Option<http1::SendRequest<Sent>>,
     pub(super) tally: Arc<Tally>,
+    /// Told when the body of its request was sent, if there is one.
+    pub(super) upload: Option<CancellationToken>,
     pod: SocketAddr,
     clock: Clock,
     home: Weak<Shared>,
@@ -115,7 +119,8 @@ impl Client {
         }
         while let Some((mut sender, tally)) = self.idle(pod) {
             // Waits for the end of the answer before, and fails if the connection has ended.
-            if sender.ready().await.is_ok() {
+            let ready = self.clock.within(READY, sender.ready()).await;
+            if matches!(ready, Some(Ok(()))) {
                 return Ok(self.lend(sender, tally, pod, false));
             }
         }
@@ -153,6 +158,7 @@ impl Client {
         let lent = Lent {
             sender: Some(sender),
             tally,
+            upload: None,
             pod,
             clock: self.clock,
             home: Arc::downgrade(&self.shared),
@@ -214,7 +220,9 @@ impl Drop for Lent {
     fn drop(&mut self) {
         let home = self.home.upgrade();
         let home = home.filter(|home| !home.closed.load(Ordering::SeqCst));
-        let sender = self.sender.take().filter(|sender| !sender.is_closed());
+        // A pod may answer before it was sent everything; the rest is still on its way then.
+        let sent = (self.upload.as_ref()).is_none_or(CancellationToken::is_cancelled);
+        let sender = (self.sender.take()).filter(|sender| sent && !sender.is_closed());
         if let (Some(home), Some(sender)) = (home, sender) {
             let since = self.clock.uptime();
             let mut idle = home.idle.lock();

@@ -48,6 +48,7 @@ impl Connection {
             Sender::Many(sender) => sender.try_send_request(request).await,
             Sender::One(lent) => match &mut lent.sender {
                 Some(sender) => {
+                    lent.upload = request.body().ended();
                     before = lent.tally.begin();
                     sender.try_send_request(request).await
                 }

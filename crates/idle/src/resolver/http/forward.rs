@@ -1,7 +1,6 @@
 //! Sends a request to a pod, once.
 
 use http::{Request, Response, StatusCode};
-use http_body::Body;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 
 use super::{
@@ -100,13 +99,18 @@ async fn send(from: &From, holding: &mut Holding, mut request: Request<Sent>) ->
             continue;
         };
         holding.connected();
-        // Who sends for a long time may well be answered at the end only.
-        let whole = request.body().is_end_stream();
-        let sent = connection.send(request);
-        let sent = if whole {
-            from.resolver.clock.within(holding.left(), sent).await
-        } else {
-            Some(sent.await)
+        // Who sends for a long time may well be answered at the end only, so that time does not count.
+        let (left, ended) = (holding.left(), request.body().ended());
+        let late = async {
+            if let Some(ended) = ended {
+                ended.cancelled().await;
+            }
+            from.resolver.clock.sleep(left).await;
+        };
+        let sent = tokio::select! {
+            biased;
+            sent = connection.send(request) => Some(sent),
+            () = late => None,
         };
         let refused = match sent {
             None => return Fate::Silent,

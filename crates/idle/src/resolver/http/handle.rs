@@ -2,10 +2,9 @@
 
 use std::{collections::VecDeque, convert::Infallible, net::SocketAddr, sync::Arc};
 
-use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderMap, Method, Request, Response, header, request};
-use http_body::{Body, Frame};
+use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::sync::Notify;
@@ -16,7 +15,7 @@ use super::{
     forward,
     guard::Talk,
     headers,
-    sent::{Held, Sent},
+    sent::{self, Held, Sent},
 };
 use crate::{
     api::Protocol,
@@ -183,8 +182,7 @@ impl Going {
     /// The pod to go to. A part of the body is read meanwhile: a client that has sent all of its
     /// request is noticed when it leaves.
     pub(super) async fn place(&mut self) -> Result<SocketAddr, Unplaced> {
-        let data = self.body.early.iter().filter_map(Frame::data_ref);
-        let mut read: usize = data.map(Bytes::len).sum();
+        let mut read: usize = self.body.early.iter().map(sent::size).sum();
         let mut listening = read < EARLY && !self.body.rest.is_end_stream();
         loop {
             let frame = tokio::select! {
@@ -201,7 +199,7 @@ impl Going {
                     continue;
                 }
             };
-            let more = frame.data_ref().map_or(0, Bytes::len);
+            let more = sent::size(&frame);
             read += more;
             self.body.early.push_back(frame);
             listening = self.holding.grow(more) && read < EARLY && !self.body.rest.is_end_stream();

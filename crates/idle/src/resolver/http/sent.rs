@@ -16,6 +16,7 @@ use http::{HeaderMap, Method, Request, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
 
 /// So much of a body is kept after it was given out.
 const KEPT: usize = 16 << 10;
@@ -40,6 +41,8 @@ struct Shared {
     given: Given,
     /// Only the last try is given anything.
     attempt: u32,
+    /// Told when the last try was given all of it.
+    ended: CancellationToken,
 }
 
 /// What was given out of a body.
@@ -90,7 +93,7 @@ impl Given {
         let Self::Kept(frames, bytes) = self else {
             return;
         };
-        *bytes += frame.data_ref().map_or(0, Bytes::len);
+        *bytes += size(frame);
         if *bytes > KEPT {
             *self = Self::Lost;
         } else {
@@ -105,11 +108,18 @@ impl Sent {
             held,
             given: Given::none(),
             attempt: 0,
+            ended: CancellationToken::new(),
         });
         Self {
             shared: shared.map(|shared| Arc::new(Mutex::new(shared))),
             attempt: 0,
         }
+    }
+
+    /// Told when all of it was given out; nobody if there is nothing in it.
+    pub(super) fn ended(&self) -> Option<CancellationToken> {
+        let shared = self.shared.as_ref();
+        shared.map(|shared| shared.lock().ended.clone())
     }
 }
 
@@ -136,6 +146,7 @@ impl Kept {
                 shared.held.early.push_front(frame);
             }
             shared.attempt += 1;
+            shared.ended = CancellationToken::new();
             attempt = shared.attempt;
         }
         let shared = self.body;
@@ -177,6 +188,10 @@ impl Body for Sent {
         if let Poll::Ready(Some(Ok(frame))) = &frame {
             shared.given.note(frame);
         }
+        // Who knows the length does not ask for what comes after the last of it.
+        if matches!(frame, Poll::Ready(None)) || shared.held.is_end_stream() {
+            shared.ended.cancel();
+        }
         frame
     }
 
@@ -191,6 +206,11 @@ impl Body for Sent {
             None => SizeHint::with_exact(0),
         }
     }
+}
+
+/// So much it takes in memory: a body may come a byte at a time.
+pub(super) fn size(frame: &Frame<Bytes>) -> usize {
+    size_of::<Frame<Bytes>>() + frame.data_ref().map_or(0, Bytes::len)
 }
 
 /// Copies no bytes.
