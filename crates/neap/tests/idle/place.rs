@@ -1,10 +1,6 @@
 //! A `neap up`, and `neap` beside it.
 
-use std::{
-    path::Path,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{path::Path, process::Command, time::Duration};
 
 use k8s_openapi::api::core::v1::Service;
 use kube::{
@@ -23,6 +19,8 @@ const NEAP: &str = env!("CARGO_BIN_EXE_neap");
 const EXAMPLE: &str = include_str!("../../../../examples/idle/hello.yaml");
 /// Nothing here takes longer unless it is stuck.
 pub(crate) const STUCK: Duration = Duration::from_mins(3);
+/// So often a command is tried that may come too early; each takes tens of milliseconds.
+const TRIES: usize = 3_000;
 /// One looks again after this time.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
@@ -73,14 +71,10 @@ impl Place {
 
     /// The same once the kind is served, which it is a moment after the start.
     pub(crate) fn neap_once_served(&self, line: &str) -> Said {
-        let begun = Instant::now();
-        loop {
-            let said = self.neap(line);
-            if !said.stderr.contains("NT-IDLE-0006") {
-                return said;
-            }
-            assert!(begun.elapsed() < STUCK, "it is never served: {said:?}");
-        }
+        let is_served = |said: &Said| !said.stderr.contains("NT-IDLE-0006");
+        let mut said = (0..TRIES).map(|_| self.neap(line));
+        let served = said.find(is_served);
+        served.unwrap_or_else(|| panic!("it is never served: {line}"))
     }
 
     pub(crate) fn json(&self, line: &str) -> Value {

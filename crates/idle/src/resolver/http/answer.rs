@@ -148,6 +148,9 @@ pub(super) fn silent(late: &Refused) -> Response<Answered> {
     answer
 }
 
+/// What clients are told of a wake that failed.
+const NOT_WOKEN: &str = "the operator could not wake it; the resolver's log says why";
+
 fn said(refused: &Refused, error: &str) -> Response<Answered> {
     let reason = refused.reason();
     match refused {
@@ -162,8 +165,9 @@ fn said(refused: &Refused, error: &str) -> Response<Answered> {
                 "service": service.to_string(),
                 "milliseconds": breakdown,
             });
-            if let Some(why) = not_woken {
-                body["wakeFailed"] = why.as_str().into();
+            if not_woken.is_some() {
+                // Why names accounts and addresses of the cluster, which are no client's business.
+                body["wakeFailed"] = NOT_WOKEN.into();
             }
             with_cold_start(json(StatusCode::GATEWAY_TIMEOUT, &body), breakdown)
         }
