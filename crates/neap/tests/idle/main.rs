@@ -99,7 +99,7 @@ async fn a_service_sleeps_and_the_first_request_wakes_it() {
     assert_eq!(show["lastCause"], "request", "{show}");
     contains(
         &place.neap("idle show hello"),
-        &["default/hello is awake", "Last wake", ": request", "Saved"],
+        &["default/hello is awake", "Last wake", ": request"],
     );
     place.stop();
 }

@@ -210,7 +210,7 @@ mod tests {
         let hand = Hand::new(client.clone(), "t", Leadership::alone(clock), clock);
         let folder = tempfile::tempdir().unwrap();
         let home = Home {
-            resolver: "127.0.0.2".parse().unwrap(),
+            resolver: "10.0.0.2".parse().unwrap(),
             tokens: folder.path().to_owned(),
         };
         let mut written = Written::new();
