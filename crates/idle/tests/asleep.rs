@@ -1,67 +1,30 @@
 //! A service that sleeps and wakes, and faults that strike the operator meanwhile: every seventh of
 //! those that can, since all of them take minutes. `NEAP_IDLE_EVERY=1` takes all.
 
+#[path = "stand_in/answers.rs"]
+mod answers;
+
 use std::{sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use answers::{Always, SAYS, Written};
 use k8s_openapi::api::{core::v1::Service as KubeService, discovery::v1::EndpointSlice};
-use kube::{CustomResourceExt, Resource, ResourceExt};
+use kube::{CustomResourceExt, Resource};
 use neap_idle::{
     api::ElastiService,
     service::{
         facts::{Patience, WAKE},
         ports::Range,
-        prove::{Prover, Search},
         run::{Settings, service},
-        verdict::{Because, Verdict, Verdicts},
     },
 };
 use neap_kit::{
-    controller::{Outcome, Trigger},
-    key::Key,
-    manager::Service,
-    site::Site,
-    watch::Ended,
-    wiring::Wiring,
+    controller::Outcome, key::Key, manager::Service, site::Site, watch::Ended, wiring::Wiring,
 };
 use neap_trial::{Deed, Workload, proof};
 use serde_json::{Value, json};
 
 const WEB: &str = "/apis/elasti.truefoundry.com/v1alpha1/namespaces/default/elastiservices/web";
 const PODS: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/pods";
-/// Says what the triggers say.
-const SAYS: &str = "test/says";
-
-/// What the object itself says: a change of it is seen as any other is.
-#[derive(Debug)]
-struct Written;
-
-impl Verdicts for Written {
-    fn of(&self, service: &ElastiService) -> Verdict {
-        let says = service.annotations().get(SAYS);
-        if says.is_some_and(|word| word == "idle") {
-            Verdict::Idle(Because::new("Idle", "nobody asks"))
-        } else {
-            Verdict::Unknown(Because::new("Unknown", "nobody can say"))
-        }
-    }
-
-    fn anew<'a>(&'a self, service: &'a ElastiService) -> BoxFuture<'a, Verdict> {
-        Box::pin(async { self.of(service) })
-    }
-
-    fn tell(&self, _: Trigger<Key>) {}
-}
-
-#[derive(Debug)]
-struct Always;
-
-impl Prover for Always {
-    fn prove<'a>(&'a self, _: &'a Search) -> BoxFuture<'a, bool> {
-        Box::pin(async { true })
-    }
-}
-
 fn operator(site: &Site) -> Result<Vec<Service>, Ended> {
     let settings = Settings {
         namespace: "default".to_owned(),

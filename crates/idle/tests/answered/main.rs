@@ -10,6 +10,8 @@
     reason = "a test that cannot go on has failed, and says what it saw"
 )]
 
+#[path = "../stand_in/answers.rs"]
+mod answers;
 mod cluster;
 mod operator;
 mod resolver;
@@ -28,7 +30,7 @@ use neap_trial::{
 };
 use serde_json::{Value, json};
 
-use self::town::Town;
+use self::{answers::SAYS, town::Town};
 
 const WEB: &str = "/apis/elasti.truefoundry.com/v1alpha1/namespaces/default/elastiservices/web";
 const SEED: u64 = 7;
@@ -73,7 +75,7 @@ fn web() -> Value {
 fn workload(town: &Arc<Town>) -> Workload {
     let definition = serde_json::to_value(ElastiService::crd()).unwrap_or_default();
     let (ours, theirs, cluster, clients) = (town.clone(), town.clone(), town.clone(), town.clone());
-    let idle = json!({"metadata": {"annotations": {operator::SAYS: "idle"}}});
+    let idle = json!({"metadata": {"annotations": {SAYS: "idle"}}});
     Workload::new("answered")
         .without_poison("all namespaces share the ports of the resolvers")
         .actor("operator", move |site| operator::services(site, &ours))
