@@ -8,9 +8,10 @@ use crate::{load::Built, process, stopwatch::Stopwatch, tools};
 /// Addresses of services: of one family, and of both.
 const RANGES: [&str; 2] = ["10.0.0.0/24", "10.0.0.0/24,fd00:10::/112"];
 /// What a cluster does about workloads, services and rights; scheduler and kubelets are played.
-const CONTROLLERS: [&str; 7] = [
+const CONTROLLERS: [&str; 8] = [
     "deployment-controller",
     "replicaset-controller",
+    "statefulset-controller",
     "endpointslice-controller",
     "clusterrole-aggregation-controller",
     "serviceaccount-controller",

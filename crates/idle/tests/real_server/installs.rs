@@ -19,6 +19,7 @@ use crate::{
     operator::{Home, Operator},
     processes::{Processes, asked},
     stage::{DEFINITION, DEPLOYMENT, ELASTI, ROLE, SERVICE, SLICE, Stage},
+    targets,
 };
 
 fn deploy() -> PathBuf {
@@ -84,7 +85,11 @@ impl Install {
         stage.play_also(self.namespace);
         stage.served().await;
         self.is_there(&stage).await;
+        targets::define(&stage).await;
         let operator = Account::of(&stage, self.namespace, &self.operator()).await;
+        // Asks until it may, which the other does not.
+        let asking = Account::of(&stage, self.namespace, &self.operator()).await;
+        targets::granted(&stage, &asking).await;
         let resolver = Account::of(&stage, self.namespace, &self.resolver()).await;
         self.processes_run(&stage, &operator, &resolver).await;
         self.services_sleep(&mut stage, &operator).await;
@@ -213,6 +218,8 @@ impl Install {
         let endpoints = slice.data["endpoints"].as_array().unwrap();
         assert_eq!(endpoints.len(), 2, "both resolvers of the install");
         stage.wakes_and_goes().await;
+        targets::a_stateful_set(stage).await;
+        targets::a_kind_of_the_users_own(stage).await;
         stage.workload("again", &json!({})).await;
         stage.declare("again").await;
         stage.until(async || stage.is_asleep("again").await).await;

@@ -20,6 +20,7 @@ mod node;
 mod operator;
 mod processes;
 mod stage;
+mod targets;
 
 use neap_idle::api::names;
 use serde_json::json;

@@ -56,6 +56,11 @@ pub(crate) async fn config() -> Config {
         .unwrap()
 }
 
+fn resource((version, kind): Kind) -> ApiResource {
+    let (group, number) = version.split_once('/').unwrap_or(("", version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, number, kind))
+}
+
 impl Stage {
     /// With an operator at home there, which looks at all namespaces or at this one alone.
     pub(crate) async fn open(namespace: &str, scoped: bool) -> Self {
@@ -114,13 +119,17 @@ impl Stage {
         self.api_in(&self.namespace, kind)
     }
 
-    pub(crate) fn api_in(&self, namespace: &str, (version, kind): Kind) -> Api<DynamicObject> {
-        let (group, number) = version.split_once('/').unwrap_or(("", version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, number, kind));
-        if WIDE.contains(&kind) {
+    pub(crate) fn api_in(&self, namespace: &str, kind: Kind) -> Api<DynamicObject> {
+        let resource = resource(kind);
+        if WIDE.contains(&kind.1) {
             return Api::all_with(self.client.clone(), &resource);
         }
         Api::namespaced_with(self.client.clone(), namespace, &resource)
+    }
+
+    /// The same, as somebody else sees it.
+    pub(crate) fn api_of(&self, client: Client, kind: Kind) -> Api<DynamicObject> {
+        Api::namespaced_with(client, &self.namespace, &resource(kind))
     }
 
     pub(crate) async fn apply(&self, kind: Kind, mut object: Value) {
@@ -234,12 +243,7 @@ impl Stage {
     /// Falls asleep, is woken as by a request, is handed back to its pods, and goes.
     pub(crate) async fn wakes_and_goes(&self) {
         self.until(async || self.is_asleep("web").await).await;
-        let waker = &self.operator.as_ref().unwrap().waker;
-        let busy = json!({"metadata": {"annotations": {IDLE: null}}});
-        self.patch(ELASTI, "web", busy).await;
-        let web = Whom::Service(Key::new(&self.namespace, "web"));
-        let woken = waker.wake(web, Cause::Request).unwrap().outcome().await;
-        assert!(matches!(woken, Outcome::Woken { .. }), "{woken:?}");
+        self.wake("web").await;
         assert_eq!(self.replicas("web").await, 1);
         let slice = names::resolver_slice("web");
         let slices = self.api(SLICE);
@@ -248,6 +252,16 @@ impl Stage {
         let serves = async || self.status("web").await["mode"] == "serve";
         self.until(serves).await;
         self.goes("web").await;
+    }
+
+    /// As a request does, and nobody can say any longer whether others come.
+    pub(crate) async fn wake(&self, name: &str) {
+        let busy = json!({"metadata": {"annotations": {IDLE: null}}});
+        self.patch(ELASTI, name, busy).await;
+        let waker = &self.operator.as_ref().unwrap().waker;
+        let whom = Whom::Service(Key::new(&self.namespace, name));
+        let woken = waker.wake(whom, Cause::Request).unwrap().outcome().await;
+        assert!(matches!(woken, Outcome::Woken { .. }), "{woken:?}");
     }
 
     pub(crate) async fn status(&self, name: &str) -> Value {
