@@ -1,9 +1,11 @@
 //! `cargo xtask idle`: the operator and both installs of `idle` on a real control plane, with one range
 //! of service addresses and with one for each family.
 
+use std::process::Command;
+
 use anyhow::Result;
 
-use crate::{load::Built, process, stopwatch::Stopwatch, tools};
+use crate::{process, stopwatch::Stopwatch, tools};
 
 /// Addresses of services: of one family, and of both.
 const RANGES: [&str; 2] = ["10.0.0.0/24", "10.0.0.0/24,fd00:10::/112"];
@@ -18,7 +20,18 @@ const CONTROLLERS: [&str; 8] = [
     "namespace-controller",
     "garbage-collector-controller",
 ];
-/// Its own features would have everything built anew.
+/// Those who are started beside the tests.
+const PROGRAMS: [&str; 8] = [
+    "build",
+    "--locked",
+    "--quiet",
+    "--workspace",
+    "--bin",
+    "neap",
+    "--bin",
+    "neap-load",
+];
+/// Of the whole workspace: for one package alone everything below it would be built anew.
 const TEST: [&str; 7] = [
     "test",
     "--locked",
@@ -34,13 +47,14 @@ pub(crate) fn run() -> Result<bool> {
     let reference = tools::reference()?;
     let (kubectl, helm) = (tools::kubectl()?, tools::helm()?);
     println!("building neap, the tests and what starts the server");
-    let built = Built::new()?;
+    process::run(process::cargo().args(PROGRAMS))?;
     process::run(process::cargo().args(TEST).arg("--no-run"))?;
+    let built = process::root().join("target/debug");
     let mut holds = true;
     for range in RANGES {
         println!("service addresses {range}");
         let watch = Stopwatch::start();
-        let mut beside = built.load();
+        let mut beside = Command::new(built.join("neap-load"));
         beside
             .arg("beside")
             .arg("--reference")
@@ -52,7 +66,7 @@ pub(crate) fn run() -> Result<bool> {
             .args(TEST)
             // Operators look at all namespaces.
             .args(["--", "--test-threads", "1"])
-            .env("NEAP_BIN", &built.neap)
+            .env("NEAP_BIN", built.join("neap"))
             .env("NEAP_KUBECTL", &kubectl.path)
             .env("NEAP_HELM", &helm.path)
             .current_dir(process::root());

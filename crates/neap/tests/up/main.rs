@@ -107,7 +107,7 @@ fn services_of_a_bare_one_get_addresses_of_the_network_that_was_named() {
         assert!(made.contains(r#""clusterIP":"10.77.4."#), "{made}");
     }
     let (status, said) = client.ask(services, &named(13));
-    assert_eq!(status, 500, "{said}");
+    assert_eq!(status, 422, "{said}");
     assert!(said.contains("range is full"), "{said}");
 }
 
