@@ -11,7 +11,7 @@ use neap_kit::key::Key;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
-use super::{Resolver, events::Forgot, http, http::Entrance, routes::Table, tcp};
+use super::{Resolver, events::Forgot, http, http::Entrance, lanes::Lanes, routes::Table, tcp};
 use crate::api::Protocol;
 
 /// So many connections wait in the system until they are accepted.
@@ -21,12 +21,13 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Listens on every port of the table until told to stop. A port that is no longer there takes no
 /// more connections; those it has taken go on.
-pub async fn follow(resolver: Resolver, stop: CancellationToken) {
+pub async fn follow(lanes: Lanes, stop: CancellationToken) {
+    let resolver = &lanes.resolver;
     let mut tables = resolver.tables.clone();
     let mut open: BTreeMap<u16, CancellationToken> = BTreeMap::new();
     loop {
         let table = tables.now();
-        forget(&resolver, &table);
+        forget(resolver, &table);
         open.retain(|port, listening| {
             let stays = table.route(*port).is_some();
             if !stays {
@@ -43,7 +44,7 @@ pub async fn follow(resolver: Resolver, stop: CancellationToken) {
                 Ok(listener) => {
                     let end = stop.child_token();
                     open.insert(*port, end.clone());
-                    let accept = accept(resolver.clone(), listener, Entrance::Port(*port), end);
+                    let accept = accept(lanes.clone(), listener, Entrance::Port(*port), end);
                     resolver.tasks.spawn(accept);
                 }
                 Err(error) => {
@@ -99,11 +100,12 @@ fn open(socket: TcpSocket, address: IpAddr, port: u16) -> io::Result<TcpListener
 
 /// Takes connections until told to stop. Those that were taken go on.
 pub async fn accept(
-    resolver: Resolver,
+    lanes: Lanes,
     listener: TcpListener,
     entrance: Entrance,
     stop: CancellationToken,
 ) {
+    let resolver = &lanes.resolver;
     let at = listener.local_addr().map_or(0, |address| address.port());
     loop {
         let accepted = tokio::select! {
@@ -122,16 +124,21 @@ pub async fn accept(
                 let http = route
                     .as_ref()
                     .is_none_or(|route| route.port.protocol == Protocol::Http);
+                let Ok(client) = Handed::over(client) else {
+                    continue;
+                };
                 match route {
-                    Some(route) if !http => {
-                        let serve = tcp::serve(resolver.clone(), route, client, source);
-                        resolver.tasks.spawn(serve);
-                    }
+                    Some(route) if !http => lanes.carry(|resolver| async move {
+                        if let Ok(client) = client.taken() {
+                            tcp::serve(resolver, route, client, source).await;
+                        }
+                    }),
                     None if entrance != Entrance::Shared => {}
-                    _ => {
-                        let serve = http::serve(resolver.clone(), entrance, client, source);
-                        resolver.tasks.spawn(serve);
-                    }
+                    _ => lanes.carry(|resolver| async move {
+                        if let Ok(client) = client.taken() {
+                            http::serve(resolver, entrance, client, source).await;
+                        }
+                    }),
                 }
             }
             // Too many open files, or a client that left: both pass.
@@ -140,5 +147,18 @@ pub async fn accept(
                 resolver.clock.sleep(Duration::from_millis(50)).await;
             }
         }
+    }
+}
+
+/// A connection on its way to the thread that carries it.
+struct Handed(std::net::TcpStream);
+
+impl Handed {
+    fn over(client: tokio::net::TcpStream) -> io::Result<Self> {
+        client.into_std().map(Self)
+    }
+
+    fn taken(self) -> io::Result<tokio::net::TcpStream> {
+        tokio::net::TcpStream::from_std(self.0)
     }
 }

@@ -9,6 +9,7 @@ use super::{
     drain::{Ending, Patience, drain},
     follow::Follow,
     http::Entrance,
+    lanes::Lanes,
     listen,
 };
 
@@ -45,8 +46,9 @@ async fn run(
         }
         rest.cancel();
     };
+    let lanes = Lanes::open(resolver.clone(), 2).unwrap();
     let everyone = listen::accept(
-        resolver.clone(),
+        lanes.clone(),
         shared,
         Entrance::Shared,
         listeners.clone(),
@@ -56,6 +58,6 @@ async fn run(
         everyone,
         follow.run(rest.clone()),
         resolver.holds.clone().run(rest.clone()),
-        listen::follow(resolver.clone(), listeners.clone()),
+        listen::follow(lanes.clone(), listeners.clone()),
     );
 }
