@@ -25,7 +25,7 @@ use crate::{
         settings::{Listen, ResolverSettings, Settings},
     },
     resolver::{
-        listen,
+        net,
         open::{self, Sockets},
     },
 };
@@ -171,7 +171,7 @@ async fn until(
 }
 
 fn bind(host: Option<IpAddr>, port: u16) -> Result<TcpListener, Error> {
-    listen::bind(host, port).map_err(|source| {
+    net::bind(host, port).map_err(|source| {
         let host = host.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
         let address = SocketAddr::new(host, port);
         Error::Listen { address, source }

@@ -14,7 +14,7 @@ use neap_idle::{
         drain::{Ending, Patience},
         follow::Follow,
         http::Naming,
-        listen,
+        net,
         routes::{Defaults, Tables},
         run,
     },
@@ -84,7 +84,7 @@ async fn it_listens_as_the_server_says_and_ends_with_an_answer_for_everybody() {
     let options = Options::new(Environment::rehearsal(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "default");
-    let free = listen::bind(None, 0).unwrap();
+    let free = net::bind(None, 0).unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
     asleep(&client, port).await;

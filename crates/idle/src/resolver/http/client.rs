@@ -26,7 +26,7 @@ use super::{
     sent::Sent,
     wire::{Tally, Wire},
 };
-use crate::resolver::connect::connect;
+use crate::resolver::{connect::connect, net::Net};
 
 /// A connection that nobody used for this time is not used again: pods close theirs after a while,
 /// and a request that crosses with that is lost. The shortest time in common use is two seconds.
@@ -39,6 +39,7 @@ const KEPT: usize = 256;
 /// Sends requests to pods. Cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Client {
+    pub(crate) net: Net,
     clock: Clock,
     tasks: TaskTracker,
     shared: Arc<Shared>,
@@ -84,6 +85,7 @@ pub(super) struct Lent {
 impl Client {
     pub(crate) fn new(clock: Clock, tasks: TaskTracker) -> Self {
         Self {
+            net: Net::default(),
             clock,
             tasks,
             shared: Arc::default(),
@@ -124,7 +126,7 @@ impl Client {
                 return Ok(self.lend(sender, tally, pod, false));
             }
         }
-        let (wire, tally) = Wire::new(connect(pod, self.clock).await?);
+        let (wire, tally) = Wire::new(connect(&self.net, pod, self.clock).await?);
         let handshake = http1::handshake(TokioIo::new(wire)).await;
         let (sender, connection) = handshake.map_err(io::Error::other)?;
         let connection = connection.with_upgrades();
@@ -202,7 +204,7 @@ impl Client {
     }
 
     async fn multiplex(&self, pod: SocketAddr) -> io::Result<http2::SendRequest<Sent>> {
-        let stream = TokioIo::new(connect(pod, self.clock).await?);
+        let stream = TokioIo::new(connect(&self.net, pod, self.clock).await?);
         let mut builder = http2::Builder::new(Tasks(self.tasks.clone()));
         builder
             .timer(TokioTimer::new())
