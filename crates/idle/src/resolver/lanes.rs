@@ -16,21 +16,26 @@ use std::{
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::Resolver;
+use super::{Resolver, net::Stream};
 
-/// Where connections are carried. Cheap to copy; the threads end with the last copy.
+/// Threads that wait for connections. Cheap to copy; they end with the last copy.
+#[derive(Debug, Clone, Default)]
+pub struct Threads(Option<Arc<Running>>);
+
+#[derive(Debug)]
+struct Running {
+    runtimes: Vec<Handle>,
+    _end: DropGuard,
+}
+
+/// Where the connections of a resolver are carried. Cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Lanes {
     /// For whoever accepts.
     pub resolver: Resolver,
-    threads: Arc<Threads>,
-}
-
-#[derive(Debug)]
-struct Threads {
-    lanes: Vec<Lane>,
-    next: AtomicUsize,
-    _end: DropGuard,
+    lanes: Arc<[Lane]>,
+    next: Arc<AtomicUsize>,
+    _threads: Threads,
 }
 
 /// One thread.
@@ -41,60 +46,81 @@ struct Lane {
     runtime: Handle,
 }
 
-impl Lanes {
-    /// So many threads for the connections of a resolver; with none, they are carried where they were
-    /// accepted.
-    pub fn open(resolver: Resolver, threads: usize) -> io::Result<Self> {
+impl Threads {
+    /// One for each core that this process may use.
+    pub fn for_all_cores() -> io::Result<Self> {
+        Self::start(thread::available_parallelism()?.get())
+    }
+
+    /// So many.
+    pub fn start(count: usize) -> io::Result<Self> {
         let end = CancellationToken::new();
-        let lanes = (0..threads).map(|number| lane(&resolver, number, end.clone()));
-        let threads = Threads {
-            lanes: lanes.collect::<io::Result<_>>()?,
-            next: AtomicUsize::new(0),
+        let runtimes = (0..count).map(|number| start(number, end.clone()));
+        Ok(Self(Some(Arc::new(Running {
+            runtimes: runtimes.collect::<io::Result<_>>()?,
             _end: end.drop_guard(),
-        };
-        Ok(Self {
-            resolver,
-            threads: Arc::new(threads),
-        })
-    }
-
-    /// Gives a connection to the next thread in turn, as one of the tasks of the resolver.
-    pub(super) fn carry<F>(&self, serve: impl FnOnce(Resolver) -> F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let lanes = &self.threads.lanes;
-        let turn = self.threads.next.fetch_add(1, Ordering::Relaxed);
-        match turn.checked_rem(lanes.len()) {
-            Some(number) => {
-                let Lane { resolver, runtime } = &lanes[number];
-                resolver.tasks.spawn_on(serve(resolver.clone()), runtime);
-            }
-            None => {
-                self.resolver.tasks.spawn(serve(self.resolver.clone()));
-            }
-        }
-    }
-
-    /// Whether connections go to another thread than the one that accepts them.
-    pub(super) fn is_elsewhere(&self) -> bool {
-        !self.threads.lanes.is_empty()
+        }))))
     }
 }
 
-fn lane(resolver: &Resolver, number: usize, end: CancellationToken) -> io::Result<Lane> {
+fn start(number: usize, end: CancellationToken) -> io::Result<Handle> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
-    let run = move || runtime.block_on(end.cancelled());
     thread::Builder::new()
         .name(format!("lane-{number}"))
-        .spawn(run)?;
-    let client = resolver.client.sibling();
-    Ok(Lane {
-        resolver: Resolver {
-            client,
-            ..resolver.clone()
-        },
-        runtime: handle,
-    })
+        .spawn(move || runtime.block_on(end.cancelled()))?;
+    Ok(handle)
+}
+
+impl Lanes {
+    /// The connections of `resolver` are carried by these threads.
+    pub fn new(resolver: Resolver, threads: Threads) -> Self {
+        let runtimes = threads.0.iter().flat_map(|running| &running.runtimes);
+        let lanes = runtimes.map(|runtime| Lane {
+            resolver: Resolver {
+                client: resolver.client.sibling(),
+                ..resolver.clone()
+            },
+            runtime: runtime.clone(),
+        });
+        Self {
+            lanes: lanes.collect(),
+            resolver,
+            next: Arc::default(),
+            _threads: threads,
+        }
+    }
+
+    /// Gives a connection to the next thread in turn, as one of the tasks of the resolver.
+    pub(super) fn carry<F>(
+        &self,
+        client: Stream,
+        serve: impl FnOnce(Resolver, Stream) -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let Some(number) = turn.checked_rem(self.lanes.len()) else {
+            let resolver = self.resolver.clone();
+            self.resolver.tasks.spawn(serve(resolver, client));
+            return;
+        };
+        let Lane { resolver, runtime } = &self.lanes[number];
+        let Ok(handed) = client.hand_over() else {
+            return;
+        };
+        let taken = resolver.clone();
+        let carried = async move {
+            if let Ok(client) = handed.take() {
+                serve(taken, client).await;
+            }
+        };
+        resolver.tasks.spawn_on(carried, runtime);
+    }
+}
+
+impl From<Resolver> for Lanes {
+    fn from(resolver: Resolver) -> Self {
+        Self::new(resolver, Threads::default())
+    }
 }

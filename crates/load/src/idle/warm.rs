@@ -111,12 +111,10 @@ impl Round {
 
     /// How much is done for a second of its work.
     async fn measure(&mut self, proxy: &Proxy) -> Result<()> {
-        if std::env::var_os("CALM_ONLY").is_some() { return Ok(()); }
         let before = proxy.worked()?;
         let answers = keep_asking(proxy.http, ASKING, ASKED_FOR).await?;
         self.requests
             .push(answers as f64 / (proxy.worked()? - before));
-        if std::env::var_os("HTTP_ONLY").is_some() { return Ok(()); }
         let Some(Tcp { echo, source }) = proxy.tcp else {
             return Ok(());
         };

@@ -28,6 +28,8 @@ pub(super) enum Answered {
 pub(super) struct Carried {
     pub(super) incoming: Incoming,
     pub(super) until: Option<Until>,
+    /// Why it ends too early, until that is told.
+    broken: Option<hyper::Error>,
 }
 
 /// What lasts until a request is answered to its end.
@@ -61,6 +63,7 @@ impl Carried {
         let mut carried = Self {
             incoming,
             until: Some(until),
+            broken: None,
         };
         if carried.incoming.is_end_stream() {
             carried.whole();
@@ -86,14 +89,22 @@ impl Body for Carried {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
+        if let Some(error) = this.broken.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
         let lent = this.until.as_mut().and_then(|until| until.lent.as_mut());
         let frame = match lent {
             Some(lent) => lent.poll_frame(&mut this.incoming, context),
             None => Pin::new(&mut this.incoming).poll_frame(context),
         };
-        if matches!(frame, Poll::Ready(Some(Err(_)))) {
+        if let Poll::Ready(Some(Err(error))) = frame {
             this.until = None;
-        } else if matches!(frame, Poll::Ready(None)) || this.incoming.is_end_stream() {
+            this.broken = Some(error);
+            // The client gets first what came before: nothing more is sent once this is told.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if matches!(frame, Poll::Ready(None)) || this.incoming.is_end_stream() {
             this.whole();
         }
         frame

@@ -25,7 +25,7 @@ use super::{
     sent::Sent,
     wire::Wire,
 };
-use crate::resolver::connect::connect;
+use crate::resolver::{connect::connect, net::Net};
 
 /// A connection that nobody used for this time is not used again: pods close theirs after a while,
 /// and a request that crosses with that is lost. The shortest time in common use is two seconds.
@@ -38,6 +38,7 @@ const KEPT: usize = 256;
 /// Sends requests to pods. Cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Client {
+    pub(crate) net: Net,
     here: Arc<Shared>,
     all: Arc<Mutex<Vec<Arc<Shared>>>>,
 }
@@ -75,7 +76,8 @@ impl Client {
     pub(crate) fn new(clock: Clock, tasks: TaskTracker) -> Self {
         let here = Shared::new(clock, tasks, CancellationToken::new());
         let all = Arc::new(Mutex::new(vec![here.clone()]));
-        Self { here, all }
+        let net = Net::default();
+        Self { net, here, all }
     }
 
     /// One for another thread, which has connections of its own. What is said below to one of them
@@ -89,8 +91,11 @@ impl Client {
         } = &*self.here;
         let here = Shared::new(*clock, tasks.clone(), closed.clone());
         self.all.lock().push(here.clone());
-        let all = self.all.clone();
-        Self { here, all }
+        Self {
+            here,
+            net: self.net.clone(),
+            all: self.all.clone(),
+        }
     }
 
     /// Lets go of connections to pods that are not `known`.
@@ -138,7 +143,7 @@ impl Client {
     }
 
     async fn stand(&self, pod: SocketAddr) -> io::Result<Standing> {
-        let (wire, tally) = Wire::new(connect(pod, self.here.clock).await?);
+        let (wire, tally) = Wire::new(connect(&self.net, pod, self.here.clock).await?);
         let standing = Standing::over(wire, tally).await;
         standing.map_err(io::Error::other)
     }
@@ -176,7 +181,7 @@ impl Client {
     }
 
     async fn multiplex(&self, pod: SocketAddr) -> io::Result<http2::SendRequest<Sent>> {
-        let stream = TokioIo::new(connect(pod, self.here.clock).await?);
+        let stream = TokioIo::new(connect(&self.net, pod, self.here.clock).await?);
         let mut builder = http2::Builder::new(Tasks(self.here.tasks.clone()));
         builder
             .timer(TokioTimer::new())

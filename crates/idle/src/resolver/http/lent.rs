@@ -126,10 +126,7 @@ impl Lent {
     pub(super) async fn send(
         &mut self,
         request: Request<Sent>,
-    ) -> (
-        u64,
-        Result<Response<Incoming>, TrySendError<Request<Sent>>>,
-    ) {
+    ) -> (u64, Result<Response<Incoming>, TrySendError<Request<Sent>>>) {
         let Some(standing) = &mut self.standing else {
             // It is there until this is dropped.
             return std::future::pending().await;

@@ -15,7 +15,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio::io::AsyncReadExt;
 
 use super::{
     answer::BAD,
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     api::Protocol,
-    resolver::{Resolver, events::TurnedAway},
+    resolver::{Resolver, events::TurnedAway, net::Stream},
 };
 
 /// The first words of HTTP/2.
@@ -41,12 +41,7 @@ const STREAMS: u32 = 256;
 const TOO_SLOW: &str = "TooSlow";
 
 /// Carries all requests of one connection.
-pub async fn serve(
-    resolver: Resolver,
-    entrance: Entrance,
-    mut client: TcpStream,
-    source: SocketAddr,
-) {
+pub async fn serve(resolver: Resolver, entrance: Entrance, mut client: Stream, source: SocketAddr) {
     let (clock, patience) = (resolver.clock, resolver.patience);
     let (first, multiplexed) = match clock.within(patience, first(&mut client)).await {
         Some(Ok(first)) => first,
@@ -153,7 +148,7 @@ impl From {
 }
 
 /// What the client says first, and whether that is HTTP/2.
-async fn first(client: &mut TcpStream) -> io::Result<(Bytes, bool)> {
+async fn first(client: &mut Stream) -> io::Result<(Bytes, bool)> {
     let mut first = BytesMut::with_capacity(PREFACE.len());
     loop {
         if client.read_buf(&mut first).await? == 0 {
