@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     net::SocketAddr,
     sync::{
         Arc,
@@ -11,7 +12,7 @@ use std::{
 };
 
 use http::{Request, Response, Version};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::Empty;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use neap_kit::clock::Clock;
@@ -100,10 +101,11 @@ impl Place {
         let mut connection = self.connection().await;
         let fresh = connection.fresh;
         let answer = connection.send(self.request().await).await.unwrap();
-        let mut body = answer.into_body();
-        while let Some(frame) = body.frame().await {
+        let (mut body, mut lent) = (answer.into_body(), connection.lent().unwrap());
+        while let Some(frame) = poll_fn(|context| lent.poll_frame(&mut body, context)).await {
             frame.unwrap();
         }
+        lent.answered();
         fresh
     }
 }
@@ -133,7 +135,7 @@ async fn a_connection_whose_last_answer_does_not_end_is_not_waited_for_long() {
     let mut first = place.connection().await;
     // It goes back although somebody still reads.
     let answer = first.send(place.request().await).await.unwrap();
-    drop(first.lent());
+    first.lent().unwrap().answered();
     let (client, pod) = (place.client.clone(), place.pod);
     let asking = async move { client.connection(pod, Version::HTTP_11).await.unwrap() };
     let asking = place.tasks.spawn(asking);
@@ -154,7 +156,9 @@ async fn no_more_are_kept_for_a_pod_than_anybody_needs() {
     for _ in 0..300 {
         lent.push(place.connection().await);
     }
-    drop(lent);
+    for connection in lent {
+        connection.lent().unwrap().answered();
+    }
     let mut kept = Vec::new();
     loop {
         let next = place.connection().await;
