@@ -24,17 +24,19 @@ async fn addresses(stage: &Stage, service: &str, family: &str) -> Vec<Value> {
     found
 }
 
-/// Whether our slice of that name has the addresses of the resolvers of its family.
+/// Waits until our slice of that name has the addresses of both resolvers, of its family.
 async fn leads_to_resolvers(stage: &Stage, name: &str, family: &str) {
-    let slice = stage.api(SLICE).get(name).await.unwrap();
-    assert_eq!(slice.data["addressType"], family);
-    assert_eq!(slice.data["ports"].as_array().unwrap().len(), 2);
-    let endpoints = slice.data["endpoints"].as_array().unwrap().iter();
-    let mut ours: Vec<_> = endpoints.map(|one| one["addresses"][0].clone()).collect();
-    ours.sort_by_key(Value::to_string);
-    let resolvers = addresses(stage, "resolver", family).await;
-    assert_eq!(resolvers.len(), 2, "{resolvers:?}");
-    assert_eq!(ours, resolvers);
+    let leads = async || {
+        let slice = stage.api(SLICE).get(name).await.unwrap();
+        assert_eq!(slice.data["addressType"], family);
+        assert_eq!(slice.data["ports"].as_array().unwrap().len(), 2);
+        let endpoints = slice.data["endpoints"].as_array().cloned();
+        let endpoints = endpoints.unwrap_or_default().into_iter();
+        let mut ours: Vec<_> = endpoints.map(|one| one["addresses"][0].clone()).collect();
+        ours.sort_by_key(Value::to_string);
+        ours.len() == 2 && ours == addresses(stage, "resolver", family).await
+    };
+    stage.until(leads).await;
 }
 
 #[tokio::test]
