@@ -196,12 +196,12 @@ fn fill(buffer: &mut [u8], bytes: &[u8]) -> usize {
 
 impl Carries for End {
     fn poll_peek(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.incoming(|lane| match lane.peek(buffer) {
-            Some(seen) => Poll::Ready(seen),
-            None => {
+        self.incoming(|lane| {
+            let seen = lane.peek(buffer);
+            if seen.is_none() {
                 note(&mut lane.peeker, context);
-                Poll::Pending
             }
+            seen.map_or(Poll::Pending, Poll::Ready)
         })
     }
 
