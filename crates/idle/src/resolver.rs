@@ -19,6 +19,7 @@ pub mod follow;
 pub mod hold;
 pub mod http;
 pub mod inside;
+pub mod lanes;
 pub mod listen;
 pub mod net;
 pub mod open;

@@ -5,7 +5,15 @@ use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 use neap_kit::key::Key;
 use tokio_util::sync::CancellationToken;
 
-use super::{Resolver, events::Forgot, http, http::Entrance, net::Listener, routes::Table, tcp};
+use super::{
+    Resolver,
+    events::Forgot,
+    http::{self, Entrance},
+    lanes::Lanes,
+    net::Listener,
+    routes::Table,
+    tcp,
+};
 use crate::api::Protocol;
 
 /// What could not be done is tried again after this time.
@@ -13,12 +21,14 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Listens on every port of the table until told to stop. A port that is no longer there takes no
 /// more connections; those it has taken go on.
-pub async fn follow(resolver: Resolver, stop: CancellationToken) {
+pub async fn follow(lanes: impl Into<Lanes>, stop: CancellationToken) {
+    let lanes = lanes.into();
+    let resolver = &lanes.resolver;
     let mut tables = resolver.tables.clone();
     let mut open: BTreeMap<u16, CancellationToken> = BTreeMap::new();
     loop {
         let table = tables.now();
-        forget(&resolver, &table);
+        forget(resolver, &table);
         open.retain(|port, listening| {
             let stays = table.route(*port).is_some();
             if !stays {
@@ -35,7 +45,7 @@ pub async fn follow(resolver: Resolver, stop: CancellationToken) {
                 Ok(listener) => {
                     let end = stop.child_token();
                     open.insert(*port, end.clone());
-                    let accept = accept(resolver.clone(), listener, Entrance::Port(*port), end);
+                    let accept = accept(lanes.clone(), listener, Entrance::Port(*port), end);
                     resolver.tasks.spawn(accept);
                 }
                 Err(error) => {
@@ -68,12 +78,13 @@ fn forget(resolver: &Resolver, table: &Table) {
 
 /// Takes connections until told to stop. Those that were taken go on.
 pub async fn accept(
-    resolver: Resolver,
+    lanes: impl Into<Lanes>,
     listener: impl Into<Listener>,
     entrance: Entrance,
     stop: CancellationToken,
 ) {
-    let listener = listener.into();
+    let (lanes, listener) = (lanes.into(), listener.into());
+    let resolver = &lanes.resolver;
     let at = listener.local_addr().map_or(0, |address| address.port());
     loop {
         let accepted = tokio::select! {
@@ -92,13 +103,15 @@ pub async fn accept(
                     .is_none_or(|route| route.port.protocol == Protocol::Http);
                 match route {
                     Some(route) if !http => {
-                        let serve = tcp::serve(resolver.clone(), route, client, source);
-                        resolver.tasks.spawn(serve);
+                        lanes.carry(client, move |resolver, client| {
+                            tcp::serve(resolver, route, client, source)
+                        });
                     }
                     None if entrance != Entrance::Shared => {}
                     _ => {
-                        let serve = http::serve(resolver.clone(), entrance, client, source);
-                        resolver.tasks.spawn(serve);
+                        lanes.carry(client, move |resolver, client| {
+                            http::serve(resolver, entrance, client, source)
+                        });
                     }
                 }
             }

@@ -15,6 +15,7 @@ use neap_idle::{
     resolver::{
         drain,
         http::Naming,
+        lanes::Threads,
         net,
         open::{self, Sockets},
         routes::Defaults,
@@ -131,6 +132,7 @@ fn resolver(host: IpAddr, operator: IpAddr, token: PathBuf) -> open::Options {
         open: false,
         token: Some(token),
         unbounded_metrics: false,
+        threads: Threads::default(),
     }
 }
 

@@ -15,7 +15,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{io::AsyncReadExt, sync::Notify};
+use tokio::io::AsyncReadExt;
 
 use super::{
     answer::BAD,
@@ -51,46 +51,56 @@ pub async fn serve(resolver: Resolver, entrance: Entrance, mut client: Stream, s
     let talk = Arc::new(Talk::default());
     talk.upgraded.store(multiplexed, Ordering::SeqCst);
     let stream = TokioIo::new(Guarded::new(client, first, talk.clone()));
+    let leave = resolver.ending.child_token();
     let from = Arc::new(From {
         resolver,
         entrance,
         source,
         talk,
-        leave: Notify::new(),
+        leave,
     });
-    let service = {
-        let from = from.clone();
-        service_fn(move |request| handle(from.clone(), request))
-    };
     // A client that breaks off is its own affair, and what it says wrongly hyper has answered.
     if multiplexed {
-        let mut server = http2::Builder::new(Tasks(from.resolver.tasks.clone()));
-        server
-            .timer(TokioTimer::new())
-            .adaptive_window(true)
-            .keep_alive_interval(ALIVE)
-            .max_concurrent_streams(STREAMS)
-            .max_header_list_size(HEAD as u32);
-        let mut connection = pin!(server.serve_connection(stream, service));
-        tokio::select! {
-            ended = connection.as_mut() => return from.ended(ended),
-            () = from.leaving() => connection.as_mut().graceful_shutdown(),
-        }
-        from.last_words(connection).await;
+        // Apart, since there are few of them and they are large.
+        Box::pin(many(from, stream)).await;
     } else {
-        let mut server = http1::Builder::new();
-        server
-            .timer(TokioTimer::new())
-            .header_read_timeout(patience)
-            .max_buf_size(2 * HEAD);
-        let connection = server.serve_connection(stream, service);
-        let mut connection = pin!(connection.with_upgrades());
-        tokio::select! {
-            ended = connection.as_mut() => return from.ended(ended),
-            () = from.leaving() => connection.as_mut().graceful_shutdown(),
-        }
-        from.last_words(connection).await;
+        one_at_a_time(from, stream).await;
     }
+}
+
+/// Carries requests over HTTP/2.
+async fn many(from: Arc<From>, stream: TokioIo<Guarded>) {
+    let mut server = http2::Builder::new(Tasks(from.resolver.tasks.clone()));
+    server
+        .timer(TokioTimer::new())
+        .adaptive_window(true)
+        .keep_alive_interval(ALIVE)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD as u32);
+    let service = service_fn(|request| handle(from.clone(), request));
+    let mut connection = pin!(server.serve_connection(stream, service));
+    tokio::select! {
+        ended = connection.as_mut() => return from.ended(ended),
+        () = from.leave.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    from.last_words(connection).await;
+}
+
+/// Carries requests over HTTP/1.
+async fn one_at_a_time(from: Arc<From>, stream: TokioIo<Guarded>) {
+    let mut server = http1::Builder::new();
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(from.resolver.patience)
+        .max_buf_size(2 * HEAD);
+    let service = service_fn(|request| handle(from.clone(), request));
+    let connection = server.serve_connection(stream, service);
+    let mut connection = pin!(connection.with_upgrades());
+    tokio::select! {
+        ended = connection.as_mut() => return from.ended(ended),
+        () = from.leave.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    from.last_words(connection).await;
 }
 
 /// A client is not listened to, for this reason.
@@ -116,14 +126,6 @@ impl From {
                 not_listened_to(resolver, TOO_SLOW, &error);
             }
             (None, _) => {}
-        }
-    }
-
-    /// Resolves when the connection should end after what is under way.
-    async fn leaving(&self) {
-        tokio::select! {
-            () = self.resolver.ending.cancelled() => {}
-            () = self.leave.notified() => {}
         }
     }
 

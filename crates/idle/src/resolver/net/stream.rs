@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::poll_fn,
     io,
-    net::SocketAddr,
+    net::{self, SocketAddr},
     pin::Pin,
     task::{Context, Poll},
 };
@@ -108,6 +108,33 @@ impl Stream {
         match self {
             Self::Tcp(stream) => drop(stream.set_zero_linger()),
             Self::Other(stream) => stream.reset_at_end(),
+        }
+    }
+}
+
+/// A connection on its way to another thread, which is to look after it.
+#[derive(Debug)]
+pub(in crate::resolver) enum Handed {
+    Tcp(net::TcpStream),
+    Other(Box<dyn Carries>),
+}
+
+impl Stream {
+    /// This thread looks after it no longer.
+    pub(in crate::resolver) fn hand_over(self) -> io::Result<Handed> {
+        match self {
+            Self::Tcp(stream) => stream.into_std().map(Handed::Tcp),
+            Self::Other(stream) => Ok(Handed::Other(stream)),
+        }
+    }
+}
+
+impl Handed {
+    /// This thread looks after it from now on.
+    pub(in crate::resolver) fn take(self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
+            Self::Other(stream) => Ok(Stream::Other(stream)),
         }
     }
 }
