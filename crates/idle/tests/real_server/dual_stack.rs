@@ -15,7 +15,7 @@ async fn addresses(stage: &Stage, service: &str, family: &str) -> Vec<Value> {
     let slices = slices.list(&ListParams::default().labels(&labels)).await;
     let slices = slices.unwrap().items.into_iter();
     let of_family = slices.filter(|slice| slice.data["addressType"] == family);
-    let endpoints = of_family.flat_map(|slice| slice.data["endpoints"].as_array().cloned());
+    let endpoints = of_family.filter_map(|slice| slice.data["endpoints"].as_array().cloned());
     let mut found: Vec<_> = endpoints
         .flatten()
         .flat_map(|one| one["addresses"].as_array().cloned().unwrap_or_default())
