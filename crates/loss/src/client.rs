@@ -35,7 +35,8 @@ pub(crate) enum Trouble {
 }
 
 impl Connection {
-    /// Connects from one place to another.
+    /// Connects from one place to another. Whoever may be anywhere is not tied to a place: its port would
+    /// have to be unlike all others of the machine, also those of connections that have just ended.
     pub(crate) async fn open(
         protocol: Protocol,
         from: SocketAddr,
@@ -43,7 +44,9 @@ impl Connection {
         tasks: &TaskTracker,
     ) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
-        socket.bind(from)?;
+        if !from.ip().is_unspecified() {
+            socket.bind(from)?;
+        }
         let stream = socket.connect(to).await?;
         stream.set_nodelay(true)?;
         match protocol {
