@@ -22,6 +22,7 @@ use neap_kit::clock::Clock;
 use neap_load::server::Server;
 use parking_lot::Mutex;
 use serde::Serialize;
+use tokio::net::TcpStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{board::Board, install::Installed};
@@ -173,6 +174,9 @@ impl Plays {
         let address = service.create().await?;
         let name = Service::name(cell);
         self.board.until(&name, board::Note::serves).await?;
+        // Its first pod is ready, of which the data plane hears later.
+        let reached = clock.within(STUCK, reached(address, clock)).await;
+        reached.context("its address is never served")?;
         let (load, ledger) = load(cell, address, clock);
         let stop = CancellationToken::new();
         let loading = load.tasks.spawn(load.clone().run(stop.clone()));
@@ -215,6 +219,13 @@ fn load(cell: Cell, address: SocketAddr, clock: Clock) -> (Arc<Load>, Arc<Ledger
         kept: Mutex::default(),
     };
     (Arc::new(load), ledger)
+}
+
+/// Returns once somebody takes connections at an address.
+async fn reached(address: SocketAddr, clock: Clock) {
+    while TcpStream::connect(address).await.is_err() {
+        clock.sleep(Duration::from_millis(50)).await;
+    }
 }
 
 async fn all_over(ledger: &Ledger, clock: Clock) -> Result<()> {
