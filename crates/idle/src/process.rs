@@ -2,7 +2,7 @@
 //! client, chance, and the word to stop.
 
 use std::{
-    io,
+    fmt, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     time::Duration,
 };
@@ -12,6 +12,7 @@ use neap_kit::{
     clock::Clock,
     lease::{self, Elector, Leadership, Timings},
     manager::{self, Manager, Service},
+    process::Process,
     site::Site,
     watch::{Ended, WatchService, Watches},
     why::{Code, Coded},
@@ -69,6 +70,24 @@ impl Coded for Error {
     }
 }
 
+/// What a process works with.
+#[derive(Clone)]
+pub struct Hands {
+    /// How it reaches the API.
+    pub client: Client,
+    /// What it tells of itself, the calls of `client` among it.
+    pub process: Process,
+}
+
+impl fmt::Debug for Hands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let process = &self.process;
+        f.debug_struct("Hands")
+            .field("process", process)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What sets a process apart from others of its kind.
 #[derive(Debug, Clone)]
 pub struct Identity {
@@ -79,16 +98,18 @@ pub struct Identity {
 }
 
 /// An operator, until `stop`. `elect` is a client for the election, which does not try again by
-/// itself.
+/// itself; its calls are not among those of the rest, so that whoever looks at them sees whether
+/// anything is done.
 pub async fn operator(
-    client: Client,
+    hands: Hands,
     elect: Client,
     settings: Settings,
     identity: Identity,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let clock = Clock::system();
-    let (watches, watching) = Watches::new(clock);
+    let Hands { client, process } = hands;
+    let (watches, watching) = Watches::in_process(clock, process);
     let (elector, leadership) = if settings.flags.leader_elect {
         let options = lease::Options {
             namespace: settings.places.operator_namespace.clone(),
@@ -134,12 +155,13 @@ pub async fn operator(
 
 /// A resolver, until `stop` and all that it holds has been seen to.
 pub async fn resolver(
-    client: Client,
+    hands: Hands,
     settings: ResolverSettings,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let clock = Clock::system();
-    let (watches, watching) = Watches::new(clock);
+    let Hands { client, process } = hands;
+    let (watches, watching) = Watches::in_process(clock, process);
     let site = Site {
         client,
         watches,
