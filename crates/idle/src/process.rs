@@ -1,4 +1,4 @@
-//! Operator and resolver as processes of their own. The binary hands in what only it may have: a
+//! Operator and resolver as processes of their own. The binary means in what only it may have: a
 //! client, chance, and the word to stop.
 
 use std::{
@@ -72,17 +72,17 @@ impl Coded for Error {
 
 /// What a process works with.
 #[derive(Clone)]
-pub struct Hands {
+pub struct Means {
     /// How it reaches the API.
     pub client: Client,
     /// What it tells of itself, the calls of `client` among it.
     pub process: Process,
 }
 
-impl fmt::Debug for Hands {
+impl fmt::Debug for Means {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let process = &self.process;
-        f.debug_struct("Hands")
+        f.debug_struct("Means")
             .field("process", process)
             .finish_non_exhaustive()
     }
@@ -101,14 +101,14 @@ pub struct Identity {
 /// itself; its calls are not among those of the rest, so that whoever looks at them sees whether
 /// anything is done.
 pub async fn operator(
-    hands: Hands,
+    means: Means,
     elect: Client,
     settings: Settings,
     identity: Identity,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let clock = Clock::system();
-    let Hands { client, process } = hands;
+    let Means { client, process } = means;
     let (watches, watching) = Watches::in_process(clock, process);
     let (elector, leadership) = if settings.flags.leader_elect {
         let options = lease::Options {
@@ -155,12 +155,12 @@ pub async fn operator(
 
 /// A resolver, until `stop` and all that it holds has been seen to.
 pub async fn resolver(
-    hands: Hands,
+    means: Means,
     settings: ResolverSettings,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let clock = Clock::system();
-    let Hands { client, process } = hands;
+    let Means { client, process } = means;
     let (watches, watching) = Watches::in_process(clock, process);
     let site = Site {
         client,

@@ -1,13 +1,15 @@
 //! The chart, as Helm renders it.
 
-use std::{fs::File, io::Write, process::Command};
+use std::process::Command;
+
+use neap_load::skip::skipped;
 
 use super::*;
 
 /// What Helm makes of the chart; nothing where there is no Helm.
 fn rendered(test: &str, values: &[&str]) -> Option<Vec<Value>> {
     let Some(helm) = std::env::var_os("NEAP_HELM") else {
-        skip(test, "NEAP_HELM is not set; run cargo xtask test");
+        skipped(test, "NEAP_HELM is not set; run cargo xtask test");
         return None;
     };
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/idle/chart");
@@ -29,17 +31,6 @@ fn rendered(test: &str, values: &[&str]) -> Option<Vec<Value>> {
     });
     let documents = documents.map(|document| serde_saphyr::from_str(document).unwrap());
     Some(documents.collect())
-}
-
-/// Says that a test did not run, so that it is not counted as passed.
-fn skip(test: &str, why: &str) {
-    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
-    assert!(!in_ci, "{test} did not run: {why}");
-    if let Some(path) = std::env::var_os("NEAP_SKIPS") {
-        let mut file = File::options().append(true).open(path).unwrap();
-        file.write_all(format!("SKIPPED {test}: {why}\n").as_bytes())
-            .unwrap();
-    }
 }
 
 /// Kind, namespace and name.

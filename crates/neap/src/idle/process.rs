@@ -3,7 +3,7 @@
 use kube::{Client, Config, client::ClientBuilder};
 use neap_idle::{
     operator::settings::{self, Flags, ResolverSettings, Settings},
-    process::{self, Hands, Identity},
+    process::{self, Identity, Means},
 };
 use neap_kit::{
     clock::Clock,
@@ -30,9 +30,9 @@ pub(super) fn operator(words: Vec<String>) -> Result<(), Failure> {
         let config = config(kubeconfig).await?;
         let mut elect = config.clone();
         elect.default_retry = false;
-        let (hands, elect) = (hands(config)?, client(elect)?);
+        let (means, elect) = (means(config)?, client(elect)?);
         let stop = stopped_by_signal()?;
-        let ended = process::operator(hands, elect, settings, identity(), stop).await;
+        let ended = process::operator(means, elect, settings, identity(), stop).await;
         ended.map_err(|error| failed("the operator", &error))
     })
 }
@@ -42,9 +42,9 @@ pub(super) fn resolver() -> Result<(), Failure> {
     let settings = ResolverSettings::read(&variable).map_err(|error| unsaid(&error))?;
     raise_open_files();
     on_all_threads(async {
-        let hands = hands(config(None).await?)?;
+        let means = means(config(None).await?)?;
         let stop = stopped_by_signal()?;
-        let ended = process::resolver(hands, settings, stop).await;
+        let ended = process::resolver(means, settings, stop).await;
         ended.map_err(|error| failed("the resolver", &error))
     })
 }
@@ -84,12 +84,12 @@ fn client(config: Config) -> Result<Client, Failure> {
 }
 
 /// A client whose calls are counted, and who counts them.
-fn hands(config: Config) -> Result<Hands, Failure> {
+fn means(config: Config) -> Result<Means, Failure> {
     let process = Process::default();
     let calls = CountCalls::new(process.telemetry().clone(), Clock::system());
     let client = ClientBuilder::try_from(config).map_err(|error| unreachable_so(&error))?;
     let client = client.with_layer(&calls).build();
-    Ok(Hands { client, process })
+    Ok(Means { client, process })
 }
 
 fn unreachable_so(error: &kube::Error) -> Failure {
