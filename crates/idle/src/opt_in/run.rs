@@ -13,10 +13,12 @@ use kube::{
 use neap_kit::{
     apply::Error,
     controller::{Outcome, Trigger},
+    event::Note,
     key::Key,
     manager::Service,
     site::Site,
     watch::{Cache, Change, Ended, Metadata, Selection},
+    why::chain,
     wiring::{Tools, Wiring},
 };
 
@@ -152,10 +154,10 @@ impl Work {
 
     async fn of_service(&self, service: &KubeService) -> Result<Outcome, Error> {
         let targets = if is_asked(&service.metadata) && !says(&service.metadata, TARGET) {
-            let Some(found) = self.behind(service).await else {
-                return Ok(Outcome::Again(AGAIN));
-            };
-            found
+            match self.behind(service).await {
+                Ok(found) => found,
+                Err(error) => return Ok(self.unread(service, &error).await),
+            }
         } else {
             Vec::new()
         };
@@ -175,10 +177,10 @@ impl Work {
         let key = Key::of(target);
         let services = if is_asked(&target.metadata) && !says(&target.metadata, SERVICE) {
             let api: Api<K> = Api::namespaced(self.site.client.clone(), key.namespace());
-            let Ok(whole) = api.get(key.name()).await else {
-                return Ok(Outcome::Again(AGAIN));
-            };
-            self.before(key.namespace(), template(&whole))
+            match api.get(key.name()).await {
+                Ok(whole) => self.before(key.namespace(), template(&whole)),
+                Err(error) => return Ok(self.unread(target, &error).await),
+            }
         } else {
             Vec::new()
         };
@@ -188,6 +190,25 @@ impl Work {
             name: key.name().to_owned(),
         };
         self.settle(target, services, vec![itself]).await
+    }
+
+    /// Nothing is decided on what cannot be read. Whoever annotated it is told if the server says no:
+    /// that does not pass by itself.
+    async fn unread<K>(&self, annotated: &K, error: &kube::Error) -> Outcome
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let (key, error_chain) = (Key::of(annotated), chain(error));
+        tracing::warn!(
+            %key, error = error_chain, "what an annotation is about cannot be read; it is tried again"
+        );
+        if matches!(error, kube::Error::Api(_)) {
+            let message = format!("what it is about cannot be read: {error_chain}");
+            self.tools
+                .tell(annotated, &Note::warning("NotRead", message))
+                .await;
+        }
+        Outcome::Again(AGAIN)
     }
 
     async fn settle<K>(
@@ -243,24 +264,21 @@ impl Work {
         Ok(())
     }
 
-    /// What the Service selects; nothing if the server does not say.
-    async fn behind(&self, service: &KubeService) -> Option<Vec<ScaleTarget>> {
+    /// What the Service selects.
+    async fn behind(&self, service: &KubeService) -> kube::Result<Vec<ScaleTarget>> {
         let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
         let selector = selector.unwrap_or_default();
         let namespace = service.namespace().unwrap_or_default();
         let deployments: Api<Deployment> = Api::namespaced(self.site.client.clone(), &namespace);
         let sets: Api<StatefulSet> = Api::namespaced(self.site.client.clone(), &namespace);
         let all = ListParams::default();
-        let (deployments, sets) = (
-            deployments.list(&all).await.ok()?,
-            sets.list(&all).await.ok()?,
-        );
+        let (deployments, sets) = (deployments.list(&all).await?, sets.list(&all).await?);
         let fits = |template: Option<&PodTemplateSpec>| selects(&selector, template);
         let deployments = deployments.iter().filter(|it| fits(template(it)));
         let sets = sets.iter().filter(|it| fits(template_of_set(it)));
         let deployments = deployments.map(|it| apps(DEPLOYMENTS, it.name_any()));
         let sets = sets.map(|it| apps(STATEFUL_SETS, it.name_any()));
-        Some(deployments.chain(sets).collect())
+        Ok(deployments.chain(sets).collect())
     }
 
     /// The Services that select pods of this template.

@@ -125,6 +125,47 @@ fn an_install_for_some_namespaces_has_no_rights_beyond_them() {
     assert!(told("elasti-resolver"), "resolvers look no further, either");
 }
 
+/// What the variable of a container of `name` is set to.
+fn variable(documents: &[Value], name: &str, variable: &str) -> Value {
+    let deployment = |one: &&Value| one["kind"] == "Deployment" && one["metadata"]["name"] == name;
+    let deployment = documents.iter().find(deployment).unwrap();
+    let variables = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+    let mut variables = variables.as_array().unwrap().iter();
+    let found = variables.find(|one| one["name"] == variable);
+    found.unwrap()["value"].clone()
+}
+
+#[test]
+fn numbers_are_shown_as_values_say() {
+    let test = "deploy::chart::numbers_are_shown_as_values_say";
+    let Some(plain) = rendered(test, &["global.enableMonitoring=true"]) else {
+        return;
+    };
+    let asked = [
+        "global.enableMonitoring=true",
+        "elastiResolver.proxy.env.unboundedMetrics=true",
+        "elastiController.manager.args={--leader-elect,--metrics-secure}",
+    ];
+    let asked = rendered(test, &asked).unwrap();
+    let unbounded = |all: &[Value]| variable(all, "elasti-resolver", "ELASTI_UNBOUNDED_METRICS");
+    assert_eq!(
+        (unbounded(&plain), unbounded(&asked)),
+        (json!("false"), json!("true"))
+    );
+    let scheme = |documents: &[Value]| {
+        let monitor = |one: &&Value| {
+            let name = &one["metadata"]["name"];
+            name == "elasti-operator-controller-manager-metrics-monitor"
+        };
+        let monitor = documents.iter().find(monitor).unwrap();
+        monitor["spec"]["endpoints"][0]["scheme"].clone()
+    };
+    assert_eq!(
+        (scheme(&plain), scheme(&asked)),
+        (Value::Null, json!("https"))
+    );
+}
+
 #[test]
 fn monitors_and_the_dashboard_come_where_they_are_asked_for() {
     let test = "deploy::chart::monitors_and_the_dashboard_come_where_they_are_asked_for";

@@ -1,6 +1,7 @@
 //! What can be seen of a resolver from outside.
 
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
 use crate::{
     pod::Pod,
@@ -86,6 +87,24 @@ async fn what_is_slow_is_counted() {
     scene.say(b"GET / HTTP/1.1\r\n").await;
     scene.say(b"").await;
     refused(&scene, "TooSlow", 2).await;
+}
+
+#[tokio::test]
+async fn who_leaves_in_the_middle_of_a_body_is_counted_and_nonsense_only_once() {
+    let scene = Scene::new("HTTP", &json!({}));
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut client = scene.connect().await;
+    client.write_all(head.as_bytes()).await.unwrap();
+    scene.holds(1).await;
+    client.write_all(b"4\r\nab").await.unwrap();
+    drop(client);
+    refused(&scene, "ClientLeft", 1).await;
+    let mut client = scene.connect().await;
+    client.write_all(head.as_bytes()).await.unwrap();
+    scene.holds(1).await;
+    client.write_all(b"nonsense\r\n").await.unwrap();
+    refused(&scene, "BadRequest", 1).await;
+    refused(&scene, "ClientLeft", 1).await;
 }
 
 async fn refused(scene: &Scene, reason: &str, count: usize) {

@@ -2,6 +2,7 @@
 
 use http::{Request, Response, StatusCode};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
+use neap_kit::telemetry::continue_trace;
 
 use super::{
     answer,
@@ -37,13 +38,23 @@ pub(super) async fn forward(
 ) -> Response<Answered> {
     let switch = headers::wanted(going.head.version, &going.head.headers);
     let client = switch.and_then(|_| going.head.extensions.remove::<OnUpgrade>());
-    match going.place().await {
+    let placed = going.place().await;
+    continue_trace(going.holding.span(), &going.head.headers);
+    match placed {
         Ok(_) => {}
         Err(Unplaced::Refused(refused)) => {
             from.resolver.refused(&going.holding, &refused);
             return answer::refused(&refused);
         }
-        Err(Unplaced::Unread) => return answer::unread(),
+        Err(Unplaced::Unread) => {
+            // Nonsense is counted with its connection.
+            if from.talk.bad.get().is_none() {
+                let route = going.holding.route();
+                from.resolver
+                    .turned_away(route, answer::LEFT, &answer::UNREAD);
+            }
+            return answer::unread();
+        }
     }
     let (mut holding, request) = going.request(from.source);
     let fate = send(from, &mut holding, request).await;

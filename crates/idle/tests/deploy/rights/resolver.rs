@@ -1,15 +1,11 @@
 //! What a resolver is granted.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use neap_idle::{
     operator::settings::ResolverSettings,
-    resolver::{
-        listen,
-        open::{self, Sockets},
-    },
+    resolver::open::{self, Sockets},
 };
 use neap_kit::manager::Manager;
+use tokio::net::TcpListener;
 
 use super::*;
 
@@ -21,12 +17,11 @@ fn settings() -> ResolverSettings {
     ResolverSettings::read(&|name| variables.get(name).cloned()).unwrap()
 }
 
-fn sockets() -> Sockets {
-    let host = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let bind = || listen::bind(host, 0).unwrap();
+async fn sockets() -> Sockets {
+    let bind = async || TcpListener::bind("127.0.0.1:0").await.unwrap();
     Sockets {
-        internal: bind(),
-        shared: bind(),
+        internal: bind().await,
+        shared: bind().await,
     }
 }
 
@@ -45,7 +40,7 @@ async fn a_resolver_is_granted_what_it_uses_and_nothing_else() {
     };
     let mut manager = Manager::new(&site);
     let options = open::Options::of(&settings());
-    let opened = open::services(&site, sockets(), manager.health(), &options);
+    let opened = open::services(&site, sockets().await, manager.health(), &options);
     let (services, resolver) = opened.unwrap();
     for service in services {
         manager.add(service);
