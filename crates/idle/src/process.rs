@@ -1,4 +1,4 @@
-//! Operator and resolver as processes of their own. The binary means in what only it may have: a
+//! Operator and resolver as processes of their own. The binary hands in what only it may have: a
 //! client, chance, and the word to stop.
 
 use std::{

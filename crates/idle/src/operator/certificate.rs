@@ -14,7 +14,7 @@ use super::settings::Places;
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Made anew with every start, for the names that the operator is reached by.
-pub fn self_signed(places: &Places) -> Result<Arc<ServerConfig>> {
+pub(crate) fn self_signed(places: &Places) -> Result<Arc<ServerConfig>> {
     shown(own(places)?)
 }
 

@@ -36,7 +36,8 @@ impl Work {
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         let pods: Api<Pod> = Api::namespaced(self.site.client.clone(), namespace);
-        let listed = pods.list(&ListParams::default().labels(&labels.join(",")));
+        let selected = ListParams::default().labels(&labels.join(","));
+        let listed = pods.list(&selected);
         let told = |error| {
             let service = Key::of(facts.service);
             let error = chain(&error);
