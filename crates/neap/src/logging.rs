@@ -21,15 +21,12 @@ use crate::{
 pub(crate) fn start(verbose: u8, command: &Command) -> Result<Exports, Failure> {
     let terminal = io::stderr().is_terminal();
     let filter = filter(verbose, terminal);
-    let exports = match role(command) {
-        Some(role) => {
-            let format = if terminal { Format::Text } else { Format::Json };
-            telemetry::subscribe(role, format, &filter).map_err(|error| unsaid(&error))?
-        }
-        None => {
-            print(&filter, terminal);
-            Exports::default()
-        }
+    let exports = if let Some(role) = role(command) {
+        let format = if terminal { Format::Text } else { Format::Json };
+        telemetry::subscribe(role, format, &filter).map_err(|error| unsaid(&error))?
+    } else {
+        print(&filter, terminal);
+        Exports::default()
     };
     std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task panicked")));
     Ok(exports)
