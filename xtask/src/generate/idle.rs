@@ -41,7 +41,7 @@ const OPERATOR: &[Rule] = &[
     (
         "",
         &["services"],
-        &["list", "watch", "create", "update", "delete"],
+        &["get", "list", "watch", "create", "update", "delete"],
     ),
     (
         "discovery.k8s.io",

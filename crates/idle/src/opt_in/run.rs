@@ -2,16 +2,19 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use k8s_openapi::api::{
-    apps::v1::{Deployment, StatefulSet},
-    core::v1::{PodTemplateSpec, Service as KubeService},
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::{Deployment, StatefulSet},
+        core::v1::{PodTemplateSpec, Service as KubeService},
+    },
 };
 use kube::{
     Api, Resource, ResourceExt,
     api::{ListParams, ObjectMeta},
 };
 use neap_kit::{
-    apply::Error,
+    apply::{Error, Object},
     controller::{Outcome, Trigger},
     event::Note,
     key::Key,
@@ -171,8 +174,7 @@ impl Work {
         template: fn(&K) -> Option<&PodTemplateSpec>,
     ) -> Result<Outcome, Error>
     where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-        K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + Sync + 'static,
+        K: Object + Resource<Scope = NamespaceResourceScope> + Default + 'static,
     {
         let key = Key::of(target);
         let services = if is_asked(&target.metadata) && !says(&target.metadata, SERVICE) {
@@ -189,7 +191,10 @@ impl Work {
             kind: K::kind(&()).into_owned(),
             name: key.name().to_owned(),
         };
-        self.settle(target, services, vec![itself]).await
+        // Nothing else of it is looked at.
+        let mut annotated = K::default();
+        annotated.meta_mut().clone_from(&target.metadata);
+        self.settle(&annotated, services, vec![itself]).await
     }
 
     /// Nothing is decided on what cannot be read. Whoever annotated it is told if the server says no:
@@ -218,7 +223,7 @@ impl Work {
         targets: Vec<ScaleTarget>,
     ) -> Result<Outcome, Error>
     where
-        K: Resource<DynamicType = ()>,
+        K: Object,
     {
         let Some(owner) = annotated.owner_ref(&()) else {
             return Ok(Outcome::Settled);
@@ -244,13 +249,15 @@ impl Work {
 
     async fn carry_out<K>(&self, annotated: &K, decision: Decision) -> Result<(), Error>
     where
-        K: Resource<DynamicType = ()>,
+        K: Object,
     {
         let hand = &self.tools.hand;
         for service in &decision.remove {
             hand.remove(service, None).await?;
         }
         if let Some(keep) = decision.keep {
+            let makes = keep.resource_version().is_none();
+            self.tools.confirm(annotated, makes).await?;
             if keep.resource_version().is_some() {
                 hand.replace(&*keep).await?;
             } else if hand.create(&*keep).await?.is_none() {

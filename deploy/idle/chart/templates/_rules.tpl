@@ -11,7 +11,7 @@
   verbs: ["update"]
 - apiGroups: [""]
   resources: ["services"]
-  verbs: ["list", "watch", "create", "update", "delete"]
+  verbs: ["get", "list", "watch", "create", "update", "delete"]
 - apiGroups: ["discovery.k8s.io"]
   resources: ["endpointslices"]
   verbs: ["get", "list", "watch", "create", "update", "delete"]
