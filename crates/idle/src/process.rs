@@ -27,7 +27,8 @@ use crate::{
         settings::{Listen, ResolverSettings, Settings},
     },
     resolver::{
-        listen,
+        lanes::Threads,
+        net,
         open::{self, Sockets},
     },
 };
@@ -50,6 +51,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// There is no thread to carry connections.
+    #[error("cannot start threads that carry connections")]
+    Threads(#[source] io::Error),
     /// Nobody can be elected so.
     #[error(transparent)]
     Election(#[from] lease::Error),
@@ -68,7 +72,7 @@ impl Coded for Error {
     fn code(&self) -> Code {
         match self {
             Self::Listen { .. } => Code("NT-IDLE-0004"),
-            Self::Election(_) | Self::Watches(_) => Code("NT-IDLE-0005"),
+            Self::Threads(_) | Self::Election(_) | Self::Watches(_) => Code("NT-IDLE-0005"),
             Self::Certificate(_) => Code("NT-IDLE-0013"),
             Self::Part(part) => part.code(),
         }
@@ -204,7 +208,11 @@ pub async fn resolver(
         internal: bind(host, places.resolver_port)?,
         shared: bind(host, places.resolver_proxy_port)?,
     };
-    let options = open::Options::of(&settings);
+    let threads = Threads::for_all_cores().map_err(Error::Threads)?;
+    let options = open::Options {
+        threads,
+        ..open::Options::of(&settings)
+    };
     let (services, _) = open::services(&site, sockets, manager.health(), &options)?;
     until(manager, services, watching, stop).await
 }
@@ -223,7 +231,7 @@ async fn until(
 }
 
 fn bind(host: Option<IpAddr>, port: u16) -> Result<TcpListener, Error> {
-    listen::bind(host, port).map_err(|source| {
+    net::bind(host, port).map_err(|source| {
         let host = host.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
         let address = SocketAddr::new(host, port);
         Error::Listen { address, source }

@@ -1,7 +1,7 @@
 //! The process that answers for services that sleep, and wakes them.
 //!
 //! A connection comes in on a port of its own for each port of a service ([`routes`], [`listen`]), is
-//! held until a pod takes it ([`hold`], [`connect`]) and is then carried byte by byte ([`tcp`],
+//! held until a pod takes it ([`hold`], [`connect`], over [`net`]) and is then carried byte by byte ([`tcp`],
 //! [`tls`]) or request by request ([`http`]). What the rest of the process asks is plain: which
 //! connections were taken ([`taken`], [`prove`]), who was asked for ([`activity`]), how much is held
 //! ([`hold::Holds::all_queued`]), and to end well ([`drain`]). [`run`] puts
@@ -19,7 +19,9 @@ pub mod follow;
 pub mod hold;
 pub mod http;
 pub mod inside;
+pub mod lanes;
 pub mod listen;
+pub mod net;
 pub mod open;
 pub mod operator;
 pub mod peers;
@@ -43,6 +45,7 @@ use self::{
     events::{Came, Metrics, ServedCold, TurnedAway},
     hold::{Holding, Holds, Refused, Waker},
     http::Client,
+    net::Net,
     routes::{Route, Tables},
     taken::Taken,
 };
@@ -80,6 +83,8 @@ pub struct Resolver {
     pub patience: Duration,
     /// The address that it has; all of the machine if absent.
     pub host: Option<IpAddr>,
+    /// Where it listens and whom it reaches; see [`Resolver::over`].
+    net: Net,
 }
 
 impl Resolver {
@@ -151,6 +156,15 @@ impl Resolver {
             unbounded_metrics: false,
             patience: PATIENCE,
             host: None,
+            net: Net::default(),
         }
+    }
+
+    /// The same over another network than that of the machine.
+    #[must_use]
+    pub fn over(mut self, net: Net) -> Self {
+        self.client.net = net.clone();
+        self.net = net;
+        self
     }
 }

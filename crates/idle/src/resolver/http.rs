@@ -12,6 +12,7 @@ mod forward;
 mod guard;
 mod handle;
 mod headers;
+mod lent;
 mod naming;
 mod probe;
 mod sent;

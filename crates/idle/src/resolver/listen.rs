@@ -1,32 +1,34 @@
 //! A listener for every port of the table.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use neap_kit::key::Key;
-use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
-use super::{Resolver, events::Forgot, http, http::Entrance, routes::Table, tcp};
+use super::{
+    Resolver,
+    events::Forgot,
+    http::{self, Entrance},
+    lanes::Lanes,
+    net::Listener,
+    routes::Table,
+    tcp,
+};
 use crate::api::Protocol;
 
-/// So many connections wait in the system until they are accepted.
-const BACKLOG: u32 = 4096;
 /// What could not be done is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Listens on every port of the table until told to stop. A port that is no longer there takes no
 /// more connections; those it has taken go on.
-pub async fn follow(resolver: Resolver, stop: CancellationToken) {
+pub async fn follow(lanes: impl Into<Lanes>, stop: CancellationToken) {
+    let lanes = lanes.into();
+    let resolver = &lanes.resolver;
     let mut tables = resolver.tables.clone();
     let mut open: BTreeMap<u16, CancellationToken> = BTreeMap::new();
     loop {
         let table = tables.now();
-        forget(&resolver, &table);
+        forget(resolver, &table);
         open.retain(|port, listening| {
             let stays = table.route(*port).is_some();
             if !stays {
@@ -39,11 +41,11 @@ pub async fn follow(resolver: Resolver, stop: CancellationToken) {
             if open.contains_key(port) {
                 continue;
             }
-            match bind(resolver.host, *port) {
+            match resolver.net.listen(resolver.host, *port) {
                 Ok(listener) => {
                     let end = stop.child_token();
                     open.insert(*port, end.clone());
-                    let accept = accept(resolver.clone(), listener, Entrance::Port(*port), end);
+                    let accept = accept(lanes.clone(), listener, Entrance::Port(*port), end);
                     resolver.tasks.spawn(accept);
                 }
                 Err(error) => {
@@ -74,36 +76,15 @@ fn forget(resolver: &Resolver, table: &Table) {
     resolver.meter.emit(&Forgot(&known));
 }
 
-/// Listens on a port at `host`, or else for both families, or for IPv4 where there is no other.
-pub fn bind(host: Option<IpAddr>, port: u16) -> io::Result<TcpListener> {
-    match host {
-        Some(host @ IpAddr::V4(_)) => return open(TcpSocket::new_v4()?, host, port),
-        Some(host @ IpAddr::V6(_)) => return open(TcpSocket::new_v6()?, host, port),
-        None => {}
-    }
-    let both =
-        TcpSocket::new_v6().and_then(|socket| open(socket, Ipv6Addr::UNSPECIFIED.into(), port));
-    match both {
-        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
-            open(TcpSocket::new_v4()?, Ipv4Addr::UNSPECIFIED.into(), port)
-        }
-        both => both,
-    }
-}
-
-fn open(socket: TcpSocket, address: IpAddr, port: u16) -> io::Result<TcpListener> {
-    socket.set_reuseaddr(true)?;
-    socket.bind(SocketAddr::new(address, port))?;
-    socket.listen(BACKLOG)
-}
-
 /// Takes connections until told to stop. Those that were taken go on.
 pub async fn accept(
-    resolver: Resolver,
-    listener: TcpListener,
+    lanes: impl Into<Lanes>,
+    listener: impl Into<Listener>,
     entrance: Entrance,
     stop: CancellationToken,
 ) {
+    let (lanes, listener) = (lanes.into(), listener.into());
+    let resolver = &lanes.resolver;
     let at = listener.local_addr().map_or(0, |address| address.port());
     loop {
         let accepted = tokio::select! {
@@ -113,8 +94,6 @@ pub async fn accept(
         match accepted {
             Ok((client, source)) => {
                 resolver.taken.note(source, at);
-                // Who cannot be told to be quick is slower, and that is all.
-                let _ = client.set_nodelay(true);
                 let route = match entrance {
                     Entrance::Port(port) => resolver.tables.now().route(port).cloned(),
                     Entrance::Shared => None,
@@ -124,13 +103,15 @@ pub async fn accept(
                     .is_none_or(|route| route.port.protocol == Protocol::Http);
                 match route {
                     Some(route) if !http => {
-                        let serve = tcp::serve(resolver.clone(), route, client, source);
-                        resolver.tasks.spawn(serve);
+                        lanes.carry(client, move |resolver, client| {
+                            tcp::serve(resolver, route, client, source)
+                        });
                     }
                     None if entrance != Entrance::Shared => {}
                     _ => {
-                        let serve = http::serve(resolver.clone(), entrance, client, source);
-                        resolver.tasks.spawn(serve);
+                        lanes.carry(client, move |resolver, client| {
+                            http::serve(resolver, entrance, client, source)
+                        });
                     }
                 }
             }

@@ -16,6 +16,7 @@ use super::{
     follow::Follow,
     http::Naming,
     inside::Inside,
+    lanes::{Lanes, Threads},
     operator::Operator,
     peers,
     routes::{Defaults, Limits, Tables},
@@ -59,6 +60,8 @@ pub struct Options {
     pub token: Option<PathBuf>,
     /// Whether what clients choose is a label of the original's numbers.
     pub unbounded_metrics: bool,
+    /// Which carry connections; without any, they are carried where they were accepted.
+    pub threads: Threads,
 }
 
 impl Options {
@@ -85,6 +88,7 @@ impl Options {
             open: settings.allow_unauthenticated_operators,
             token: settings.whereabouts.token.clone(),
             unbounded_metrics: settings.unbounded_metrics,
+            threads: Threads::default(),
         }
     }
 }
@@ -141,8 +145,9 @@ pub fn services(
     };
     let Sockets { internal, shared } = sockets;
     let (ending, patience) = (Ending::default(), options.patience);
+    let lanes = Lanes::new(resolver.clone(), options.threads.clone());
     let services = vec![
-        run::service(resolver.clone(), follow, shared, ending, patience),
+        run::service(lanes, follow, shared, ending, patience),
         peers,
         serve("inside", internal, Arc::new(routes), site.clock),
     ];

@@ -1,15 +1,9 @@
 //! Shows where the data plane leads: opens connections to the address of a Service and closes them
 //! without a byte. Which of them a resolver took is for the resolvers to say, by their sources.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
 use futures::future::join_all;
-use neap_kit::clock::Clock;
-use tokio::net::{TcpSocket, TcpStream};
 
 use super::{Resolver, taken::PROOF_LASTS};
 
@@ -31,8 +25,7 @@ pub struct Tried {
 /// Opens `count` connections to `address`.
 pub async fn prove(resolver: &Resolver, address: SocketAddr, count: usize) -> Tried {
     let _proving = resolver.taken.proving();
-    let (host, clock) = (resolver.host, resolver.clock);
-    let tries = (0..count.min(AT_MOST)).map(|_| source(host, address, clock));
+    let tries = (0..count.min(AT_MOST)).map(|_| source(resolver, address));
     let mut tried = Tried::default();
     for source in join_all(tries).await {
         match source {
@@ -41,13 +34,16 @@ pub async fn prove(resolver: &Resolver, address: SocketAddr, count: usize) -> Tr
         }
     }
     // Whoever took them may be this very resolver, a moment later.
-    clock.sleep(OPEN.min(PROOF_LASTS)).await;
+    resolver.clock.sleep(OPEN.min(PROOF_LASTS)).await;
     tried
 }
 
 /// Where a connection came from that was taken and not closed at once.
-async fn source(host: Option<IpAddr>, address: SocketAddr, clock: Clock) -> Option<SocketAddr> {
-    let connected = clock.within(PROOF_LASTS / 2, connect(host, address)).await;
+async fn source(resolver: &Resolver, address: SocketAddr) -> Option<SocketAddr> {
+    let clock = resolver.clock;
+    // From the address that this resolver has among several, so that others know it as one.
+    let connect = resolver.net.connect_from(resolver.host, address);
+    let connected = clock.within(PROOF_LASTS / 2, connect).await;
     let stream = connected?.ok()?;
     let source = stream.local_addr().ok()?;
     let mut byte = [0];
@@ -56,19 +52,4 @@ async fn source(host: Option<IpAddr>, address: SocketAddr, clock: Clock) -> Opti
         Some(Ok(0) | Err(_)) => None,
         _ => Some(source),
     }
-}
-
-/// From the address that this resolver has among several, so that others know it as one. A data plane
-/// that passes connections on itself can keep the source only of a socket whose port may be shared.
-async fn connect(host: Option<IpAddr>, address: SocketAddr) -> io::Result<TcpStream> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
-    socket.set_reuseaddr(true)?;
-    if let Some(host) = host.filter(|host| host.is_ipv4() == address.is_ipv4()) {
-        socket.bind(SocketAddr::new(host, 0))?;
-    }
-    socket.connect(address).await
 }

@@ -4,15 +4,13 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use bytes::{Buf, Bytes, BytesMut};
 use neap_kit::clock::Clock;
-use tokio::{
-    io::{AsyncWriteExt, copy_bidirectional_with_sizes},
-    net::TcpStream,
-};
+use tokio::io::{AsyncWriteExt, copy_bidirectional_with_sizes};
 
 use super::{
     Resolver,
     connect::connect,
     hold::{Holding, Refused},
+    net::{Net, Stream},
     routes::Route,
     taken::PROOF_LASTS,
     tls,
@@ -25,18 +23,13 @@ const BUFFER: usize = 16 << 10;
 const EARLY: usize = 16 << 10;
 
 /// Carries one connection from beginning to end.
-pub async fn serve(
-    resolver: Resolver,
-    route: Arc<Route>,
-    mut client: TcpStream,
-    source: SocketAddr,
-) {
+pub async fn serve(resolver: Resolver, route: Arc<Route>, mut client: Stream, source: SocketAddr) {
     if !is_meant(&resolver, &route, &client, source).await {
         return;
     }
     let _open = resolver.came(&route);
     let mut holding = Holding::new(&resolver.holds, route, 0);
-    match hold(&mut holding, &client, resolver.clock).await {
+    match hold(&resolver.net, &mut holding, &client, resolver.clock).await {
         Ok((mut pod, early)) => {
             holding.settle();
             resolver.served(&holding);
@@ -47,18 +40,14 @@ pub async fn serve(
         Err(Unserved::Left) => {}
         Err(Unserved::Refused(refused)) => {
             resolver.refused(&holding, &refused);
-            reset(&client);
+            // The client is to know that it was not served, instead of taking silence for an answer.
+            client.reset_at_end();
         }
     }
 }
 
 /// Whether the client wants something of the service. Some only look whether a port is open.
-async fn is_meant(
-    resolver: &Resolver,
-    route: &Route,
-    client: &TcpStream,
-    source: SocketAddr,
-) -> bool {
+async fn is_meant(resolver: &Resolver, route: &Route, client: &Stream, source: SocketAddr) -> bool {
     let proof = resolver.taken.may_be_proof(source);
     match route.port.protocol {
         Protocol::Tls => tls::says_hello(client, resolver.patience, resolver.clock).await,
@@ -70,7 +59,7 @@ async fn is_meant(
 }
 
 /// Whether the client sends a byte before it closes.
-async fn speaks(client: &TcpStream) -> bool {
+async fn speaks(client: &Stream) -> bool {
     let mut byte = [0];
     matches!(client.peek(&mut byte).await, Ok(1))
 }
@@ -83,14 +72,15 @@ enum Unserved {
 
 /// A pod that took the connection, and what the client has said until then.
 async fn hold(
+    net: &Net,
     holding: &mut Holding,
-    client: &TcpStream,
+    client: &Stream,
     clock: Clock,
-) -> Result<(TcpStream, Bytes), Unserved> {
+) -> Result<(Stream, Bytes), Unserved> {
     let mut early = BytesMut::new();
     loop {
         let pod = wait(holding, client, &mut early).await?;
-        match connect(pod, clock).await {
+        match connect(net, pod, clock).await {
             Ok(pod) => {
                 holding.connected();
                 return Ok((pod, early.freeze()));
@@ -104,7 +94,7 @@ async fn hold(
 /// The pod to go to. Whoever waits is listened to, so that it is known when it leaves.
 async fn wait(
     holding: &mut Holding,
-    client: &TcpStream,
+    client: &Stream,
     early: &mut BytesMut,
 ) -> Result<SocketAddr, Unserved> {
     let mut listening = early.len() < EARLY;
@@ -131,15 +121,10 @@ async fn wait(
 }
 
 /// Both ways until both have ended; the end of one direction is passed on as such.
-async fn carry(client: &mut TcpStream, pod: &mut TcpStream, mut early: Bytes) -> io::Result<()> {
+async fn carry(client: &mut Stream, pod: &mut Stream, mut early: Bytes) -> io::Result<()> {
     while early.has_remaining() {
         pod.write_all_buf(&mut early).await?;
     }
     copy_bidirectional_with_sizes(client, pod, BUFFER, BUFFER).await?;
     Ok(())
-}
-
-/// Closes so that the client knows it was not served, instead of taking silence for an answer.
-fn reset(client: &TcpStream) {
-    let _ = client.set_zero_linger();
 }

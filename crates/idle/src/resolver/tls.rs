@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use neap_kit::clock::Clock;
-use tokio::net::TcpStream;
+
+use super::net::Stream;
 
 /// The kind of a TLS record that carries a handshake.
 const HANDSHAKE: u8 = 22;
@@ -12,7 +13,7 @@ const CLIENT_HELLO: u8 = 1;
 /// The extension in which a client says whom it means.
 const SERVER_NAME: u16 = 0;
 /// Whether the client begins to speak TLS. Its bytes stay where they are.
-pub async fn says_hello(client: &TcpStream, patience: Duration, clock: Clock) -> bool {
+pub async fn says_hello(client: &Stream, patience: Duration, clock: Clock) -> bool {
     let mut first = [0; 1024];
     match clock.within(patience, client.peek(&mut first)).await {
         Some(Ok(read)) if read > 0 && first[0] == HANDSHAKE => {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use neap_idle::resolver::lanes::Threads;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -151,7 +152,7 @@ fn a_resolver_that_dies_lets_go_of_what_it_holds_and_has_sent_nothing() {
         .build()
         .unwrap();
     let pod = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let (scene, mut client) = runtime.block_on(async {
+    let (mut scene, mut client) = runtime.block_on(async {
         let scene = Scene::new("HTTP", &json!({}));
         let mut client = std::net::TcpStream::connect(scene.address).unwrap();
         client.write_all(GET).unwrap();
@@ -160,6 +161,7 @@ fn a_resolver_that_dies_lets_go_of_what_it_holds_and_has_sent_nothing() {
     });
     assert_eq!(scene.woken(), 1);
     runtime.shutdown_timeout(STUCK);
+    scene.threads = Threads::default();
     let mut answer = Vec::new();
     // A close, or a reset: both say that there is no answer.
     let _ = client.read_to_end(&mut answer);

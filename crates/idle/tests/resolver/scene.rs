@@ -9,6 +9,7 @@ use neap_idle::{
         Resolver,
         hold::{NotWoken, Waker},
         http::{Entrance, Naming},
+        lanes::{Lanes, Threads},
         listen,
         routes::{Defaults, Objects, Table, Tables},
     },
@@ -65,6 +66,8 @@ pub(crate) struct Scene {
     spec: Value,
     publish: watch::Sender<Arc<Table>>,
     _stop: DropGuard,
+    /// Which carry its connections.
+    pub(crate) threads: Threads,
 }
 
 impl Scene {
@@ -103,6 +106,8 @@ impl Scene {
         let mut resolver =
             Resolver::new(clock, tables, wakes.clone(), Naming::default(), &telemetry);
         set(&mut resolver);
+        // As in a process of its own.
+        let threads = Threads::start(2).unwrap();
         let tasks = TaskTracker::new();
         let (stop, listeners) = (CancellationToken::new(), CancellationToken::new());
         let mut all = json!({
@@ -123,6 +128,7 @@ impl Scene {
             spec: all,
             publish,
             _stop: stop.clone().drop_guard(),
+            threads: threads.clone(),
         };
         scene.pods(&[]);
         let entrance = if shared {
@@ -130,7 +136,8 @@ impl Scene {
         } else {
             Entrance::Port(address.port())
         };
-        let accept = listen::accept(resolver.clone(), listener, entrance, listeners);
+        let lanes = Lanes::new(resolver.clone(), threads);
+        let accept = listen::accept(lanes, listener, entrance, listeners);
         tasks.spawn(accept);
         tasks.spawn(resolver.holds.run(stop));
         scene

@@ -14,7 +14,8 @@ use neap_idle::{
         drain::{Ending, Patience},
         follow::Follow,
         http::Naming,
-        listen,
+        lanes::{Lanes, Threads},
+        net,
         routes::{Defaults, Tables},
         run,
     },
@@ -84,7 +85,7 @@ async fn it_listens_as_the_server_says_and_ends_with_an_answer_for_everybody() {
     let options = Options::new(Environment::rehearsal(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "default");
-    let free = listen::bind(None, 0).unwrap();
+    let free = net::bind(None, 0).unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
     asleep(&client, port).await;
@@ -104,7 +105,8 @@ async fn it_listens_as_the_server_says_and_ends_with_an_answer_for_everybody() {
         held: Duration::from_millis(50),
         rest: Duration::from_mins(1),
     };
-    let service = run::service(resolver.clone(), follow, shared, ending.clone(), patience);
+    let lanes = Lanes::new(resolver.clone(), Threads::start(2).unwrap());
+    let service = run::service(lanes, follow, shared, ending.clone(), patience);
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let grounds = CancellationToken::new();
     tasks.spawn(watching.run(grounds.clone()));

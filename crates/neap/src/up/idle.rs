@@ -15,7 +15,8 @@ use neap_idle::{
     resolver::{
         drain,
         http::Naming,
-        listen,
+        lanes::Threads,
+        net,
         open::{self, Sockets},
         routes::Defaults,
     },
@@ -131,11 +132,12 @@ fn resolver(host: IpAddr, operator: IpAddr, token: PathBuf) -> open::Options {
         open: false,
         token: Some(token),
         unbounded_metrics: false,
+        threads: Threads::default(),
     }
 }
 
 fn bind(host: IpAddr, port: u16) -> Result<TcpListener, Failure> {
-    listen::bind(Some(host), port).map_err(|error| {
+    net::bind(Some(host), port).map_err(|error| {
         let what = format!("cannot listen on {}", SocketAddr::new(host, port));
         Failure::new("NT-IDLE-0004", Exit::Refused, &what, &error.to_string())
             .remedy("end the program that listens on port 8012 or 8013 at all addresses, or run the API alone: neap up --bare")

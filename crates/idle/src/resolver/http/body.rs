@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-use super::{client::Lent, guard::Talk};
+use super::{guard::Talk, lent::Lent};
 use crate::resolver::activity::Open;
 
 /// What a client gets.
@@ -28,6 +28,8 @@ pub(super) enum Answered {
 pub(super) struct Carried {
     pub(super) incoming: Incoming,
     pub(super) until: Option<Until>,
+    /// Why it ends too early, until that is told.
+    broken: Option<hyper::Error>,
 }
 
 /// What lasts until a request is answered to its end.
@@ -35,8 +37,8 @@ pub(super) struct Carried {
 pub(super) struct Until {
     pub(super) _open: Open,
     pub(super) _under_way: UnderWay,
-    /// Other requests may use it then.
-    pub(super) _lent: Option<Lent>,
+    /// Where it comes from. Other requests may use that then.
+    pub(super) lent: Option<Lent>,
 }
 
 /// Counts a request of a connection.
@@ -58,8 +60,23 @@ impl Drop for UnderWay {
 
 impl Carried {
     pub(super) fn new(incoming: Incoming, until: Until) -> Self {
-        let until = (!incoming.is_end_stream()).then_some(until);
-        Self { incoming, until }
+        let mut carried = Self {
+            incoming,
+            until: Some(until),
+            broken: None,
+        };
+        if carried.incoming.is_end_stream() {
+            carried.whole();
+        }
+        carried
+    }
+
+    /// There is nothing more of it.
+    fn whole(&mut self) {
+        let lent = self.until.take().and_then(|until| until.lent);
+        if let Some(lent) = lent {
+            lent.answered();
+        }
     }
 }
 
@@ -72,9 +89,23 @@ impl Body for Carried {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        let frame = Pin::new(&mut this.incoming).poll_frame(context);
-        if matches!(frame, Poll::Ready(None | Some(Err(_)))) || this.incoming.is_end_stream() {
+        if let Some(error) = this.broken.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        let lent = this.until.as_mut().and_then(|until| until.lent.as_mut());
+        let frame = match lent {
+            Some(lent) => lent.poll_frame(&mut this.incoming, context),
+            None => Pin::new(&mut this.incoming).poll_frame(context),
+        };
+        if let Poll::Ready(Some(Err(error))) = frame {
             this.until = None;
+            this.broken = Some(error);
+            // The client gets first what came before: nothing more is sent once this is told.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if matches!(frame, Poll::Ready(None)) || this.incoming.is_end_stream() {
+            this.whole();
         }
         frame
     }

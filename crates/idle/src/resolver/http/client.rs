@@ -5,17 +5,15 @@ use std::{
     io,
     net::SocketAddr,
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use futures::FutureExt;
 use http::Version;
-use hyper::{
-    client::conn::{http1, http2},
-    rt::Executor,
-};
+use hyper::{client::conn::http2, rt::Executor};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use neap_kit::clock::{Clock, Uptime};
 use parking_lot::Mutex;
@@ -23,10 +21,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     connection::{Connection, Sender},
+    lent::{Lent, Standing},
     sent::Sent,
-    wire::{Tally, Wire},
+    wire::Wire,
 };
-use crate::resolver::connect::connect;
+use crate::resolver::{connect::connect, net::Net};
 
 /// A connection that nobody used for this time is not used again: pods close theirs after a while,
 /// and a request that crosses with that is lost. The shortest time in common use is two seconds.
@@ -39,18 +38,23 @@ const KEPT: usize = 256;
 /// Sends requests to pods. Cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Client {
-    clock: Clock,
-    tasks: TaskTracker,
-    shared: Arc<Shared>,
+    pub(crate) net: Net,
+    here: Arc<Shared>,
+    all: Arc<Mutex<Vec<Arc<Shared>>>>,
 }
 
-#[derive(Debug, Default)]
-struct Shared {
+/// What one thread has.
+#[derive(Debug)]
+pub(super) struct Shared {
+    clock: Clock,
+    pub(super) tasks: TaskTracker,
     idle: Mutex<HashMap<SocketAddr, Vec<Idle>>>,
+    /// Somebody closes those that were not used for too long.
+    tidied: AtomicBool,
     /// One for each pod, over which all requests go at once.
     multiplexed: Mutex<HashMap<SocketAddr, Multiplexed>>,
     /// Nothing is kept any longer.
-    closed: AtomicBool,
+    closed: CancellationToken,
 }
 
 type Multiplexed = Arc<tokio::sync::Mutex<Shareable>>;
@@ -64,47 +68,47 @@ struct Shareable {
 
 #[derive(Debug)]
 struct Idle {
-    sender: http1::SendRequest<Sent>,
-    tally: Arc<Tally>,
+    standing: Standing,
     since: Uptime,
-}
-
-/// A connection for one request at a time, which goes back when this is dropped.
-#[derive(Debug)]
-pub(super) struct Lent {
-    pub(super) sender: Option<http1::SendRequest<Sent>>,
-    pub(super) tally: Arc<Tally>,
-    /// Told when the body of its request was sent, if there is one.
-    pub(super) upload: Option<CancellationToken>,
-    pod: SocketAddr,
-    clock: Clock,
-    home: Weak<Shared>,
 }
 
 impl Client {
     pub(crate) fn new(clock: Clock, tasks: TaskTracker) -> Self {
-        Self {
+        let here = Shared::new(clock, tasks, CancellationToken::new());
+        let all = Arc::new(Mutex::new(vec![here.clone()]));
+        let net = Net::default();
+        Self { net, here, all }
+    }
+
+    /// One for another thread, which has connections of its own. What is said below to one of them
+    /// is said to all.
+    pub(crate) fn sibling(&self) -> Self {
+        let Shared {
             clock,
             tasks,
-            shared: Arc::default(),
+            closed,
+            ..
+        } = &*self.here;
+        let here = Shared::new(*clock, tasks.clone(), closed.clone());
+        self.all.lock().push(here.clone());
+        Self {
+            here,
+            net: self.net.clone(),
+            all: self.all.clone(),
         }
     }
 
-    /// Lets go of connections to pods that are not `known`, and of those that have ended.
+    /// Lets go of connections to pods that are not `known`.
     pub fn retain(&self, known: impl Fn(&SocketAddr) -> bool) {
-        let mut idle = self.shared.idle.lock();
-        idle.retain(|pod, kept| {
-            kept.retain(|idle| !idle.sender.is_closed());
-            known(pod) && !kept.is_empty()
-        });
-        drop(idle);
-        let mut multiplexed = self.shared.multiplexed.lock();
-        multiplexed.retain(|pod, _| known(pod));
+        for one in &*self.all.lock() {
+            one.idle.lock().retain(|pod, _| known(pod));
+            one.multiplexed.lock().retain(|pod, _| known(pod));
+        }
     }
 
     /// Keeps no connection from now on that nobody uses.
     pub fn close(&self) {
-        self.shared.closed.store(true, Ordering::SeqCst);
+        self.here.closed.cancel();
         self.retain(|_| false);
     }
 
@@ -114,64 +118,39 @@ impl Client {
         pod: SocketAddr,
         version: Version,
     ) -> io::Result<Connection> {
+        // What takes long is apart: most requests find a connection, and all would carry it along.
         if version == Version::HTTP_2 {
-            return self.multiplexed(pod).await;
+            return Box::pin(self.multiplexed(pod)).await;
         }
-        while let Some((mut sender, tally)) = self.idle(pod) {
-            // Waits for the end of the answer before, and fails if the connection has ended.
-            let ready = self.clock.within(READY, sender.ready()).await;
+        while let Some(mut standing) = self.here.idle(pod) {
+            // Fails if the connection has ended.
+            let ready = match standing.ready().now_or_never() {
+                Some(ready) => Some(ready),
+                None => Box::pin(self.here.clock.within(READY, standing.ready())).await,
+            };
             if matches!(ready, Some(Ok(()))) {
-                return Ok(self.lend(sender, tally, pod, false));
+                return Ok(self.lend(standing, pod, false));
             }
         }
-        let (wire, tally) = Wire::new(connect(pod, self.clock).await?);
-        let handshake = http1::handshake(TokioIo::new(wire)).await;
-        let (sender, connection) = handshake.map_err(io::Error::other)?;
-        let connection = connection.with_upgrades();
-        self.tasks.spawn(async move {
-            // What breaks it is told to whoever uses it.
-            let _ = connection.await;
-        });
-        Ok(self.lend(sender, tally, pod, true))
+        let standing = Box::pin(self.stand(pod)).await?;
+        Ok(self.lend(standing, pod, true))
     }
 
-    fn idle(&self, pod: SocketAddr) -> Option<(http1::SendRequest<Sent>, Arc<Tally>)> {
-        let now = self.clock.uptime();
-        let mut idle = self.shared.idle.lock();
-        let kept = idle.get_mut(&pod)?;
-        let last = kept.pop()?;
-        if now.saturating_sub(last.since) > IDLE {
-            // The others are older.
-            kept.clear();
-            return None;
-        }
-        Some((last.sender, last.tally))
+    fn lend(&self, standing: Standing, pod: SocketAddr, fresh: bool) -> Connection {
+        let lent = Lent::new(standing, pod, &self.here);
+        let sender = Sender::One(lent);
+        Connection { sender, fresh }
     }
 
-    fn lend(
-        &self,
-        sender: http1::SendRequest<Sent>,
-        tally: Arc<Tally>,
-        pod: SocketAddr,
-        fresh: bool,
-    ) -> Connection {
-        let lent = Lent {
-            sender: Some(sender),
-            tally,
-            upload: None,
-            pod,
-            clock: self.clock,
-            home: Arc::downgrade(&self.shared),
-        };
-        Connection {
-            sender: Sender::One(lent),
-            fresh,
-        }
+    async fn stand(&self, pod: SocketAddr) -> io::Result<Standing> {
+        let (wire, tally) = Wire::new(connect(&self.net, pod, self.here.clock).await?);
+        let standing = Standing::over(wire, tally).await;
+        standing.map_err(io::Error::other)
     }
 
     async fn multiplexed(&self, pod: SocketAddr) -> io::Result<Connection> {
-        let began = self.clock.uptime();
-        let place = (self.shared.multiplexed.lock().entry(pod))
+        let began = self.here.clock.uptime();
+        let place = (self.here.multiplexed.lock().entry(pod))
             .or_default()
             .clone();
         // Held while connecting, so that those who come together share one connection.
@@ -195,47 +174,94 @@ impl Client {
                 })
             }
             Err(error) => {
-                place.failed = Some(self.clock.uptime());
+                place.failed = Some(self.here.clock.uptime());
                 Err(error)
             }
         }
     }
 
     async fn multiplex(&self, pod: SocketAddr) -> io::Result<http2::SendRequest<Sent>> {
-        let stream = TokioIo::new(connect(pod, self.clock).await?);
-        let mut builder = http2::Builder::new(Tasks(self.tasks.clone()));
+        let stream = TokioIo::new(connect(&self.net, pod, self.here.clock).await?);
+        let mut builder = http2::Builder::new(Tasks(self.here.tasks.clone()));
         builder
             .timer(TokioTimer::new())
             .adaptive_window(true)
             .keep_alive_interval(Duration::from_secs(30));
         let (sender, connection) = builder.handshake(stream).await.map_err(io::Error::other)?;
-        self.tasks.spawn(async move {
+        self.here.tasks.spawn(async move {
             let _ = connection.await;
         });
         Ok(sender)
     }
 }
 
-impl Drop for Lent {
-    fn drop(&mut self) {
-        let home = self.home.upgrade();
-        let home = home.filter(|home| !home.closed.load(Ordering::SeqCst));
-        // A pod may answer before it was sent everything; the rest is still on its way then.
-        let sent = (self.upload.as_ref()).is_none_or(CancellationToken::is_cancelled);
-        let sender = (self.sender.take()).filter(|sender| sent && !sender.is_closed());
-        if let (Some(home), Some(sender)) = (home, sender) {
-            let since = self.clock.uptime();
-            let mut idle = home.idle.lock();
-            let kept = idle.entry(self.pod).or_default();
-            if kept.len() < KEPT {
-                let tally = self.tally.clone();
-                kept.push(Idle {
-                    sender,
-                    tally,
-                    since,
-                });
+impl Shared {
+    fn new(clock: Clock, tasks: TaskTracker, closed: CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
+            clock,
+            tasks,
+            idle: Mutex::default(),
+            tidied: AtomicBool::new(false),
+            multiplexed: Mutex::default(),
+            closed,
+        })
+    }
+
+    fn idle(&self, pod: SocketAddr) -> Option<Standing> {
+        let now = self.clock.uptime();
+        let mut idle = self.idle.lock();
+        let kept = idle.get_mut(&pod)?;
+        let last = kept.pop()?;
+        if last.is_old(now) {
+            // The others are older.
+            kept.clear();
+            return None;
+        }
+        Some(last.standing)
+    }
+
+    /// Keeps a connection for the next request.
+    pub(super) fn keep(self: &Arc<Self>, pod: SocketAddr, standing: Standing) {
+        if self.closed.is_cancelled() {
+            return;
+        }
+        let since = self.clock.uptime();
+        let mut idle = self.idle.lock();
+        let kept = idle.entry(pod).or_default();
+        if kept.len() < KEPT {
+            kept.push(Idle { standing, since });
+        }
+        drop(idle);
+        if !self.tidied.swap(true, Ordering::SeqCst) {
+            self.tasks.spawn(self.clone().tidy());
+        }
+    }
+
+    /// Closes what was not used for too long, until nothing is kept: nobody looks at those that are
+    /// kept, so nobody notices either that a pod has closed one.
+    async fn tidy(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = self.closed.cancelled() => return,
+                () = self.clock.sleep(IDLE) => {}
+            }
+            let now = self.clock.uptime();
+            let mut idle = self.idle.lock();
+            idle.retain(|_, kept| {
+                kept.retain(|idle| !idle.is_old(now));
+                !kept.is_empty()
+            });
+            if idle.is_empty() {
+                self.tidied.store(false, Ordering::SeqCst);
+                return;
             }
         }
+    }
+}
+
+impl Idle {
+    fn is_old(&self, now: Uptime) -> bool {
+        now.saturating_sub(self.since) > IDLE
     }
 }
 

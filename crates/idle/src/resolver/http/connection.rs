@@ -5,7 +5,7 @@ use http::{Request, Response};
 use hyper::{body::Incoming, client::conn::http2};
 
 use super::{
-    client::Lent,
+    lent::Lent,
     sent::{Kept, Sent},
 };
 
@@ -46,15 +46,11 @@ impl Connection {
         let mut before = 0;
         let sent = match &mut self.sender {
             Sender::Many(sender) => sender.try_send_request(request).await,
-            Sender::One(lent) => match &mut lent.sender {
-                Some(sender) => {
-                    lent.upload = request.body().ended();
-                    before = lent.tally.begin();
-                    sender.try_send_request(request).await
-                }
-                // Nobody asks a second time.
-                None => std::future::pending().await,
-            },
+            Sender::One(lent) => {
+                let sent;
+                (before, sent) = lent.send(request).await;
+                sent
+            }
         };
         let mut error = match sent {
             Ok(response) => {
@@ -87,7 +83,7 @@ impl Connection {
             return None;
         }
         match &self.sender {
-            Sender::One(lent) => (lent.tally.sent() == before).then_some(self.fresh),
+            Sender::One(lent) => (lent.sent() == before).then_some(self.fresh),
             Sender::Many(_) => match not_processed(error)? {
                 NotProcessed::Refused => Some(true),
                 NotProcessed::Leaving => Some(self.fresh),

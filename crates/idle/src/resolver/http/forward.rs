@@ -82,12 +82,15 @@ pub(super) async fn forward(
             if let Some(breakdown) = cold {
                 response = answer::with_cold_start(response, &breakdown);
             }
-            let until = Until {
+            let mut until = Until {
                 _open: open,
                 _under_way: under_way,
-                _lent: connection.lent(),
+                lent: connection.lent(),
             };
             if switched {
+                if let Some(lent) = &mut until.lent {
+                    lent.let_go_on();
+                }
                 return upgrade::switch(from, client, response, until);
             }
             response.map(|body| Answered::Pod(Carried::new(body, until)))

@@ -11,16 +11,14 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::strict::{Bad, Inspector};
+use crate::resolver::net::Stream;
 
 /// A connection over HTTP/1.
 pub(super) struct Guarded {
-    stream: TcpStream,
+    stream: Stream,
     /// What was read already to see which protocol it is.
     first: Bytes,
     inspector: Inspector,
@@ -39,7 +37,7 @@ pub(super) struct Talk {
 }
 
 impl Guarded {
-    pub(super) fn new(stream: TcpStream, first: Bytes, talk: Arc<Talk>) -> Self {
+    pub(super) fn new(stream: Stream, first: Bytes, talk: Arc<Talk>) -> Self {
         Self {
             stream,
             first,

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Request, Response, header, request};
 use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     answer,
@@ -46,8 +46,8 @@ pub(super) struct From {
     pub(super) entrance: Entrance,
     pub(super) source: SocketAddr,
     pub(super) talk: Arc<Talk>,
-    /// Told when the client should connect anew.
-    pub(super) leave: Notify,
+    /// Cancelled when the connection should end after what is under way.
+    pub(super) leave: CancellationToken,
 }
 
 /// Why a request is not sent to a pod.
@@ -113,7 +113,7 @@ async fn answer(
         return answer::not_carried("CONNECT");
     }
     if service.out_of_path {
-        from.leave.notify_one();
+        from.leave.cancel();
     }
     let open = resolver.came(&route);
     let mut holding = Holding::new(&resolver.holds, route.clone(), size(&head));
@@ -151,7 +151,7 @@ impl From {
         match self.entrance {
             Entrance::Port(port) => table.route(port).cloned().ok_or_else(|| {
                 // The service is there, but no longer one of ours: its own pods answer from now on.
-                self.leave.notify_one();
+                self.leave.cancel();
                 self.unknown(answer::GONE);
                 Box::new(answer::gone(head.version))
             }),

@@ -15,7 +15,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{io::AsyncReadExt, net::TcpStream, sync::Notify};
+use tokio::io::AsyncReadExt;
 
 use super::{
     answer::BAD,
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     api::Protocol,
-    resolver::{Resolver, events::TurnedAway},
+    resolver::{Resolver, events::TurnedAway, net::Stream},
 };
 
 /// The first words of HTTP/2.
@@ -41,12 +41,7 @@ const STREAMS: u32 = 256;
 const TOO_SLOW: &str = "TooSlow";
 
 /// Carries all requests of one connection.
-pub async fn serve(
-    resolver: Resolver,
-    entrance: Entrance,
-    mut client: TcpStream,
-    source: SocketAddr,
-) {
+pub async fn serve(resolver: Resolver, entrance: Entrance, mut client: Stream, source: SocketAddr) {
     let (clock, patience) = (resolver.clock, resolver.patience);
     let (first, multiplexed) = match clock.within(patience, first(&mut client)).await {
         Some(Ok(first)) => first,
@@ -56,46 +51,56 @@ pub async fn serve(
     let talk = Arc::new(Talk::default());
     talk.upgraded.store(multiplexed, Ordering::SeqCst);
     let stream = TokioIo::new(Guarded::new(client, first, talk.clone()));
+    let leave = resolver.ending.child_token();
     let from = Arc::new(From {
         resolver,
         entrance,
         source,
         talk,
-        leave: Notify::new(),
+        leave,
     });
-    let service = {
-        let from = from.clone();
-        service_fn(move |request| handle(from.clone(), request))
-    };
     // A client that breaks off is its own affair, and what it says wrongly hyper has answered.
     if multiplexed {
-        let mut server = http2::Builder::new(Tasks(from.resolver.tasks.clone()));
-        server
-            .timer(TokioTimer::new())
-            .adaptive_window(true)
-            .keep_alive_interval(ALIVE)
-            .max_concurrent_streams(STREAMS)
-            .max_header_list_size(HEAD as u32);
-        let mut connection = pin!(server.serve_connection(stream, service));
-        tokio::select! {
-            ended = connection.as_mut() => return from.ended(ended),
-            () = from.leaving() => connection.as_mut().graceful_shutdown(),
-        }
-        from.last_words(connection).await;
+        // Apart, since there are few of them and they are large.
+        Box::pin(many(from, stream)).await;
     } else {
-        let mut server = http1::Builder::new();
-        server
-            .timer(TokioTimer::new())
-            .header_read_timeout(patience)
-            .max_buf_size(2 * HEAD);
-        let connection = server.serve_connection(stream, service);
-        let mut connection = pin!(connection.with_upgrades());
-        tokio::select! {
-            ended = connection.as_mut() => return from.ended(ended),
-            () = from.leaving() => connection.as_mut().graceful_shutdown(),
-        }
-        from.last_words(connection).await;
+        one_at_a_time(from, stream).await;
     }
+}
+
+/// Carries requests over HTTP/2.
+async fn many(from: Arc<From>, stream: TokioIo<Guarded>) {
+    let mut server = http2::Builder::new(Tasks(from.resolver.tasks.clone()));
+    server
+        .timer(TokioTimer::new())
+        .adaptive_window(true)
+        .keep_alive_interval(ALIVE)
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD as u32);
+    let service = service_fn(|request| handle(from.clone(), request));
+    let mut connection = pin!(server.serve_connection(stream, service));
+    tokio::select! {
+        ended = connection.as_mut() => return from.ended(ended),
+        () = from.leave.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    from.last_words(connection).await;
+}
+
+/// Carries requests over HTTP/1.
+async fn one_at_a_time(from: Arc<From>, stream: TokioIo<Guarded>) {
+    let mut server = http1::Builder::new();
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(from.resolver.patience)
+        .max_buf_size(2 * HEAD);
+    let service = service_fn(|request| handle(from.clone(), request));
+    let connection = server.serve_connection(stream, service);
+    let mut connection = pin!(connection.with_upgrades());
+    tokio::select! {
+        ended = connection.as_mut() => return from.ended(ended),
+        () = from.leave.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    from.last_words(connection).await;
 }
 
 /// A client is not listened to, for this reason.
@@ -124,14 +129,6 @@ impl From {
         }
     }
 
-    /// Resolves when the connection should end after what is under way.
-    async fn leaving(&self) {
-        tokio::select! {
-            () = self.resolver.ending.cancelled() => {}
-            () = self.leave.notified() => {}
-        }
-    }
-
     /// Resolves once a connection has ended that should, or once nothing was under way for a while:
     /// some clients have begun to say something and do not go on, others do not hear that it is over.
     async fn last_words(&self, mut connection: Pin<&mut impl Future>) {
@@ -151,7 +148,7 @@ impl From {
 }
 
 /// What the client says first, and whether that is HTTP/2.
-async fn first(client: &mut TcpStream) -> io::Result<(Bytes, bool)> {
+async fn first(client: &mut Stream) -> io::Result<(Bytes, bool)> {
     let mut first = BytesMut::with_capacity(PREFACE.len());
     loop {
         if client.read_buf(&mut first).await? == 0 {

@@ -5,6 +5,7 @@
 //! passes here is read by hyper, which does the rest.
 
 use http::StatusCode;
+use memchr::memchr3;
 
 /// The head of a request is no longer than this.
 pub(super) const HEAD: usize = 64 << 10;
@@ -66,13 +67,34 @@ impl Inspector {
                     self.carry(left - taken);
                     &bytes[taken as usize..]
                 }
-                _ => {
-                    self.byte(first)?;
-                    &bytes[1..]
-                }
+                _ => match self.whole_line(bytes)? {
+                    Some(rest) => rest,
+                    None => {
+                        self.byte(first)?;
+                        &bytes[1..]
+                    }
+                },
             };
         }
         Ok(())
+    }
+
+    /// A line that came in one piece is looked at where it is; gives what comes after it. Nothing if
+    /// there is no such line, or one that is wrong: looking at every byte tells how.
+    fn whole_line<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Bad> {
+        if !self.line.is_empty() {
+            return Ok(None);
+        }
+        let Some(end) = memchr3(b'\n', b'\r', 0, bytes) else {
+            return Ok(None);
+        };
+        let size = self.head.size + end + 2;
+        if !bytes[end..].starts_with(b"\r\n") || size > self.limit().0 {
+            return Ok(None);
+        }
+        self.head.size = size;
+        self.end_of_line(&bytes[..end])?;
+        Ok(Some(&bytes[end + 2..]))
     }
 
     fn carry(&mut self, left: u64) {
@@ -84,12 +106,17 @@ impl Inspector {
         };
     }
 
-    fn byte(&mut self, byte: u8) -> Result<(), Bad> {
-        self.head.size += 1;
-        let (limit, status) = match self.at {
+    /// So much may come at once, and what is said to whoever sends more.
+    fn limit(&self) -> (usize, StatusCode) {
+        match self.at {
             At::ChunkSize | At::ChunkEnd => (CHUNK_LINE, StatusCode::BAD_REQUEST),
             _ => (HEAD, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
-        };
+        }
+    }
+
+    fn byte(&mut self, byte: u8) -> Result<(), Bad> {
+        self.head.size += 1;
+        let (limit, status) = self.limit();
         if self.head.size > limit {
             let why = "the head of a request is too long";
             return Err(Bad { status, why });

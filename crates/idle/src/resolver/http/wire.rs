@@ -15,16 +15,14 @@ use std::{
     task::{Context, Poll},
 };
 
-use rustix::net::{RecvFlags, recv};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::resolver::net::Stream;
 
 /// A connection whose bytes are counted.
 #[derive(Debug)]
 pub(super) struct Wire {
-    stream: TcpStream,
+    stream: Stream,
     tally: Arc<Tally>,
 }
 
@@ -37,7 +35,7 @@ pub(super) struct Tally {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream) -> (Self, Arc<Tally>) {
+    pub(super) fn new(stream: Stream) -> (Self, Arc<Tally>) {
         let tally = Arc::<Tally>::default();
         let wire = Self {
             stream,
@@ -49,7 +47,8 @@ impl Wire {
     fn before_write(&self) -> io::Result<()> {
         let begins = self.tally.begins.load(Ordering::Relaxed)
             && self.tally.begins.swap(false, Ordering::SeqCst);
-        if begins && has_spoken_or_closed(&self.stream) {
+        // The other side has said something, although it was not asked, or will say nothing more.
+        if begins && !self.stream.is_quiet() {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         Ok(())
@@ -74,13 +73,6 @@ impl Tally {
     pub(super) fn sent(&self) -> u64 {
         self.bytes.load(Ordering::SeqCst)
     }
-}
-
-/// Whether the other side has said something, although it was not asked, or will say nothing more.
-fn has_spoken_or_closed(stream: &TcpStream) -> bool {
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    let quiet = recv(stream, &mut [0; 1], flags) == Err(rustix::io::Errno::AGAIN);
-    !quiet
 }
 
 impl AsyncRead for Wire {
@@ -131,7 +123,10 @@ impl AsyncWrite for Wire {
 
 #[cfg(test)]
 mod tests {
-    use tokio::{io::AsyncWriteExt, net::TcpListener};
+    use tokio::{
+        io::AsyncWriteExt,
+        net::{TcpListener, TcpStream},
+    };
 
     use super::*;
 
@@ -145,7 +140,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_sent_to_a_pod_that_has_closed_before_a_request_begins() {
         let (here, there) = both().await;
-        let (mut wire, tally) = Wire::new(here);
+        let (mut wire, tally) = Wire::new(here.into());
         assert_eq!(tally.begin(), 0);
         wire.write_all(b"first").await.unwrap();
         assert_eq!(tally.sent(), 5);
@@ -158,7 +153,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_sent_to_a_pod_that_spoke_before_it_was_asked() {
         let (here, mut there) = both().await;
-        let (mut wire, tally) = Wire::new(here);
+        let (mut wire, tally) = Wire::new(here.into());
         there
             .write_all(b"HTTP/1.1 408 Request Timeout\r\n")
             .await
