@@ -67,7 +67,10 @@ struct Subjects {
 impl Subjects {
     /// Ours, and the peers that an area has, unless there are to be none.
     fn new(area: Area, no_peer: bool) -> Result<Self> {
-        let ours = Built::new()?;
+        let ours = match area {
+            Area::Idle => Built::as_shipped()?,
+            _ => Built::new()?,
+        };
         let (mut peer, mut proxies) = (None, Vec::new());
         match area {
             _ if no_peer => {}

@@ -55,8 +55,8 @@ pub(crate) fn run(loss: &Loss) -> Result<bool> {
     Ok(command.status()?.success())
 }
 
-/// What the test command plays of it: every cell, with as many cycles as there is time for; false
-/// if a request was lost or sent twice.
+/// What the test command plays of it: a slice of a minute, every cell with as many of its 1,000
+/// cycles as there is time for. [`run`] plays all of them. False if a request was lost or sent twice.
 pub(crate) fn standing() -> Result<bool> {
     Ok(program().args(["--budget", "60"]).status()?.success())
 }

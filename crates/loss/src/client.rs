@@ -4,13 +4,13 @@ mod grpc;
 mod http1;
 mod tcp;
 
-use std::{io, net::SocketAddr};
+use std::io;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::{body::Incoming, client::conn::TrySendError};
-use tokio::net::{TcpSocket, TcpStream};
+use neap_idle::resolver::net::Stream;
 use tokio_util::task::TaskTracker;
 
 use crate::cell::Protocol;
@@ -20,7 +20,7 @@ use crate::cell::Protocol;
 pub(crate) enum Connection {
     Http1(hyper::client::conn::http1::SendRequest<Full<Bytes>>),
     Grpc(hyper::client::conn::http2::SendRequest<Full<Bytes>>),
-    Tcp(TcpStream),
+    Tcp(Stream),
 }
 
 /// Why there is no answer.
@@ -35,17 +35,12 @@ pub(crate) enum Trouble {
 }
 
 impl Connection {
-    /// Connects from one place to another.
+    /// Begins to speak.
     pub(crate) async fn open(
         protocol: Protocol,
-        from: SocketAddr,
-        to: SocketAddr,
+        stream: Stream,
         tasks: &TaskTracker,
     ) -> io::Result<Self> {
-        let socket = TcpSocket::new_v4()?;
-        socket.bind(from)?;
-        let stream = socket.connect(to).await?;
-        stream.set_nodelay(true)?;
         match protocol {
             Protocol::Tcp => Ok(Self::Tcp(stream)),
             Protocol::Http1 => http1::open(stream, tasks).await.map(Self::Http1),

@@ -1,8 +1,8 @@
 //! A server with a Service that may sleep, what runs behind it, and its operator.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use futures::future::BoxFuture;
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -35,14 +35,24 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::{cell::Protocol, street::Street};
+use crate::{
+    cell::Protocol,
+    street::{self, SHARED},
+};
 
 /// The Service, the Deployment and the ElastiService.
 pub(crate) const WEB: &str = "web";
 /// The slices with its pods: of the public Service, and of the private one.
 pub(crate) const SLICES: [&str; 2] = ["web-pods", "web-private-pods"];
-const RESOLVER: &str = "elasti-resolver-service";
+pub(crate) const RESOLVER: &str = "elasti-resolver-service";
 const START: &str = "2026-01-01T00:00:00Z";
+
+/// The addresses of the Services.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Addresses {
+    pub(crate) web: IpAddr,
+    pub(crate) resolvers: IpAddr,
+}
 
 pub(crate) struct Ground {
     pub(crate) pocket: Pocket,
@@ -54,9 +64,7 @@ pub(crate) struct Ground {
 impl Ground {
     /// A server with a Service whose pods are still to come.
     pub(crate) async fn open(seed: u64, tasks: &mut JoinSet<()>) -> Result<Self> {
-        let mut options = Options::new(Environment::rehearsal(seed));
-        options.settings.loopback_endpoints = true;
-        let pocket = Pocket::open(options).await?;
+        let pocket = Pocket::open(Options::new(Environment::rehearsal(seed))).await?;
         let client = Client::new(pocket.service(), "default");
         let clock = Clock::starting_at(START.parse()?);
         let (watches, watching) = Watches::new(clock);
@@ -81,12 +89,7 @@ impl Ground {
     }
 
     /// What its users and the cluster make.
-    pub(crate) async fn furnish(
-        &self,
-        protocol: Protocol,
-        street: Street,
-        resolvers: usize,
-    ) -> Result<()> {
+    pub(crate) async fn furnish(&self, protocol: Protocol, resolvers: usize) -> Result<Addresses> {
         let port = protocol.port_name();
         let of = |name: &str| {
             json!({
@@ -94,17 +97,18 @@ impl Ground {
                 "spec": {"selector": {"app": name}, "ports": [{"name": port, "port": 80, "targetPort": 8080}]},
             })
         };
-        self.create::<Service>(of(WEB)).await?;
+        let web = self.create::<Service>(of(WEB)).await?;
         let service = self.create::<Service>(of(RESOLVER)).await?;
         let owner = json!([{
             "apiVersion": "v1", "kind": "Service", "name": RESOLVER,
             "uid": service.metadata.uid, "controller": true,
         }]);
-        let there = places(street, &vec![true; resolvers]);
+        let there = places(&vec![true; resolvers]);
         let labels = json!({SERVICE_NAME: RESOLVER});
         let metadata = json!({"name": "resolvers", "labels": labels, "ownerReferences": owner});
         let slice = json!({
-            "metadata": metadata, "addressType": "IPv4", "endpoints": there, "ports": [],
+            "metadata": metadata, "addressType": "IPv4", "endpoints": there,
+            "ports": [{"name": "proxy", "port": SHARED, "protocol": "TCP"}],
         });
         self.create::<EndpointSlice>(slice).await?;
         let private = names::private_service(WEB);
@@ -139,12 +143,15 @@ impl Ground {
             },
         });
         self.create::<ElastiService>(elasti).await?;
-        Ok(())
+        Ok(Addresses {
+            web: address(&web)?,
+            resolvers: address(&service)?,
+        })
     }
 
     /// Which resolvers are ready from now on.
-    pub(crate) async fn resolvers(&self, street: Street, ready: &[bool]) -> Result<()> {
-        let patch = json!({"endpoints": places(street, ready)});
+    pub(crate) async fn resolvers(&self, ready: &[bool]) -> Result<()> {
+        let patch = json!({"endpoints": places(ready)});
         self.patch::<EndpointSlice>("resolvers", patch).await
     }
 
@@ -217,10 +224,16 @@ impl Ground {
     }
 }
 
+fn address(service: &Service) -> Result<IpAddr> {
+    let spec = service.spec.as_ref();
+    let address = spec.and_then(|spec| spec.cluster_ip.as_deref());
+    Ok(address.context("a Service has no address")?.parse()?)
+}
+
 /// Where resolvers are, and which of them are ready.
-fn places(street: Street, ready: &[bool]) -> Vec<Value> {
+fn places(ready: &[bool]) -> Vec<Value> {
     let each = ready.iter().enumerate().map(|(number, ready)| {
-        let address = street.resolver(number);
+        let address = street::resolver(number);
         json!({"addresses": [address], "conditions": {"ready": ready}})
     });
     each.collect()

@@ -49,7 +49,7 @@ pub struct Tally {
     pub sent: u64,
     /// So many were answered completely, as they should be.
     pub answered: u64,
-    /// So many of those went over sockets: in a play, through a resolver.
+    /// So many of those were carried to a pod and back: in a play, through a resolver.
     pub through: u64,
     /// So many were refused with a word of why, which is asked of a resolver that ends.
     pub refused: u64,

@@ -1,7 +1,8 @@
 //! Requests that come as they come, whatever becomes of those before.
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
+use neap_idle::resolver::net::Net;
 use neap_kit::clock::{Clock, Uptime};
 use parking_lot::Mutex;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -50,6 +51,11 @@ pub(crate) trait Way: fmt::Debug + Send + Sync {
 
     /// Somewhere on this node.
     fn place(&self, node: usize, dice: &mut fastrand::Rng) -> SocketAddr;
+
+    /// The network over which it goes.
+    fn net(&self) -> Net {
+        Net::Machine
+    }
 }
 
 /// Where it goes.
@@ -116,7 +122,7 @@ impl Load {
             let mut dice = self.dice.lock();
             (self.way.place(node, &mut dice), dice.u8(1..=REQUESTS))
         };
-        match Connection::open(self.cell.protocol, from, resolver, &self.tasks).await {
+        match self.connect(from, resolver).await {
             Ok(connection) => Led::Through(Kept {
                 connection,
                 since: self.clock.uptime(),
@@ -124,6 +130,16 @@ impl Load {
             }),
             Err(error) => Led::Astray(format!("{resolver} takes no connection: {error}")),
         }
+    }
+
+    async fn connect(&self, from: SocketAddr, to: SocketAddr) -> io::Result<Connection> {
+        let net = self.way.net();
+        let stream = if from.ip().is_unspecified() {
+            net.connect(to).await?
+        } else {
+            net.connect_from(Some(from.ip()), to).await?
+        };
+        Connection::open(self.cell.protocol, stream, &self.tasks).await
     }
 
     async fn anew(&self, node: usize) -> Led {

@@ -153,7 +153,7 @@ fn played(cli: &Cli, cells: &[Cell], watch: Stopwatch) -> Vec<Result<Outcome>> {
     let share = Share::new(cells, jobs, cli.budget.map(Duration::from_secs), watch);
     let outcomes = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for place in 0..jobs {
+        for _ in 0..jobs {
             let (share, outcomes) = (&share, &outcomes);
             scope.spawn(move || {
                 while let Some((cell, budget)) = share.next() {
@@ -162,7 +162,6 @@ fn played(cli: &Cli, cells: &[Cell], watch: Stopwatch) -> Vec<Result<Outcome>> {
                         cycles: cli.cycles.unwrap_or(1000),
                         budget,
                         seed: cli.seed,
-                        place,
                         twist: Twist::None,
                     });
                     if let Ok(outcome) = &outcome {

@@ -24,8 +24,6 @@ pub struct Asked {
     pub budget: Option<Duration>,
     /// Where chances come from.
     pub seed: u64,
-    /// Plays at the same time have different ones.
-    pub place: usize,
     /// What is out of the ordinary.
     pub twist: Twist,
 }
@@ -56,6 +54,8 @@ pub struct Outcome {
     pub asked: u64,
     /// So many were played.
     pub cycles: u64,
+    /// There was only so much time, so that fewer may have been played.
+    pub budgeted: bool,
     /// What became of the requests.
     pub tally: Tally,
     /// Pods were told to end so many times while a node with a resolver led to none.
@@ -69,16 +69,24 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether nothing went wrong.
+    /// Whether nothing went wrong, and it was really tried: as often as was asked for, and with a
+    /// request through a resolver each time, as nothing else wakes a service here.
     pub fn holds(&self) -> bool {
-        self.tally.holds() && self.unproved == 0 && self.cut_off == 0
+        let tried = self.is_whole() || self.budgeted && self.cycles > 0;
+        let through = self.tally.through >= self.cycles.max(1);
+        tried && through && self.tally.holds() && self.unproved == 0 && self.cut_off == 0
+    }
+
+    /// Whether as many cycles were played as were asked for.
+    pub fn is_whole(&self) -> bool {
+        self.cycles >= self.asked
     }
 }
 
 /// Plays a cell, in a runtime of its own whose time is not that of the world.
 pub fn play(asked: Asked) -> Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
+        .enable_time()
         .start_paused(true)
         .build()?;
     let outcome = runtime.block_on(run(asked));
@@ -109,10 +117,55 @@ async fn run(asked: Asked) -> Result<Outcome> {
         cell: asked.cell,
         asked: asked.cycles,
         cycles,
+        budgeted: asked.budget.is_some(),
         tally: stage.ledger.close(),
         unproved: stage.count.unproved.load(Ordering::SeqCst),
         cut_off: stage.count.cut_off.load(Ordering::SeqCst),
         played_seconds: clock.uptime().as_secs(),
         took_ms: watch.elapsed().as_millis() as u64,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::Protocol;
+
+    fn outcome(cycles: u64, budgeted: bool, through: u64) -> Outcome {
+        Outcome {
+            cell: Cell {
+                lag: 0,
+                rate: 1,
+                protocol: Protocol::Tcp,
+            },
+            asked: 3,
+            cycles,
+            budgeted,
+            tally: Tally {
+                sent: 9,
+                answered: 9,
+                through,
+                ..Tally::default()
+            },
+            unproved: 0,
+            cut_off: 0,
+            played_seconds: 1,
+            took_ms: 1,
+        }
+    }
+
+    #[test]
+    fn what_was_not_tried_as_often_as_asked_does_not_hold_unless_time_was_short() {
+        assert!(outcome(3, false, 3).holds());
+        assert!(!outcome(2, false, 3).holds());
+        assert!(outcome(2, true, 3).holds());
+        assert!(!outcome(0, true, 3).holds());
+    }
+
+    #[test]
+    fn what_went_through_no_resolver_does_not_hold() {
+        assert!(!outcome(3, false, 0).holds());
+        assert!(!outcome(3, false, 2).holds());
+        assert!(!outcome(1, true, 0).holds());
+    }
 }

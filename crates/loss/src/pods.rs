@@ -4,15 +4,16 @@ mod answer;
 
 use std::{collections::BTreeMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
+use neap_idle::resolver::net::Listener;
 use neap_kit::clock::Clock;
 use parking_lot::Mutex;
-use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     cell::Protocol,
     ledger::{Ledger, Saw},
-    street::Street,
+    memory::Memory,
+    street,
 };
 
 /// So long whoever ends waits for what is under way; then it is killed.
@@ -21,7 +22,7 @@ const KILLED: Duration = Duration::from_secs(30);
 /// All pods of the Service.
 #[derive(Debug)]
 pub(crate) struct Pods {
-    pub(crate) street: Street,
+    pub(crate) memory: Memory,
     pub(crate) clock: Clock,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) protocol: Protocol,
@@ -34,11 +35,9 @@ pub(crate) struct Pods {
 impl Pods {
     /// Starts one. It takes connections as soon as this returns.
     pub(crate) fn start(self: &Arc<Self>, number: u32) -> io::Result<SocketAddr> {
-        let address = self.street.pod(number);
-        let socket = TcpSocket::new_v4()?;
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        let listener = socket.listen(4096)?;
+        let address = street::pod(number);
+        let net = self.memory.at(address.ip());
+        let listener = net.listen(None, address.port())?;
         let term = CancellationToken::new();
         self.running.lock().insert(address, term.clone());
         self.tasks.spawn(self.clone().live(address, listener, term));
@@ -60,7 +59,7 @@ impl Pods {
     async fn live(
         self: Arc<Self>,
         address: SocketAddr,
-        listener: TcpListener,
+        listener: Listener,
         term: CancellationToken,
     ) {
         let last = async {
@@ -81,18 +80,18 @@ impl Pods {
 
 /// Takes connections until `last` has come, and lets end what is under way then.
 pub(crate) async fn answer(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     protocol: Protocol,
     ledger: Arc<dyn Saw>,
     last: impl Future<Output = ()>,
     clock: Clock,
 ) {
+    let listener = listener.into();
     let end = CancellationToken::new();
     let connections = TaskTracker::new();
     let accept = async {
         loop {
             if let Ok((stream, _)) = listener.accept().await {
-                let _ = stream.set_nodelay(true);
                 let (ledger, end) = (ledger.clone(), end.clone());
                 connections.spawn(answer::serve(protocol, stream, ledger, end));
             }

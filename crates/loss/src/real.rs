@@ -135,6 +135,7 @@ impl Real {
             cell,
             asked: self.cycles,
             cycles: self.cycles,
+            budgeted: false,
             tally,
             unproved: 0,
             cut_off: 0,

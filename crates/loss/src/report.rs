@@ -8,6 +8,7 @@ use neap_loss::Outcome;
 pub(crate) fn line(outcome: &Outcome) -> String {
     let Outcome {
         cell,
+        asked,
         cycles,
         tally,
         took_ms,
@@ -15,7 +16,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
     } = outcome;
     let mark = if outcome.holds() { '✓' } else { '✗' };
     format!(
-        " {mark} {:<12} {cycles} cycles in {:.1} s: {} lost, {} duplicated of {}",
+        " {mark} {:<12} {cycles} of {asked} cycles in {:.1} s: {} lost, {} duplicated of {}",
         cell.to_string(),
         *took_ms as f64 / 1000.0,
         tally.lost,
@@ -27,7 +28,7 @@ pub(crate) fn line(outcome: &Outcome) -> String {
 /// All of it.
 pub(crate) fn table(outcomes: &[Outcome], took: Duration) -> String {
     let mut text = String::from(
-        "lag,rate,protocol  cycles   of asked      requests       over sockets   lost  duplicated  invented  unproved  longest wait   ms/cycle\n",
+        "lag,rate,protocol  cycles   of asked      requests            carried   lost  duplicated  invented  unproved  longest wait   ms/cycle\n",
     );
     for outcome in outcomes {
         let Outcome {
@@ -58,13 +59,16 @@ pub(crate) fn table(outcomes: &[Outcome], took: Duration) -> String {
         }
     }
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
-    let fewest = outcomes.iter().map(|outcome| outcome.cycles).min();
+    let whole = outcomes.iter().filter(|outcome| outcome.is_whole()).count();
+    let fewest = outcomes.iter().min_by_key(|outcome| outcome.cycles);
     let _ = writeln!(
         text,
-        "{} cells, {} cycles in all and {} in the cell with the fewest; {} requests, {} of them over sockets; {} lost, {} duplicated; {:.0} s",
+        "{} cells, {whole} of them whole; {} of the {} cycles asked for were played, {} of {} in the cell with the fewest; {} requests, {} of them carried; {} lost, {} duplicated; {:.0} s",
         outcomes.len(),
         sum(|outcome| outcome.cycles),
-        fewest.unwrap_or(0),
+        sum(|outcome| outcome.asked),
+        fewest.map_or(0, |outcome| outcome.cycles),
+        fewest.map_or(0, |outcome| outcome.asked),
         sum(|outcome| outcome.tally.sent),
         sum(|outcome| outcome.tally.through),
         sum(|outcome| outcome.tally.lost),

@@ -1,7 +1,11 @@
-//! Resolvers as their processes run them, but for their addresses: there are several on this
-//! machine, and each has its own.
+//! Resolvers as their processes run them, but for the network that they are on.
 
-use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use anyhow::Result;
 use futures::{FutureExt, future::BoxFuture};
@@ -12,24 +16,31 @@ use neap_idle::{
         drain::{Ending, Patience, drain},
         follow::Follow,
         hold::{NotWoken, Waker},
-        http::Naming,
+        http::{Entrance, Naming},
+        inside::Inside,
         listen,
         routes::{Defaults, Tables},
     },
     wake::{self, Cause, Outcome, Whom},
 };
-use neap_kit::{clock::Clock, key::Key, telemetry::Telemetry, watch::Watches};
+use neap_kit::{
+    clock::Clock, key::Key, lease::Leadership, manager::Manager, site::Site, watch::Watches,
+};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::street::Street;
+use crate::{
+    memory::Memory,
+    street::{self, INTERNAL, SHARED},
+};
 
 /// All resolvers, one on each node. Cheap to copy.
 #[derive(Clone)]
 pub(crate) struct Row {
     client: Client,
     clock: Clock,
+    memory: Memory,
     operator: wake::Waker,
     addresses: BTreeSet<IpAddr>,
     stands: Arc<Mutex<Vec<Stand>>>,
@@ -39,7 +50,7 @@ pub(crate) struct Row {
 #[derive(Debug)]
 struct Stand {
     address: IpAddr,
-    resolver: Resolver,
+    inside: Arc<Inside>,
     listeners: CancellationToken,
     _tasks: JoinSet<()>,
 }
@@ -48,39 +59,45 @@ impl Row {
     pub(crate) fn open(
         client: &Client,
         clock: Clock,
-        street: Street,
+        memory: &Memory,
         count: usize,
         operator: wake::Waker,
     ) -> Result<Self> {
         let row = Self {
             client: client.clone(),
             clock,
+            memory: memory.clone(),
             operator,
-            addresses: (0..count).map(|number| street.resolver(number)).collect(),
+            addresses: (0..count).map(street::resolver).collect(),
             stands: Arc::default(),
         };
         for number in 0..count {
-            let stand = row.stand(street.resolver(number))?;
+            let stand = row.stand(street::resolver(number))?;
             row.stands.lock().push(stand);
         }
         Ok(row)
     }
 
-    /// Which of them has this address.
-    pub(crate) fn number(&self, address: IpAddr) -> Option<usize> {
+    /// The one at this address, as its internal port sees it.
+    pub(crate) fn inside(&self, address: IpAddr) -> Option<Arc<Inside>> {
         let stands = self.stands.lock();
-        stands.iter().position(|stand| stand.address == address)
+        let mut here = stands.iter().filter(|stand| stand.address == address);
+        here.next().map(|stand| stand.inside.clone())
     }
 
-    /// All of them.
-    pub(crate) fn all(&self) -> Vec<Resolver> {
-        let stands = self.stands.lock();
-        stands.iter().map(|stand| stand.resolver.clone()).collect()
+    /// Where all of them are asked.
+    pub(crate) fn places(&self) -> Vec<SocketAddr> {
+        let addresses = self.addresses.iter();
+        addresses.map(|it| SocketAddr::new(*it, INTERNAL)).collect()
     }
 
     /// How many one of them holds.
     pub(crate) fn held(&self, number: usize) -> usize {
-        let queued = self.stands.lock()[number].resolver.holds.all_queued();
+        let queued = self.stands.lock()[number]
+            .inside
+            .resolver
+            .holds
+            .all_queued();
         queued.values().map(|queued| queued.requests).sum()
     }
 
@@ -90,7 +107,7 @@ impl Row {
         let (resolver, listeners, address) = {
             let stand = &self.stands.lock()[number];
             (
-                stand.resolver.clone(),
+                stand.inside.resolver.clone(),
                 stand.listeners.clone(),
                 stand.address,
             )
@@ -107,11 +124,20 @@ impl Row {
         let operator = self.operator.clone();
         let mut tasks = JoinSet::new();
         let (watches, watching) = Watches::new(clock);
+        let site = Site {
+            client: client.clone(),
+            watches: watches.clone(),
+            leadership: Leadership::alone(clock),
+            clock,
+        };
         let (publish, tables) = Tables::new();
         let follow = Follow::new(client, &watches, &[], Defaults::default(), publish)?;
-        let telemetry = Telemetry::default();
+        let process = watches.process().clone();
         let waker = Arc::new(Operator(operator));
-        let mut resolver = Resolver::new(clock, tables, waker, Naming::default(), &telemetry);
+        let naming = Naming::default();
+        let resolver = Resolver::new(clock, tables, waker, naming, process.telemetry());
+        let net = self.memory.at(address);
+        let mut resolver = resolver.over(net.clone());
         resolver.host = Some(address);
         resolver.taken.resolvers_are(self.addresses.clone());
         let (stop, listeners) = (CancellationToken::new(), CancellationToken::new());
@@ -119,9 +145,23 @@ impl Row {
         tasks.spawn(follow.run(stop.clone()));
         tasks.spawn(resolver.holds.clone().run(stop));
         tasks.spawn(listen::follow(resolver.clone(), listeners.clone()));
+        let everyone = net.listen(None, SHARED)?;
+        let everyone = listen::accept(
+            resolver.clone(),
+            everyone,
+            Entrance::Shared,
+            listeners.clone(),
+        );
+        tasks.spawn(everyone);
+        let inside = Inside {
+            resolver,
+            services: Vec::new(),
+            health: Manager::new(&site).health(),
+            process,
+        };
         Ok(Stand {
             address,
-            resolver,
+            inside: Arc::new(inside),
             listeners,
             _tasks: tasks,
         })

@@ -1,7 +1,7 @@
 //! Everybody who plays, and what a cycle is.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,7 +10,10 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use neap_idle::resolver::drain::Patience;
+use neap_idle::{
+    operator::prove::Proofs,
+    resolver::{drain::Patience, net::Net},
+};
 use neap_kit::clock::Clock;
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinSet};
@@ -18,23 +21,21 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     cluster::{self, Cluster},
-    ground::{Ground, SLICES, WEB},
+    ground::{Addresses, Ground, RESOLVER, SLICES, WEB},
     ledger::Ledger,
     load::{Leads, Load, Way},
+    memory::{Memory, Route},
     plane::{NODES, Plane},
     play::{Asked, Twist},
     pods::Pods,
-    prover::Probes,
     resolvers::Row,
-    street::{Street, is_pod},
+    street::{self, INTERNAL, SHARED, is_pod},
 };
 
 /// The resolvers, on the first nodes.
 const RESOLVERS: usize = 2;
 /// Pods take connections for so long beyond the lag of the data plane after they are told to end.
 const MARGIN: Duration = Duration::from_millis(500);
-/// Time never goes farther at once, so that what the system still carries is not overtaken.
-const STEP: Duration = Duration::from_millis(20);
 /// Nothing takes longer unless it is stuck.
 pub(crate) const STUCK: Duration = Duration::from_mins(10);
 
@@ -42,8 +43,7 @@ pub(crate) const STUCK: Duration = Duration::from_mins(10);
 pub(crate) struct Stage {
     asked: Asked,
     pub(crate) ground: Ground,
-    plane: Arc<Plane>,
-    street: Street,
+    planes: Planes,
     wanted: watch::Receiver<i32>,
     pub(crate) count: Arc<Count>,
     row: Row,
@@ -77,13 +77,13 @@ impl Count {
     }
 }
 
-fn pods(asked: Asked, clock: Clock, street: Street, ledger: Arc<Ledger>) -> Arc<Pods> {
+fn pods(asked: Asked, clock: Clock, memory: Memory, ledger: Arc<Ledger>) -> Arc<Pods> {
     let linger = match asked.twist {
         Twist::PodsLeaveAtOnce => Duration::ZERO,
         _ => asked.cell.lags() + MARGIN,
     };
     Arc::new(Pods {
-        street,
+        memory,
         clock,
         ledger,
         protocol: asked.cell.protocol,
@@ -122,12 +122,47 @@ fn run_pods(
     failed
 }
 
+/// Where the data plane leads those who connect to a Service.
+#[derive(Debug, Clone)]
+struct Planes {
+    web: Arc<Plane>,
+    /// The Service of the resolvers, in which they see themselves as in a mirror.
+    resolvers: Arc<Plane>,
+}
+
+impl Planes {
+    fn lag(&self, most: Duration) {
+        self.web.lag(most);
+        self.resolvers.lag(most);
+    }
+}
+
+/// Those who prove something connect to Services, and everybody else to where he means to go.
+#[derive(Debug)]
+struct Led {
+    planes: Planes,
+    services: Addresses,
+}
+
+impl Route for Led {
+    fn leads(&self, from: IpAddr, to: SocketAddr) -> Option<SocketAddr> {
+        let node = || (0..RESOLVERS).find(|node| street::resolver(*node) == from);
+        if to.ip() == self.services.web {
+            self.planes.web.pick(node()?)
+        } else if to.ip() == self.services.resolvers {
+            self.planes.resolvers.pick(node()?)
+        } else {
+            Some(to)
+        }
+    }
+}
+
 /// The way to the Service, as the data plane that is played here leads.
 #[derive(Debug)]
 struct Played {
     plane: Arc<Plane>,
-    street: Street,
     pods: Arc<Pods>,
+    net: Net,
 }
 
 impl Way for Played {
@@ -141,8 +176,19 @@ impl Way for Played {
     }
 
     fn place(&self, node: usize, dice: &mut fastrand::Rng) -> SocketAddr {
-        self.street.client(node, dice)
+        street::client(node, dice)
     }
+
+    fn net(&self) -> Net {
+        self.net.clone()
+    }
+}
+
+/// The operator's own, which asks resolvers.
+fn prover(row: &Row, clock: Clock) -> Arc<Proofs> {
+    let others = row.clone();
+    let proofs = Proofs::new(Arc::new(row.clone()), clock, (INTERNAL, SHARED));
+    Arc::new(proofs.asking(Arc::new(move || others.places())))
 }
 
 impl Stage {
@@ -150,34 +196,32 @@ impl Stage {
         let Asked { cell, seed, .. } = asked;
         let mut tasks = JoinSet::new();
         let ground = Ground::open(seed, &mut tasks).await?;
-        let (clock, street) = (ground.clock, Street::new(asked.place));
-        tasks.spawn(async move {
-            loop {
-                clock.sleep(STEP).await;
-            }
-        });
+        let (clock, memory) = (ground.clock, Memory::default());
         let store = ground.pocket.store();
-        let plane = Plane::new(store, WEB, clock, seed);
+        let planes = Planes {
+            web: Plane::new(store, WEB, clock, seed),
+            resolvers: Plane::new(store, RESOLVER, clock, seed ^ 3),
+        };
         let count = Arc::new(Count::default());
         let wanted = {
-            let (count, plane) = (count.clone(), plane.clone());
+            let (count, plane) = (count.clone(), planes.web.clone());
             cluster::wanted(store, WEB, move || count.zero(&plane))
         };
-        ground.furnish(cell.protocol, street, RESOLVERS).await?;
+        let services = ground.furnish(cell.protocol, RESOLVERS).await?;
+        memory.led_by(Arc::new(Led {
+            planes: planes.clone(),
+            services,
+        }));
         let waker = ground.wakes(&mut tasks)?;
-        let row = Row::open(&ground.client, clock, street, RESOLVERS, waker)?;
-        let prover = Probes {
-            plane: plane.clone(),
-            row: row.clone(),
-        };
-        ground.operate(Arc::new(prover), &mut tasks)?;
+        let row = Row::open(&ground.client, clock, &memory, RESOLVERS, waker)?;
+        ground.operate(prover(&row, clock), &mut tasks)?;
         let ledger = Arc::new(Ledger::default());
-        let pods = pods(asked, clock, street, ledger.clone());
+        let pods = pods(asked, clock, memory.clone(), ledger.clone());
         let failed = run_pods(asked, &ground, &wanted, pods.clone(), &mut tasks);
         let way = Arc::new(Played {
-            plane: plane.clone(),
-            street,
+            plane: planes.web.clone(),
             pods,
+            net: memory.at(Ipv4Addr::UNSPECIFIED.into()),
         });
         let load = Load {
             cell,
@@ -192,8 +236,7 @@ impl Stage {
         Ok(Self {
             asked,
             ground,
-            plane,
-            street,
+            planes,
             wanted,
             count,
             row,
@@ -206,7 +249,7 @@ impl Stage {
 
     /// Sleep under load, and the wake by whoever comes next.
     pub(crate) async fn cycle(&self) -> Result<()> {
-        self.plane.lag(self.asked.cell.lags());
+        self.planes.lag(self.asked.cell.lags());
         let before = self.count.zeros.load(Ordering::SeqCst);
         if self.asked.twist == Twist::ScaledByHand {
             self.ground.scale(0).await?;
@@ -239,20 +282,20 @@ impl Stage {
         let number = (0..RESOLVERS).find(|number| ending(*number)).unwrap_or(0);
         let mut ready = [true; RESOLVERS];
         ready[number] = false;
-        self.ground.resolvers(self.street, &ready).await?;
+        self.ground.resolvers(&ready).await?;
         let patience = Patience {
             lag: Patience::default().lag.max(self.asked.cell.lags() + MARGIN),
             ..Patience::default()
         };
         let left = self.row.end(number, patience).await?;
         self.count.cut_off.fetch_add(left as u64, Ordering::SeqCst);
-        self.ground.resolvers(self.street, &[true; RESOLVERS]).await
+        self.ground.resolvers(&[true; RESOLVERS]).await
     }
 
     /// Resolves once every node leads to pods alone, and the operator says that it is so.
     pub(crate) async fn settles(&self) -> Result<()> {
         let alone = |node| {
-            let shown = self.plane.shown(node);
+            let shown = self.planes.web.shown(node);
             !shown.is_empty() && shown.iter().all(|place| is_pod(*place))
         };
         let alone = || (0..NODES).all(alone);

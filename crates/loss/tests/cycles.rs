@@ -15,8 +15,6 @@ fn asked(lag: u64, rate: u32, protocol: Protocol, twist: Twist) -> Asked {
         cycles: 2,
         budget: None,
         seed: 7,
-        // Tests run at the same time.
-        place: lag as usize * 20 + rate as usize % 7 * 4 + protocol as usize + twist as usize * 31,
         twist,
     }
 }
@@ -68,7 +66,7 @@ fn whoever_is_held_by_a_resolver_that_ends_before_pods_come_is_refused() {
 }
 
 #[test]
-fn time_does_not_overtake_what_sockets_carry() {
+fn nobody_waits_for_longer_than_a_pod_takes_to_start() {
     let outcome = played(0, 53, Protocol::Http1, Twist::None);
     assert!(outcome.holds(), "{outcome:#?}");
     // As long as a pod takes to start, and a moment.

@@ -226,12 +226,15 @@ fn with_added(mut all: Map<String, Value>) -> Result<Map<String, Value>> {
     let Some(direct) = all.get(DIRECT).cloned() else {
         return Ok(all);
     };
-    for figures in all.values_mut().filter_map(Value::as_object_mut) {
+    for (name, figures) in &mut all {
+        let figures = figures.as_object_mut();
+        let figures = figures.with_context(|| format!("{name} has no figures"))?;
         for (key, added) in [("p50", "added p50"), ("p99", "added p99")] {
             let alone = direct[key]
                 .as_f64()
                 .context("nothing direct was measured")?;
-            let through = figures.get(key).and_then(Value::as_f64).unwrap_or_default();
+            let through = figures.get(key).and_then(Value::as_f64);
+            let through = through.with_context(|| format!("no {key} of {name} was measured"))?;
             // Nobody adds less than nothing, and ratios need more than that.
             figures.insert(added.to_owned(), (through - alone).max(1.0).into());
         }

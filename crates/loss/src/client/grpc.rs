@@ -5,14 +5,14 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::TcpStream;
+use neap_idle::resolver::net::Stream;
 use tokio_util::task::TaskTracker;
 
 use super::Trouble;
 use crate::words::{ID, LONGEST, STATUS, message};
 
 pub(super) async fn open(
-    stream: TcpStream,
+    stream: Stream,
     tasks: &TaskTracker,
 ) -> io::Result<SendRequest<Full<Bytes>>> {
     let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))

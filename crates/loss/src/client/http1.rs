@@ -5,14 +5,14 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use neap_idle::resolver::net::Stream;
 use tokio_util::task::TaskTracker;
 
 use super::Trouble;
 use crate::words::{LONGEST, payload};
 
 pub(super) async fn open(
-    stream: TcpStream,
+    stream: Stream,
     tasks: &TaskTracker,
 ) -> io::Result<SendRequest<Full<Bytes>>> {
     let (sender, connection) = handshake(TokioIo::new(stream))

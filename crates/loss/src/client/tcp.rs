@@ -1,18 +1,15 @@
 use std::io;
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use neap_idle::resolver::net::Stream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Trouble;
 use crate::words::said;
 
-pub(super) async fn ask(stream: &mut TcpStream, id: u64) -> Result<(), Trouble> {
+pub(super) async fn ask(stream: &mut Stream, id: u64) -> Result<(), Trouble> {
     // Whoever sees that the other side has ended sends nothing there.
-    match stream.try_read(&mut [0]) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-        _ => return Err(Trouble::Unsent),
+    if !stream.is_quiet() {
+        return Err(Trouble::Unsent);
     }
     let said = said(id);
     let mut heard = vec![0; said.len()];

@@ -12,10 +12,8 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use neap_idle::resolver::net::Stream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -27,7 +25,7 @@ use crate::{
 /// Answers until the client leaves, or until nothing is under way once `end` has come.
 pub(super) async fn serve(
     protocol: Protocol,
-    stream: TcpStream,
+    stream: Stream,
     ledger: Arc<dyn Saw>,
     end: CancellationToken,
 ) {
@@ -62,7 +60,7 @@ pub(super) async fn serve(
     }
 }
 
-async fn echo(mut stream: TcpStream, ledger: &dyn Saw) -> io::Result<()> {
+async fn echo(mut stream: Stream, ledger: &dyn Saw) -> io::Result<()> {
     loop {
         let mut head = [0; words::HEAD];
         stream.read_exact(&mut head).await?;
