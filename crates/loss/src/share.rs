@@ -31,11 +31,54 @@ impl Share {
     /// The next cell, and its share of what is left of the time.
     pub(crate) fn next(&self) -> Option<(Cell, Option<Duration>)> {
         let mut left = self.left.lock();
+        let all = left.iter().map(|cell| weight(*cell)).sum();
+        let cell = left.pop_front()?;
         let budget = self.budget.map(|budget| {
             let time = budget.saturating_sub(self.watch.elapsed());
-            let shares = left.len().div_ceil(self.jobs).max(1);
-            time / shares as u32
+            part(time, self.jobs as u32, weight(cell), all)
         });
-        left.pop_front().map(|cell| (cell, budget))
+        Some((cell, budget))
+    }
+}
+
+/// How much time a cell has beside others. With many requests a cycle takes longer, and too few
+/// cycles would be played in the same time.
+fn weight(cell: Cell) -> u32 {
+    match cell.rate {
+        ..10 => 1,
+        10..100 => 2,
+        100.. => 4,
+    }
+}
+
+/// The part of the time that is left which falls to one of those that are left, if so many are
+/// played at once.
+fn part(time: Duration, jobs: u32, weight: u32, all: u32) -> Duration {
+    (time * jobs * weight / all.max(1)).min(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_given_by_weight_and_used_up_but_not_exceeded() {
+        let minute = Duration::from_mins(1);
+        assert_eq!(part(minute, 1, 1, 4), minute / 4);
+        assert_eq!(part(minute, 2, 1, 4), minute / 2);
+        assert_eq!(part(minute, 1, 2, 4), minute / 2);
+        assert_eq!(part(minute, 2, 4, 8), minute);
+        assert_eq!(part(minute, 2, 4, 4), minute);
+    }
+
+    #[test]
+    fn every_cell_has_a_share_and_busier_ones_a_larger_one() {
+        let cells = Cell::all();
+        let share = Share::new(&cells, 2, None, Stopwatch::start());
+        let dealt: Vec<_> = std::iter::from_fn(|| share.next()).collect();
+        assert_eq!(dealt.len(), cells.len());
+        assert!(dealt.iter().all(|(_, budget)| budget.is_none()));
+        let weights: Vec<_> = cells.into_iter().map(weight).collect();
+        assert!(weights.is_sorted(), "{weights:?}");
     }
 }

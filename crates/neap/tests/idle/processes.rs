@@ -196,7 +196,8 @@ async fn what_the_manifests_start_is_there() {
     assert_eq!(get(there, asked, "/crd-cache").await.unwrap().0, 401);
     for (address, port) in [(here, internal), (there, port(&theirs, "http"))] {
         let (status, numbers) = get(address, port, "/metrics").await.unwrap();
-        assert!(status == 200 && numbers.contains("neaptide_"), "{numbers}");
+        let calls = "\nneaptide_api_calls_total{verb=\"list\",code=\"200\"} ";
+        assert!(status == 200 && numbers.contains(calls), "{numbers}");
     }
     let shared = port(&its, "reverse-proxy");
     assert_eq!(get(here, shared, "/").await.unwrap().0, 404);
