@@ -37,10 +37,15 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
     let all = arguments.is_empty();
     let faultless = played("faults", all, faults::standing)?;
     let lossless = played("loss", all, loss::standing)?;
+    let really = played("loss, with real processes", all, loss::standing_real)?;
+    let lossless = lossless && really;
     for (holds, wrong) in [
         (checked, "a check failed: see the top"),
         (faultless, "a fault broke something: see above"),
-        (lossless, "a request was lost or sent twice: see above"),
+        (
+            lossless,
+            "a request was lost or sent twice, or not all was played: see above",
+        ),
     ] {
         if !holds {
             println!(" ✗ {wrong}");
