@@ -1,6 +1,6 @@
 //! `cargo xtask loss`: services that fall asleep and wake under load, and every request that is lost.
 
-use std::process::Command;
+use std::{path::PathBuf, process::Command};
 
 use anyhow::Result;
 use clap::Args;
@@ -18,6 +18,9 @@ pub(crate) struct Loss {
     /// Only this one, as LAG,RATE,PROTOCOL, such as 5,50,http1; may be given several times
     #[arg(long, value_name = "CELL")]
     cell: Vec<String>,
+    /// Only those whose data plane lags so many seconds; may be given several times
+    #[arg(long, value_name = "SECONDS", conflicts_with = "cell")]
+    lag: Vec<u64>,
     /// Ends after about so many seconds, with fewer cycles where they take long
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
@@ -36,8 +39,7 @@ pub(crate) fn run(loss: &Loss) -> Result<bool> {
     process::run(process::cargo().args(build).args(packages))?;
     let mut command = program();
     if loss.real {
-        let neap = process::root().join("target/release/neap");
-        command.arg("--real").arg(neap);
+        command.arg("--real").arg(neap());
     }
     if let Some(cycles) = loss.cycles {
         command.args(["--cycles", &cycles.to_string()]);
@@ -45,6 +47,9 @@ pub(crate) fn run(loss: &Loss) -> Result<bool> {
     command.args(["--seed", &loss.seed.to_string()]);
     for cell in &loss.cell {
         command.args(["--cell", cell]);
+    }
+    for lag in &loss.lag {
+        command.args(["--lag", &lag.to_string()]);
     }
     if let Some(budget) = loss.budget {
         command.args(["--budget", &budget.to_string()]);
@@ -61,6 +66,19 @@ pub(crate) fn standing() -> Result<bool> {
     Ok(program().args(["--budget", "60"]).status()?.success())
 }
 
+/// What it plays with real processes: five cycles of every cell whose data plane lags for a second or
+/// not at all; false if a request was lost or sent twice, or something was not played.
+pub(crate) fn standing_real() -> Result<bool> {
+    let mut command = program();
+    command.arg("--real").arg(neap());
+    command.args(["--cycles", "5", "--lag", "0", "--lag", "1"]);
+    Ok(command.status()?.success())
+}
+
 fn program() -> Command {
     Command::new(process::root().join("target/release/neap-loss"))
+}
+
+fn neap() -> PathBuf {
+    process::root().join("target/release/neap")
 }

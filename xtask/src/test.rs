@@ -34,32 +34,36 @@ pub(crate) fn run(with_check: bool, arguments: &[String]) -> Result<bool> {
     fs::write(&skips, "").context("cannot write target/skipped-tests")?;
     let (mut tally, built) = cargo_test(&clients, &skips, arguments)?;
     tally.add_skips(&fs::read_to_string(&skips)?);
-    let faultless = if arguments.is_empty() {
-        println!("faults");
-        faults::standing()?
-    } else {
-        println!("faults: not played, since only some tests were asked for");
-        true
-    };
-    let lossless = if arguments.is_empty() {
-        println!("loss");
-        loss::standing()?
-    } else {
-        println!("loss: not played, since only some tests were asked for");
-        true
-    };
-    if !checked {
-        println!(" ✗ a check failed: see the top");
-    }
-    if !faultless {
-        println!(" ✗ a fault broke something: see above");
-    }
-    if !lossless {
-        println!(" ✗ a request was lost or sent twice: see above");
+    let all = arguments.is_empty();
+    let faultless = played("faults", all, faults::standing)?;
+    let lossless = played("loss", all, loss::standing)?;
+    let really = played("loss, with real processes", all, loss::standing_real)?;
+    let lossless = lossless && really;
+    for (holds, wrong) in [
+        (checked, "a check failed: see the top"),
+        (faultless, "a fault broke something: see above"),
+        (
+            lossless,
+            "a request was lost or sent twice, or not all was played: see above",
+        ),
+    ] {
+        if !holds {
+            println!(" ✗ {wrong}");
+        }
     }
     print_tally(&tally, built, watch);
     let complete = tally.skipped.is_empty() || !in_ci();
     Ok(checked && built && tally.failed.is_empty() && faultless && lossless && complete)
+}
+
+/// What is played besides the tests, if `all` were asked for; true if it holds.
+fn played(name: &str, all: bool, play: impl FnOnce() -> Result<bool>) -> Result<bool> {
+    if all {
+        println!("{name}");
+        return play();
+    }
+    println!("{name}: not played, since only some tests were asked for");
+    Ok(true)
 }
 
 /// Somebody relies on every test having run.

@@ -2,7 +2,7 @@
 //! client, chance, and the word to stop.
 
 use std::{
-    io,
+    fmt, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     time::Duration,
 };
@@ -12,6 +12,7 @@ use neap_kit::{
     clock::Clock,
     lease::{self, Elector, Leadership, Timings},
     manager::{self, Manager, Service},
+    process::Process,
     site::Site,
     watch::{Ended, WatchService, Watches},
     why::{Code, Coded},
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     operator::{
+        certificate,
         run::{self, Options},
         settings::{Listen, ResolverSettings, Settings},
     },
@@ -58,6 +60,9 @@ pub enum Error {
     /// It could not be put together.
     #[error(transparent)]
     Watches(#[from] Ended),
+    /// It has nothing to show over TLS.
+    #[error("cannot make a certificate for --metrics-secure")]
+    Certificate(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A part of it ended.
     #[error(transparent)]
     Part(#[from] manager::Error),
@@ -68,8 +73,27 @@ impl Coded for Error {
         match self {
             Self::Listen { .. } => Code("NT-IDLE-0004"),
             Self::Threads(_) | Self::Election(_) | Self::Watches(_) => Code("NT-IDLE-0005"),
+            Self::Certificate(_) => Code("NT-IDLE-0013"),
             Self::Part(part) => part.code(),
         }
+    }
+}
+
+/// What a process works with.
+#[derive(Clone)]
+pub struct Means {
+    /// How it reaches the API.
+    pub client: Client,
+    /// What it tells of itself, the calls of `client` among it.
+    pub process: Process,
+}
+
+impl fmt::Debug for Means {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let process = &self.process;
+        f.debug_struct("Means")
+            .field("process", process)
+            .finish_non_exhaustive()
     }
 }
 
@@ -83,16 +107,18 @@ pub struct Identity {
 }
 
 /// An operator, until `stop`. `elect` is a client for the election, which does not try again by
-/// itself.
+/// itself; its calls are not among those of the rest, so that whoever looks at them sees whether
+/// anything is done.
 pub async fn operator(
-    client: Client,
+    means: Means,
     elect: Client,
     settings: Settings,
     identity: Identity,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let clock = Clock::system();
-    let (watches, watching) = Watches::new(clock);
+    let Means { client, process } = means;
+    let (watches, watching) = Watches::in_process(clock, process);
     let (elector, leadership) = if settings.flags.leader_elect {
         let options = lease::Options {
             namespace: settings.places.operator_namespace.clone(),
@@ -113,22 +139,11 @@ pub async fn operator(
         clock,
     };
     let mut manager = Manager::new(&site);
-    let host = settings.whereabouts.host;
-    let socket = bind(host, settings.places.operator_port)?;
+    let socket = bind(settings.whereabouts.host, settings.places.operator_port)?;
     let options = Options::of(&settings, identity.seed);
-    if settings.flags.metrics_secure {
-        tracing::warn!("--metrics-secure has no effect: numbers are shown without TLS");
-    }
     let (services, _) = run::services(&site, socket, &options)?;
-    for (name, shown) in [
-        ("health", settings.flags.health),
-        ("metrics", settings.flags.metrics),
-    ] {
-        if let Some(Listen { host: own, port }) = shown {
-            let mut listener = manager::listener(bind(own.or(host), port)?, manager.health());
-            listener.name = name;
-            manager.add(listener);
-        }
+    for listener in listeners(&settings, &manager)? {
+        manager.add(listener);
     }
     if let Some(elector) = elector {
         manager.add(elector);
@@ -136,14 +151,51 @@ pub async fn operator(
     until(manager, services, watching, stop).await
 }
 
+/// Where it is asked how it is, and for its numbers.
+fn listeners(settings: &Settings, manager: &Manager) -> Result<Vec<Service>, Error> {
+    let (flags, host) = (&settings.flags, settings.whereabouts.host);
+    if flags.enable_http2 {
+        tracing::warn!("--enable-http2 has no effect: numbers are shown over HTTP/1.1");
+    }
+    let mut listeners = Vec::new();
+    let shown = [
+        ("health", flags.health, false),
+        ("metrics", flags.metrics, flags.metrics_secure),
+    ];
+    for (name, shown, secure) in shown {
+        let Some(Listen { host: own, port }) = shown else {
+            continue;
+        };
+        let (socket, health) = (bind(own.or(host), port)?, manager.health());
+        let mut listener = if secure {
+            let identity =
+                certificate::self_signed(&settings.places).map_err(Error::Certificate)?;
+            manager::secure_listener(socket, health, identity)
+        } else {
+            manager::listener(socket, health)
+        };
+        listener.name = name;
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
 /// A resolver, until `stop` and all that it holds has been seen to.
 pub async fn resolver(
-    client: Client,
+    means: Means,
     settings: ResolverSettings,
     stop: CancellationToken,
 ) -> Result<(), Error> {
+    if !settings.unheeded.is_empty() {
+        let variables = settings.unheeded.join(", ");
+        tracing::warn!(
+            variables,
+            "these variables are set and have no effect; docs/compatibility.md says why"
+        );
+    }
     let clock = Clock::system();
-    let (watches, watching) = Watches::new(clock);
+    let Means { client, process } = means;
+    let (watches, watching) = Watches::in_process(clock, process);
     let site = Site {
         client,
         watches,

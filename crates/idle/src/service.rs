@@ -13,6 +13,7 @@
 //!   before it leaves the status.
 
 pub mod breakdown;
+pub(crate) mod compatible;
 pub mod conflict;
 pub mod decide;
 pub mod facts;

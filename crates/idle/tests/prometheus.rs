@@ -4,7 +4,6 @@
 
 use std::{
     fs,
-    io::Write,
     net::TcpListener as Reserved,
     path::Path,
     process::{Child, Command, Stdio},
@@ -21,6 +20,7 @@ use neap_idle::{
     trigger::{Defaults, Poll, Prometheus, Quiet, Watched, jitter::Jitter},
 };
 use neap_kit::{clock::Clock, key::Key};
+use neap_load::skip::skipped;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -114,18 +114,10 @@ async fn becomes(poll: &Poll, query: &str, expected: &str) {
     assert_eq!(idle, expected == "Idle", "{verdict:?}");
 }
 
-fn skipped() {
-    if let Some(path) = std::env::var_os("NEAP_SKIPS") {
-        let mut file = fs::File::options().append(true).open(path).unwrap();
-        let line = format!("SKIPPED {TEST}: NEAP_PROMETHEUS is not set; run cargo xtask test\n");
-        file.write_all(line.as_bytes()).unwrap();
-    }
-}
-
 #[tokio::test]
 async fn a_real_prometheus_says_who_is_idle_and_its_silence_says_nothing() {
     let Some(program) = std::env::var_os("NEAP_PROMETHEUS") else {
-        return skipped();
+        return skipped(TEST, "NEAP_PROMETHEUS is not set; run cargo xtask test");
     };
     let tasks = TaskTracker::new();
     let (shop, busy) = shop(&tasks).await;

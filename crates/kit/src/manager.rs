@@ -23,7 +23,7 @@ mod tests;
 pub use self::{
     accept::accept,
     health::{Health, State},
-    listener::listener,
+    listener::{listener, secure_listener},
     service::{Service, Turn},
     supervise::{Error, Manager},
 };

@@ -13,6 +13,7 @@ mod log;
 mod metrics;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use std::{fmt, sync::Arc};
 
@@ -28,6 +29,7 @@ pub use self::{
     export::Exports,
     log::{Format, SubscribeError, subscribe},
     metrics::Metrics,
+    trace::continue_trace,
 };
 
 /// Something that happened, told once: as a log line and as a number of `M`.

@@ -268,12 +268,11 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             told_in,
             command,
         } => {
-            let mut plan = reference::Plan::new(reference);
-            plan.controllers.clone_from(controllers);
-            // Of a flag that is given twice the last counts.
-            let ranges = service_addresses.iter();
-            let ranges = ranges.map(|ranges| format!("--service-cluster-ip-range={ranges}"));
-            plan.apiserver_flags.extend(ranges);
+            let plan = plan(
+                reference,
+                controllers.as_ref(),
+                service_addresses.as_deref(),
+            );
             beside(&plan, told_in, command).await
         }
         Task::Informers {
@@ -290,6 +289,21 @@ async fn run(neap: &Path, task: &Task) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// A control plane with these controllers, and addresses of services in these ranges.
+fn plan(
+    program: &Path,
+    controllers: Option<&String>,
+    service_addresses: Option<&str>,
+) -> reference::Plan {
+    let mut plan = reference::Plan::new(program);
+    plan.controllers = controllers.cloned();
+    // Of a flag that is given twice the last counts.
+    let ranges = service_addresses.into_iter();
+    let ranges = ranges.map(|ranges| format!("--service-cluster-ip-range={ranges}"));
+    plan.apiserver_flags.extend(ranges);
+    plan
 }
 
 fn printed(figures: Vec<measure::Figure>) -> Value {

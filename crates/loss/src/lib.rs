@@ -14,7 +14,8 @@
 //! A pod that is told to end takes connections for as long as the data plane lags, and then lets end
 //! what is under way: nobody can stop a data plane that lags from leading there.
 //!
-//! [`really`] does the same in real time, with a real `neap up` and pods that are processes.
+//! [`really`] does the same in real time, with a real `neap up`, and with operators, resolvers and pods
+//! that are processes.
 
 mod asking;
 mod cell;
@@ -41,6 +42,6 @@ pub use self::{
     ledger::Tally,
     play::{Asked, Outcome, Twist, play},
     pod::Pod,
-    real::{Programs, really},
+    real::{Programs, RealOutcome, really},
     stopwatch::Stopwatch,
 };

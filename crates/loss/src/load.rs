@@ -134,6 +134,8 @@ impl Load {
 
     async fn connect(&self, from: SocketAddr, to: SocketAddr) -> io::Result<Connection> {
         let net = self.way.net();
+        // Whoever may be anywhere is not tied to a place: its port would have to be unlike all others of
+        // the machine, also those of connections that have just ended, and there are not enough.
         let stream = if from.ip().is_unspecified() {
             net.connect(to).await?
         } else {

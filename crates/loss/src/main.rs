@@ -6,21 +6,15 @@
     reason = "a command-line tool speaks"
 )]
 
+mod lags;
 mod report;
 mod share;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    thread,
-    time::Duration,
-};
+use std::{path::PathBuf, process::ExitCode, thread, time::Duration};
 
 use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand, ValueEnum};
-use neap_loss::{
-    Asked, Cell, LAGS, Outcome, Pod, Programs, Protocol, Stopwatch, Twist, play, really,
-};
+use neap_loss::{Asked, Cell, LAGS, Outcome, Pod, Protocol, Stopwatch, Twist, play};
 use parking_lot::Mutex;
 
 use self::share::Share;
@@ -45,13 +39,17 @@ struct Cli {
     /// Only this one, as LAG,RATE,PROTOCOL, such as 5,50,http1; may be given several times
     #[arg(long, value_name = "CELL")]
     cell: Vec<Cell>,
+    /// Only those whose data plane lags so many seconds; may be given several times
+    #[arg(long, value_name = "SECONDS", conflicts_with = "cell")]
+    lag: Vec<u64>,
     /// Ends after about so many seconds, with fewer cycles where they take long
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
     /// Where chances come from
     #[arg(long, default_value_t = 7)]
     seed: u64,
-    /// So many cells are played at a time [default: one for each core]
+    /// So many cells are played at a time [default: one for each core]; with --real, so many lags with
+    /// all their cells [default: 2]
     #[arg(long)]
     jobs: Option<usize>,
     /// How to print what came of it
@@ -114,37 +112,18 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<bool> {
     let watch = Stopwatch::start();
-    let all = Cell::all();
+    let mut all = Cell::all();
+    all.retain(|cell| cli.lag.is_empty() || cli.lag.contains(&cell.lag));
     let cells = if cli.cell.is_empty() { &all } else { &cli.cell };
-    let outcomes = match &cli.real {
-        Some(neap) => real(cli, neap, cells)?,
-        None => played(cli, cells, watch),
-    };
-    tell(cli, cells, outcomes, watch)
-}
-
-/// All cells of a lag at a time.
-fn real(cli: &Cli, neap: &Path, cells: &[Cell]) -> Result<Vec<Result<Outcome>>> {
-    let programs = Programs {
-        neap: neap.to_owned(),
-        pod: std::env::current_exe()?,
-    };
-    let mut outcomes = Vec::new();
-    for lag in LAGS {
-        let some: Vec<_> = cells
-            .iter()
-            .copied()
-            .filter(|cell| cell.lag == lag)
-            .collect();
-        if some.is_empty() {
-            continue;
-        }
-        match really(&programs, &some, cli.cycles.unwrap_or(10)) {
-            Ok(played) => outcomes.extend(played.into_iter().map(Ok)),
-            Err(error) => outcomes.push(Err(error)),
-        }
+    if cells.is_empty() {
+        return Err(anyhow!(
+            "there is no cell with such a lag: name one of {LAGS:?}"
+        ));
     }
-    Ok(outcomes)
+    match &cli.real {
+        Some(neap) => lags::run(cli, neap, cells, watch),
+        None => tell(cli, cells, played(cli, cells, watch), watch),
+    }
 }
 
 fn played(cli: &Cli, cells: &[Cell], watch: Stopwatch) -> Vec<Result<Outcome>> {

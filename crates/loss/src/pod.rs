@@ -22,6 +22,9 @@ use crate::{cell::Protocol, ledger::Saw, pods};
 /// Where pods listen.
 pub(crate) const PORT: u16 = 8080;
 
+/// Stands in a ledger for a pod that began; no request has this number.
+const BEGAN: u64 = u64::MAX;
+
 /// What a pod is told.
 #[derive(Debug)]
 pub struct Pod {
@@ -49,6 +52,7 @@ impl Pod {
                 .create(true)
                 .open(&self.ledger)?;
             let book = Arc::new(Book(Mutex::new(file)));
+            book.saw(BEGAN);
             let clock = Clock::system();
             let last = async {
                 term.recv().await;
@@ -72,8 +76,20 @@ impl Saw for Book {
 }
 
 /// What pods have written down.
-pub(crate) fn read(ledger: &Path) -> Result<Vec<u64>> {
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// So many pods began.
+    pub(crate) pods: u64,
+    /// What they have got.
+    pub(crate) requests: Vec<u64>,
+}
+
+/// Reads it.
+pub(crate) fn read(ledger: &Path) -> Result<Read> {
     let bytes = std::fs::read(ledger)?;
-    let ids = bytes.as_chunks::<8>().0.iter();
-    Ok(ids.map(|id| u64::from_be_bytes(*id)).collect())
+    let written = bytes.as_chunks::<8>().0.iter();
+    let written = written.map(|id| u64::from_be_bytes(*id));
+    let (began, requests): (Vec<_>, _) = written.partition(|id| *id == BEGAN);
+    let pods = began.len() as u64;
+    Ok(Read { pods, requests })
 }

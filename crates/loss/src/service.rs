@@ -6,17 +6,13 @@ use anyhow::{Context, Result};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{apps::v1::Deployment, core::v1::Service as KubeService},
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     jiff::Timestamp,
 };
 use kube::{
-    Api, Client, CustomResourceExt, Resource,
+    Api, Client, Resource,
     api::{Patch, PatchParams, PostParams},
 };
-use neap_idle::{
-    api::{ElastiService, Mode},
-    service::facts::SLEEP,
-};
+use neap_idle::{api::ElastiService, service::facts::SLEEP};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -31,11 +27,10 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(client: &Client, cell: Cell, ledger: &Path, linger: Duration) -> Self {
-        let spoken = cell.protocol.port_name();
         Self {
             client: client.clone(),
             cell,
-            name: format!("web-{}-{spoken}", cell.rate),
+            name: Self::name(cell),
             arguments: [
                 cell.protocol.word().to_owned(),
                 ledger.to_string_lossy().into_owned(),
@@ -44,17 +39,13 @@ impl Service {
         }
     }
 
+    /// What the service of a cell is called.
+    pub(crate) fn name(cell: Cell) -> String {
+        format!("web-{}-{}", cell.rate, cell.protocol.port_name())
+    }
+
     /// Makes all of it; where it is reached.
     pub(crate) async fn create(&self) -> Result<SocketAddr> {
-        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        let definition = ElastiService::crd();
-        let made = definitions
-            .create(&PostParams::default(), &definition)
-            .await;
-        match made {
-            Err(kube::Error::Api(refused)) if refused.code == 409 => {}
-            other => drop(other?),
-        }
         let (name, labels) = (&self.name, json!({"app": self.name}));
         let port = self.cell.protocol.port_name();
         let service = json!({
@@ -100,26 +91,6 @@ impl Service {
         api.patch(&self.name, &parameters, &Patch::Merge(patch))
             .await?;
         Ok(())
-    }
-
-    /// Whether it was put to sleep since it last served: replicas may be back by now.
-    pub(crate) async fn sleeps(&self) -> Result<bool> {
-        let found = self.api::<ElastiService>().get(&self.name).await?;
-        let status = found.status.unwrap_or_default();
-        let told = found.metadata.annotations.unwrap_or_default();
-        let told: Option<Timestamp> = told.get(SLEEP).and_then(|told| told.parse().ok());
-        let woken = status.last_wake.map(|wake| wake.time);
-        Ok(status.asleep_since.is_some() || woken > told)
-    }
-
-    /// Whether it is awake with nobody between.
-    pub(crate) async fn serves(&self) -> Result<bool> {
-        let status = self.api::<ElastiService>().get(&self.name).await?.status;
-        let status = status.unwrap_or_default();
-        let deployment = self.api::<Deployment>().get(&self.name).await?;
-        let ready = deployment.status.and_then(|status| status.ready_replicas);
-        let serves = status.mode == Some(Mode::Serve) && status.hand_off.is_none();
-        Ok(serves && ready.unwrap_or(0) > 0)
     }
 
     fn api<K>(&self) -> Api<K>

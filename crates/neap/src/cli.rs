@@ -172,6 +172,10 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration, conflicts_with = "bare")]
     pub(crate) service_lag: Duration,
 
+    /// Leave services that sleep to an operator and resolvers that you install, as deploy/idle has them
+    #[arg(long, conflicts_with = "bare")]
+    pub(crate) without_idle: bool,
+
     /// Take a request without credentials for one of system:anonymous, who may see little more
     /// than whether the server is well; with false it is refused
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]

@@ -4,21 +4,62 @@
 
 use std::io::{self, IsTerminal};
 
+use neap_kit::{
+    telemetry::{self, Exports, Format},
+    why::{self, Coded},
+};
 use rustix::fs::fstat;
 use tracing_subscriber::{EnvFilter, fmt};
 
-/// Starts logging; `verbose` is how often `-v` was given.
-pub(crate) fn start(verbose: u8) {
+use crate::{
+    cli::{Command, IdleCommand},
+    exit::{Exit, Failure, chain},
+};
+
+/// Starts logging; `verbose` is how often `-v` was given. What a cluster runs also sends traces and
+/// errors to where its variables say, as long as what this gives is held.
+pub(crate) fn start(verbose: u8, command: &Command) -> Result<Exports, Failure> {
     let terminal = io::stderr().is_terminal();
+    let filter = filter(verbose, terminal);
+    let exports = if let Some(role) = role(command) {
+        let format = if terminal { Format::Text } else { Format::Json };
+        telemetry::subscribe(role, format, &filter).map_err(|error| unsaid(&error))?
+    } else {
+        print(&filter, terminal);
+        Exports::default()
+    };
+    std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task panicked")));
+    Ok(exports)
+}
+
+/// What it is to a cluster that runs it.
+fn role(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Idle {
+            command: IdleCommand::Operator { .. },
+        } => Some("neap-idle-operator"),
+        Command::Idle {
+            command: IdleCommand::Resolver,
+        } => Some("neap-idle-resolver"),
+        _ => None,
+    }
+}
+
+fn print(filter: &str, terminal: bool) {
     let builder = fmt()
-        .with_env_filter(filter(verbose, terminal))
+        .with_env_filter(EnvFilter::new(filter))
         .with_writer(io::stderr);
     if terminal {
         builder.with_ansi(wants_colour()).init();
     } else {
         builder.json().flatten_event(true).init();
     }
-    std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task panicked")));
+}
+
+fn unsaid(error: &telemetry::SubscribeError) -> Failure {
+    let code = error.code();
+    let remedy = why::find(code.0).map_or("", |entry| entry.remedy);
+    Failure::new(code.0, Exit::Refused, "cannot start so", &chain(error)).remedy(remedy)
 }
 
 /// Whether the log goes elsewhere than what is printed: what is in both need not be there twice.
@@ -32,11 +73,12 @@ pub(crate) fn apart() -> bool {
     }
 }
 
-fn filter(verbose: u8, terminal: bool) -> EnvFilter {
-    let chosen = ["NEAP_LOG", "RUST_LOG"]
-        .into_iter()
-        .find_map(|name| EnvFilter::try_from_env(name).ok());
-    chosen.unwrap_or_else(|| EnvFilter::new(default_filter(verbose, terminal)))
+fn filter(verbose: u8, terminal: bool) -> String {
+    let chosen = ["NEAP_LOG", "RUST_LOG"].into_iter().find_map(|name| {
+        let said = std::env::var(name).ok()?;
+        EnvFilter::try_new(&said).is_ok().then_some(said)
+    });
+    chosen.unwrap_or_else(|| default_filter(verbose, terminal).to_owned())
 }
 
 /// A person at a terminal sees the stages on stdout and needs no log of them. A request that came to

@@ -36,9 +36,14 @@ fn main() -> ExitCode {
     if let Command::Launch { description } = &cli.command {
         return launch::run(description);
     }
-    logging::start(cli.verbose);
     let symbols = Symbols::choose(cli.ascii);
-    match run(cli.command, symbols) {
+    // What is still to be sent is sent when `exports` goes.
+    let done = logging::start(cli.verbose, &cli.command).and_then(|exports| {
+        let done = run(cli.command, symbols);
+        drop(exports);
+        done
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // With stderr gone there is nobody left to tell; the exit code still says it.

@@ -15,6 +15,8 @@ use Allowed::{Everything, These};
 
 const KIT: Allowed = These(&["neap-kit"]);
 const IN_PROCESS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracle"];
+/// The same, and what else tests find in their environment.
+const WITH_PROGRAMS: &[&str] = &["neap-pocket", "neap-trial", "neap-oracle", "neap-load"];
 
 /// The binary composes all; `pocket` knows nobody; areas meet in Kubernetes objects, never in code.
 const ARROWS: [Row; 20] = [
@@ -33,7 +35,7 @@ const ARROWS: [Row; 20] = [
     ("neap-farm", KIT, IN_PROCESS),
     ("neap-fleet", These(&["neap-kit", "neap-store"]), IN_PROCESS),
     ("neap-guest", KIT, IN_PROCESS),
-    ("neap-idle", KIT, IN_PROCESS),
+    ("neap-idle", KIT, WITH_PROGRAMS),
     (
         "neap-trial",
         These(&["neap-pocket", "neap-kit", "neap-replay"]),

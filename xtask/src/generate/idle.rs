@@ -41,7 +41,7 @@ const OPERATOR: &[Rule] = &[
     (
         "",
         &["services"],
-        &["list", "watch", "create", "update", "delete"],
+        &["get", "list", "watch", "create", "update", "delete"],
     ),
     (
         "discovery.k8s.io",
@@ -77,11 +77,11 @@ const HOME: &[Rule] = &[
 const NAMESPACES: &[Rule] = &[("", &["namespaces"], LOOK)];
 /// The same where it may see some namespaces only: each of them by its name.
 const NAMESPACE: &[Rule] = &[("", &["namespaces"], &["get"])];
-/// What a resolver may look at.
+/// What a resolver may look at. The same test holds it to that.
 const RESOLVER: &[Rule] = &[
-    ("elasti.truefoundry.com", &["elastiservices"], READ),
-    ("", &["services"], READ),
-    ("discovery.k8s.io", &["endpointslices"], READ),
+    ("elasti.truefoundry.com", &["elastiservices"], LOOK),
+    ("", &["services"], LOOK),
+    ("discovery.k8s.io", &["endpointslices"], LOOK),
 ];
 /// Both ask whose a token is.
 const TOKENS: &[Rule] = &[("authentication.k8s.io", &["tokenreviews"], &["create"])];

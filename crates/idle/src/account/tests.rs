@@ -133,7 +133,8 @@ fn what_is_awake_says_why_it_does_not_sleep() {
         (
             json!({"triggers": requests}),
             long_ago,
-            "it sleeps once no request came for 60s",
+            "it sleeps once no request came to the resolvers for 60s, and for longer the more pods \
+             are ready beside them",
         ),
     ] {
         assert_eq!(awake(spec, asked), why);

@@ -70,7 +70,10 @@ fn awake(service: &ElastiService, status: &ElastiServiceStatus, now: Timestamp) 
         }
         _ if counts(service) => {
             let cooldown = span(cooldown);
-            format!("it sleeps once no request came for {cooldown}")
+            format!(
+                "it sleeps once no request came to the resolvers for {cooldown}, and for longer the \
+                 more pods are ready beside them"
+            )
         }
         _ => "its triggers do not say that nobody asks for it".to_owned(),
     }

@@ -68,7 +68,10 @@ impl Options {
             polling_interval: settings.polling_interval,
             prometheus: settings.prometheus.clone(),
             resolver_ports: settings.resolver_ports.clone(),
-            patience: Patience::default(),
+            patience: Patience {
+                grace: settings.grace,
+                ..Patience::default()
+            },
             open: settings.flags.allow_unauthenticated_resolvers,
             token: settings.whereabouts.token.clone(),
             seed,

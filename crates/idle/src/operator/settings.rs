@@ -170,6 +170,8 @@ pub struct Settings {
     pub whereabouts: Whereabouts,
     /// The time between two polls.
     pub polling_interval: Duration,
+    /// From the proof that resolvers are reached until pods are ended.
+    pub grace: Duration,
     /// Whom triggers ask.
     pub prometheus: Defaults,
     /// The namespaces that are looked at; all if there is none.
@@ -194,6 +196,7 @@ impl Settings {
         Ok(Self {
             whereabouts: Whereabouts::read(&environment)?,
             polling_interval: interval,
+            grace: environment.seconds("ELASTI_GRACE_SECONDS", 5)?,
             prometheus: prometheus(&environment)?,
             namespaces: namespaces(&environment, &flags, &places),
             resolver_ports: ports(&environment, &places)?,

@@ -2,21 +2,26 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use k8s_openapi::api::{
-    apps::v1::{Deployment, StatefulSet},
-    core::v1::{PodTemplateSpec, Service as KubeService},
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::{Deployment, StatefulSet},
+        core::v1::{PodTemplateSpec, Service as KubeService},
+    },
 };
 use kube::{
     Api, Resource, ResourceExt,
     api::{ListParams, ObjectMeta},
 };
 use neap_kit::{
-    apply::Error,
+    apply::{Error, Object},
     controller::{Outcome, Trigger},
+    event::Note,
     key::Key,
     manager::Service,
     site::Site,
     watch::{Cache, Change, Ended, Metadata, Selection},
+    why::chain,
     wiring::{Tools, Wiring},
 };
 
@@ -152,10 +157,10 @@ impl Work {
 
     async fn of_service(&self, service: &KubeService) -> Result<Outcome, Error> {
         let targets = if is_asked(&service.metadata) && !says(&service.metadata, TARGET) {
-            let Some(found) = self.behind(service).await else {
-                return Ok(Outcome::Again(AGAIN));
-            };
-            found
+            match self.behind(service).await {
+                Ok(found) => found,
+                Err(error) => return Ok(self.unread(service, &error).await),
+            }
         } else {
             Vec::new()
         };
@@ -169,16 +174,15 @@ impl Work {
         template: fn(&K) -> Option<&PodTemplateSpec>,
     ) -> Result<Outcome, Error>
     where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-        K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + Sync + 'static,
+        K: Object + Resource<Scope = NamespaceResourceScope> + Default + 'static,
     {
         let key = Key::of(target);
         let services = if is_asked(&target.metadata) && !says(&target.metadata, SERVICE) {
             let api: Api<K> = Api::namespaced(self.site.client.clone(), key.namespace());
-            let Ok(whole) = api.get(key.name()).await else {
-                return Ok(Outcome::Again(AGAIN));
-            };
-            self.before(key.namespace(), template(&whole))
+            match api.get(key.name()).await {
+                Ok(whole) => self.before(key.namespace(), template(&whole)),
+                Err(error) => return Ok(self.unread(target, &error).await),
+            }
         } else {
             Vec::new()
         };
@@ -187,7 +191,29 @@ impl Work {
             kind: K::kind(&()).into_owned(),
             name: key.name().to_owned(),
         };
-        self.settle(target, services, vec![itself]).await
+        // Nothing else of it is looked at.
+        let mut annotated = K::default();
+        annotated.meta_mut().clone_from(&target.metadata);
+        self.settle(&annotated, services, vec![itself]).await
+    }
+
+    /// Nothing is decided on what cannot be read. Whoever annotated it is told if the server says no:
+    /// that does not pass by itself.
+    async fn unread<K>(&self, annotated: &K, error: &kube::Error) -> Outcome
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let (key, error_chain) = (Key::of(annotated), chain(error));
+        tracing::warn!(
+            %key, error = error_chain, "what an annotation is about cannot be read; it is tried again"
+        );
+        if matches!(error, kube::Error::Api(_)) {
+            let message = format!("what it is about cannot be read: {error_chain}");
+            self.tools
+                .tell(annotated, &Note::warning("NotRead", message))
+                .await;
+        }
+        Outcome::Again(AGAIN)
     }
 
     async fn settle<K>(
@@ -197,7 +223,7 @@ impl Work {
         targets: Vec<ScaleTarget>,
     ) -> Result<Outcome, Error>
     where
-        K: Resource<DynamicType = ()>,
+        K: Object,
     {
         let Some(owner) = annotated.owner_ref(&()) else {
             return Ok(Outcome::Settled);
@@ -223,13 +249,15 @@ impl Work {
 
     async fn carry_out<K>(&self, annotated: &K, decision: Decision) -> Result<(), Error>
     where
-        K: Resource<DynamicType = ()>,
+        K: Object,
     {
         let hand = &self.tools.hand;
         for service in &decision.remove {
             hand.remove(service, None).await?;
         }
         if let Some(keep) = decision.keep {
+            let makes = keep.resource_version().is_none();
+            self.tools.confirm(annotated, makes).await?;
             if keep.resource_version().is_some() {
                 hand.replace(&*keep).await?;
             } else if hand.create(&*keep).await?.is_none() {
@@ -243,24 +271,21 @@ impl Work {
         Ok(())
     }
 
-    /// What the Service selects; nothing if the server does not say.
-    async fn behind(&self, service: &KubeService) -> Option<Vec<ScaleTarget>> {
+    /// What the Service selects.
+    async fn behind(&self, service: &KubeService) -> kube::Result<Vec<ScaleTarget>> {
         let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
         let selector = selector.unwrap_or_default();
         let namespace = service.namespace().unwrap_or_default();
         let deployments: Api<Deployment> = Api::namespaced(self.site.client.clone(), &namespace);
         let sets: Api<StatefulSet> = Api::namespaced(self.site.client.clone(), &namespace);
         let all = ListParams::default();
-        let (deployments, sets) = (
-            deployments.list(&all).await.ok()?,
-            sets.list(&all).await.ok()?,
-        );
+        let (deployments, sets) = (deployments.list(&all).await?, sets.list(&all).await?);
         let fits = |template: Option<&PodTemplateSpec>| selects(&selector, template);
         let deployments = deployments.iter().filter(|it| fits(template(it)));
         let sets = sets.iter().filter(|it| fits(template_of_set(it)));
         let deployments = deployments.map(|it| apps(DEPLOYMENTS, it.name_any()));
         let sets = sets.map(|it| apps(STATEFUL_SETS, it.name_any()));
-        Some(deployments.chain(sets).collect())
+        Ok(deployments.chain(sets).collect())
     }
 
     /// The Services that select pods of this template.

@@ -1,7 +1,15 @@
 //! Annotations, as values and on a server in the test's own process.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use http::Request;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -12,12 +20,14 @@ use k8s_openapi::{
 use kube::{
     Api, Client, CustomResourceExt, Resource,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    client::Body,
 };
 use neap_kit::{apply::Object, clock::Clock, lease::Leadership, site::Site, watch::Watches};
 use neap_pocket::{Options, Pocket, environment::Environment};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 
 use super::{annotations::*, *};
 use crate::{
@@ -117,9 +127,25 @@ fn what_cannot_be_meant_is_refused_by_its_name() {
 struct Stage {
     client: Client,
     clock: Clock,
+    /// Whether Deployments cannot be read.
+    blind: Arc<AtomicBool>,
     stop: CancellationToken,
     _tasks: JoinSet<()>,
     _pocket: Pocket,
+}
+
+/// Finds no Deployments of a namespace while it is `blind`.
+fn hiding(pocket: &Pocket, blind: Arc<AtomicBool>) -> Client {
+    const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+    let hiding = pocket
+        .service()
+        .map_request(move |mut request: Request<Body>| {
+            if blind.load(Ordering::SeqCst) && request.uri().path() == DEPLOYMENTS {
+                *request.uri_mut() = "/apis/apps/v1/namespaces/default/none".parse().unwrap();
+            }
+            request
+        });
+    Client::new(hiding, "default")
 }
 
 impl Stage {
@@ -129,8 +155,9 @@ impl Stage {
         let client = Client::new(pocket.service(), "default");
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let (watches, watching) = Watches::new(clock);
+        let blind = Arc::<AtomicBool>::default();
         let site = Site {
-            client: client.clone(),
+            client: hiding(&pocket, blind.clone()),
             watches,
             leadership: Leadership::alone(clock),
             clock,
@@ -149,6 +176,7 @@ impl Stage {
         Self {
             client,
             clock,
+            blind,
             stop,
             _tasks: tasks,
             _pocket: pocket,
@@ -366,4 +394,20 @@ async fn nothing_is_made_where_nothing_sleeps() {
         stage.switch(namespace, json!({OFF: null})).await;
         assert!(stage.made("shop").await.is_some());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_is_told_and_read_later() {
+    let stage = Stage::open().await;
+    stage.create::<Service>(public("web")).await;
+    stage.create::<Deployment>(deployment("web")).await;
+    stage.blind.store(true, Ordering::SeqCst);
+    let on = json!({ENABLED: "true"});
+    stage.annotate::<Service>("web", on).await;
+    assert!(stage.made("web").await.is_none());
+    let told = stage.told().await;
+    assert_eq!(told[0].0, "NotRead", "{told:?}");
+    stage.blind.store(false, Ordering::SeqCst);
+    stage.clock.sleep(Duration::from_mins(1)).await;
+    assert!(stage.made("web").await.is_some());
 }

@@ -33,7 +33,7 @@ struct Running {
 pub struct Lanes {
     /// For whoever accepts.
     pub resolver: Resolver,
-    lanes: Arc<[Lane]>,
+    each: Arc<[Lane]>,
     next: Arc<AtomicUsize>,
     _threads: Threads,
 }
@@ -84,7 +84,7 @@ impl Lanes {
             runtime: runtime.clone(),
         });
         Self {
-            lanes: lanes.collect(),
+            each: lanes.collect(),
             resolver,
             next: Arc::default(),
             _threads: threads,
@@ -100,12 +100,12 @@ impl Lanes {
         F: Future<Output = ()> + Send + 'static,
     {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let Some(number) = turn.checked_rem(self.lanes.len()) else {
+        let Some(number) = turn.checked_rem(self.each.len()) else {
             let resolver = self.resolver.clone();
             self.resolver.tasks.spawn(serve(resolver, client));
             return;
         };
-        let Lane { resolver, runtime } = &self.lanes[number];
+        let Lane { resolver, runtime } = &self.each[number];
         let Ok(handed) = client.hand_over() else {
             return;
         };

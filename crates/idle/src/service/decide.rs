@@ -200,7 +200,8 @@ fn serve(draft: &mut Draft<'_>) {
     if facts.counts() && !facts.observed() && facts.ports.is_ok() {
         draft.status.hand_off = None;
         draft.want_slices();
-        let message = "its pods answer, and resolvers stay between to count requests";
+        let message = "its pods answer, and resolvers stay beside them to count the share of \
+                       connections that comes to them";
         awake(draft, "InPath", message);
         draft.measure();
         return;

@@ -14,7 +14,7 @@ use super::{
     verdict::{Because, Verdict},
 };
 use crate::{
-    api::{Breakdown, ElastiService, ElastiServiceStatus, TriggerKind},
+    api::{Breakdown, ElastiService, ElastiServiceStatus, Trigger, TriggerKind},
     target::{Keda, Target},
 };
 
@@ -128,6 +128,43 @@ impl Facts<'_> {
         Duration::from_secs(seconds.unsigned_abs().into())
     }
 
+    /// How long nobody may have asked before it sleeps. Where only resolvers count, they see no more
+    /// than the share of connections that comes to them and not to the pods beside them. In so much
+    /// more time as many of them come there as would have come in all.
+    pub(super) fn quiet(&self) -> Duration {
+        let cooldown = self.cooldown();
+        if !self.only_counts() || self.resolvers.is_empty() {
+            return cooldown;
+        }
+        let all = self.resolvers.len() + self.ready_pods;
+        let factor = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        cooldown.saturating_mul(factor(all)) / factor(self.resolvers.len())
+    }
+
+    /// Why what resolvers count says nothing, if so.
+    pub(super) fn uncounted(&self) -> Option<&'static str> {
+        let spec = self.public.and_then(|public| public.spec.as_ref())?;
+        let sticks = spec.session_affinity.as_deref() == Some("ClientIP");
+        (sticks && self.only_counts()).then_some(
+            "the Service sends a client to where it was before, so that resolvers never see those \
+             who were sent to a pod; a prometheus trigger does, or sessionAffinity: None",
+        )
+    }
+
+    /// Whether nobody but resolvers says who asks for it.
+    fn only_counts(&self) -> bool {
+        let triggers = &self.service.spec.triggers;
+        let counts = |trigger: &Trigger| trigger.kind == TriggerKind::Requests;
+        !triggers.is_empty() && triggers.iter().all(counts)
+    }
+
+    /// Whether clients reach only what is on their own node, which not every resolver is.
+    pub(super) fn node_local(&self) -> bool {
+        let spec = self.public.and_then(|public| public.spec.as_ref());
+        let policy = spec.and_then(|spec| spec.internal_traffic_policy.as_deref());
+        policy == Some("Local")
+    }
+
     /// How long ago that was.
     pub(super) fn since(&self, moment: Timestamp) -> Duration {
         let passed = self.now.duration_since(moment);
@@ -177,7 +214,7 @@ impl Facts<'_> {
         said.max(self.service.spec.keep_awake_until)
     }
 
-    /// Whether resolvers count the requests, and so never leave the path.
+    /// Whether resolvers count the requests that come to them, and so never leave the path.
     pub(super) fn counts(&self) -> bool {
         let mut triggers = self.service.spec.triggers.iter();
         triggers.any(|trigger| trigger.kind == TriggerKind::Requests)

@@ -34,7 +34,8 @@ pub(crate) struct Namespaces {
 #[derive(Clone)]
 enum Seen {
     Watched(Cache<Metadata<Namespace>>),
-    /// Whoever may see some namespaces only may not watch them, but may ask for each.
+    /// Whoever may see some namespaces only may not watch them, but may ask for each: a watch of one
+    /// by its name is asked for beside all namespaces, where no Role of one counts.
     Asked(Arc<Asked>),
 }
 

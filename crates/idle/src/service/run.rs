@@ -19,6 +19,7 @@ use neap_kit::{
     key::Key,
     manager::Service,
     site::Site,
+    telemetry::Meter,
     watch::Ended,
     wiring::{Tools, Wiring},
 };
@@ -31,6 +32,7 @@ use self::{
     targets::Targets,
 };
 use super::{
+    compatible::{self, Gone, Looked, Watched},
     decide::{Decision, decide},
     facts::{Facts, Patience},
     namespaces::Namespaces,
@@ -50,6 +52,14 @@ pub const NAME: &str = "idle-operator";
 const UNPROVED: Duration = Duration::from_secs(1);
 /// So long after something could not be read it is tried again.
 const UNREAD: Duration = Duration::from_secs(5);
+/// What is watched from the beginning; targets are once somebody names one.
+const WATCHED: [&str; 5] = [
+    "elastiservices",
+    "services",
+    "endpointslices",
+    "horizontalpodautoscalers",
+    "namespaces",
+];
 
 /// Where things are, and how patient to be.
 #[derive(Debug, Clone)]
@@ -77,10 +87,14 @@ pub fn service(
     let known = Known::new(&mut wiring, site, &settings)?;
     verdicts.tell(wiring.trigger());
     numbers::show_of(site, known.all.clone());
+    let meter = compatible::meter(site, known.all.clone());
+    for kind in WATCHED {
+        meter.emit(&Watched(kind));
+    }
     let all = known.all.clone();
     let tell = move |namespace: &str, trigger: &_| tell_all(&all, namespace, trigger);
     let namespaces = Namespaces::new(&mut wiring, site, &settings.namespace, Arc::new(tell))?;
-    let targets = Targets::new(site, &known.all, wiring.trigger());
+    let targets = Targets::new(site, &known.all, wiring.trigger(), meter.clone());
     let work = Work {
         allotment: Allotment::new(&known.all, &settings),
         scalers: Scalers::new(&mut wiring, site, targets.by_target())?,
@@ -89,6 +103,7 @@ pub fn service(
         tools: wiring.tools(),
         site: site.clone(),
         proofs: Mutex::default(),
+        meter,
         settings,
         verdicts,
         prover,
@@ -113,6 +128,7 @@ struct Work {
     prover: Arc<dyn Prover>,
     /// What was last proved for each. Whoever comes next proves it again.
     proofs: Mutex<HashMap<Key, Proof>>,
+    meter: Meter<compatible::Metrics>,
 }
 
 impl Work {
@@ -121,7 +137,18 @@ impl Work {
             self.forget(&key);
             return Ok(Outcome::Gone);
         };
-        let found = self.targets.look(&service).await;
+        let begun = self.site.clock.uptime();
+        let looked = self.look_after(&key, &service).await;
+        self.meter.emit(&Looked {
+            service: &service,
+            failed: looked.is_err(),
+            took: self.site.clock.uptime().saturating_sub(begun),
+        });
+        looked
+    }
+
+    async fn look_after(&self, key: &Key, service: &ElastiService) -> Result<Outcome, Error> {
+        let found = self.targets.look(service).await;
         let namespace = key.namespace();
         let autoscaler = service.spec.autoscaler.as_ref();
         let keda = target::keda(&self.site.client, namespace, autoscaler).await;
@@ -129,27 +156,27 @@ impl Work {
             // Nothing is decided on what nobody knows.
             return Ok(Outcome::Again(UNREAD));
         };
-        let public = self.known.public(&service);
+        let public = self.known.public(service);
         let ports = self
             .allotment
-            .grant(&self.tools, &service, public.as_deref());
+            .grant(&self.tools, service, public.as_deref());
         let ports = ports.await?;
-        let (private, slices) = (self.known.private(&service), self.known.slices(&service));
+        let (private, slices) = (self.known.private(service), self.known.slices(service));
         let resolvers = self.known.resolvers();
         let mut facts = Facts {
-            service: &service,
-            rival: self.known.rival(&service),
+            service,
+            rival: self.known.rival(service),
             public: public.as_deref(),
             private: private.as_deref(),
             slices: slices.iter().map(|slice| &**slice).collect(),
             deserted: self.known.deserted(&resolvers),
             resolvers,
-            conflict: self.scalers.conflict(&service, &found).await,
+            conflict: self.scalers.conflict(service, &found).await,
             target: found.target,
-            ready_pods: self.known.ready_pods(&service),
+            ready_pods: self.known.ready_pods(service),
             keda,
-            verdict: self.verdicts.of(&service),
-            proof: self.proofs.lock().get(&key).cloned(),
+            verdict: self.verdicts.of(service),
+            proof: self.proofs.lock().get(key).cloned(),
             ports,
             switches: self.namespaces.switches(namespace),
             breakdown: None,
@@ -163,7 +190,7 @@ impl Work {
         self.carry_out(&facts, decision, found.kind.as_ref())
             .await?;
         let proved = match search {
-            Some(search) => Some(self.prove(&key, &search).await),
+            Some(search) => Some(self.prove(key, &search).await),
             None => None,
         };
         let missing = matches!(facts.target, Target::Missing) && found.kind.is_none();
@@ -195,6 +222,7 @@ impl Work {
         self.proofs.lock().remove(key);
         self.allotment.forget(key);
         self.scalers.forget(key);
+        self.meter.emit(&Gone(key));
     }
 
     fn search(&self, facts: &Facts<'_>, decision: &Decision) -> Option<Search> {

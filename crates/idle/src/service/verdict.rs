@@ -3,6 +3,7 @@
 use std::fmt;
 
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use neap_kit::{controller::Trigger, key::Key};
 
 use crate::api::ElastiService;
@@ -14,13 +15,25 @@ pub struct Because {
     pub reason: &'static str,
     /// In a sentence for people.
     pub sentence: String,
+    /// When somebody last asked, where that is known to the second.
+    pub asked: Option<Timestamp>,
 }
 
 impl Because {
     /// A reason in a word and in a sentence.
     pub fn new(reason: &'static str, sentence: impl Into<String>) -> Self {
-        let sentence = sentence.into();
-        Self { reason, sentence }
+        Self {
+            reason,
+            sentence: sentence.into(),
+            asked: None,
+        }
+    }
+
+    /// The same of a service that was last asked for then.
+    #[must_use]
+    pub fn last_asked(mut self, asked: Timestamp) -> Self {
+        self.asked = Some(asked);
+        self
     }
 }
 

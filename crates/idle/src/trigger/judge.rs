@@ -128,7 +128,9 @@ impl Judge {
             let word = |said: &Said| said.verdict.because().reason;
             before.uid == now.uid && word(&before) == word(now)
         });
-        let due = matches!(now.verdict, Verdict::Busy(_)) && is_due(service, self.clock.now());
+        let asked = now.verdict.because().asked;
+        let asked = asked.unwrap_or_else(|| self.clock.now());
+        let due = matches!(now.verdict, Verdict::Busy(_)) && is_due(service, asked);
         if !same || due {
             let told = self.told.lock();
             told.iter().for_each(|look| look.changed(key.clone()));

@@ -52,11 +52,14 @@ const KEEP: f64 = -1.0;
 /// Whether anybody asks for a service whose triggers were answered so. One who asks is enough; that
 /// nobody does, all must say.
 pub fn verdict(answers: &[Measurement], now: Timestamp, cooldown: Duration) -> Verdict {
-    let mut quiet = Vec::new();
+    let (mut quiet, mut asked) = (Vec::new(), None);
     let mut unsaid = None;
     for answer in answers {
         match judged(answer, now, cooldown) {
-            Verdict::Idle(because) => quiet.push(because.sentence),
+            Verdict::Idle(because) => {
+                asked = asked.max(because.asked);
+                quiet.push(because.sentence);
+            }
             busy @ Verdict::Busy(_) => return busy,
             other @ Verdict::Unknown(_) => unsaid = unsaid.or(Some(other)),
         }
@@ -68,7 +71,8 @@ pub fn verdict(answers: &[Measurement], now: Timestamp, cooldown: Duration) -> V
         let because = "the service has no triggers, so nothing says that nobody asks for it";
         return Verdict::Unknown(Because::new("NoTriggers", because));
     }
-    idle(quiet.join("; "))
+    let because = Because::new("Idle", quiet.join("; "));
+    Verdict::Idle(Because { asked, ..because })
 }
 
 fn judged(answer: &Measurement, now: Timestamp, cooldown: Duration) -> Verdict {
@@ -120,11 +124,14 @@ fn counted(quiet: Quiet, now: Timestamp, cooldown: Duration) -> Verdict {
         return idle("resolvers know of no request");
     };
     let quiet_since = last.checked_add(cooldown).unwrap_or(Timestamp::MAX);
-    let because = format!("the last request was at {last}");
+    let because = |reason| {
+        let sentence = format!("the last request that resolvers saw was at {last}");
+        Because::new(reason, sentence).last_asked(last)
+    };
     if now < quiet_since {
-        busy(because)
+        Verdict::Busy(because("Busy"))
     } else {
-        idle(because)
+        Verdict::Idle(because("Idle"))
     }
 }
 

@@ -80,7 +80,7 @@ impl Tools {
         let outcome = self.raise(&client, &service).await;
         let took = self.clock.uptime().saturating_sub(start);
         self.meter.emit(&Woke {
-            service: &Key::of(&*service),
+            service: &service,
             cause: &cause,
             outcome: &outcome,
             took,

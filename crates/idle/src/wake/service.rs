@@ -10,7 +10,8 @@ use neap_kit::{
     lease::Leadership,
     manager::Service,
     site::Site,
-    watch::{Cache, Ended, Index, Selection},
+    telemetry::Meter,
+    watch::{Cache, Change, Ended, Index, Selection},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -18,7 +19,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Cause, closure, flight::Tools, metrics::Metrics};
+use super::{
+    Cause, closure,
+    flight::Tools,
+    metrics::{self, Forgot, Metrics},
+};
 use crate::{api::ElastiService, target::Kinds};
 
 /// The name in logs, field managers and Events; that of the Events is known from the original.
@@ -138,8 +143,9 @@ impl WakeService {
             hand,
             kinds: Arc::new(Kinds::default()),
             clock: site.clock,
-            meter: telemetry.meter(Metrics::register),
+            meter: metrics::meter(telemetry),
         };
+        forget_with(&services, tools.meter.clone());
         let service = Self {
             asked,
             services,
@@ -290,6 +296,15 @@ impl WakeService {
             self.fly(identity, service, cause, waiters);
         }
     }
+}
+
+/// Nothing is shown of what is no longer there, or is another now.
+fn forget_with(services: &Cache<ElastiService>, meter: Meter<Metrics>) {
+    services.follow(move |change| match change {
+        Change::Deleted(gone) => meter.emit(&Forgot(gone)),
+        Change::Modified { old, new } if old.spec != new.spec => meter.emit(&Forgot(old)),
+        _ => {}
+    });
 }
 
 impl From<WakeService> for Service {

@@ -15,7 +15,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, CustomResourceExt, Resource, ResourceExt,
-    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
     client::Body,
     core::NamespaceResourceScope,
 };
@@ -391,4 +391,37 @@ async fn what_was_asked_for_is_done_before_the_end() {
         Full
     );
     assert_eq!(stage.replicas("web").await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wakes_that_resolvers_ask_for_are_counted_as_in_the_original() {
+    let stage = Stage::open().await;
+    stage.service("web", json!({})).await;
+    stage.deployment("web", 0).await;
+    stage.wake("web").await;
+    stage.service("none", json!({})).await;
+    stage.wake("none").await;
+    let shown = || {
+        let metrics = stage.process.metrics();
+        let lines = metrics.lines().map(str::to_owned);
+        let mut lines: Vec<_> = lines
+            .filter(|line| line.starts_with("elasti_operator_scale_counter{"))
+            .collect();
+        lines.sort();
+        lines
+    };
+    let labels = |name: &str, error: &str| {
+        format!(
+            "elasti_operator_scale_counter{{service_name=\"{name}-svc\",namespace=\"default\",\
+             target=\"deployments-{name}\",error=\"{error}\"}} 1"
+        )
+    };
+    assert_eq!(
+        shown(),
+        [labels("none", "failed"), labels("web", "success")]
+    );
+    let api: Api<ElastiService> = Api::default_namespaced(stage.client.clone());
+    api.delete("web", &DeleteParams::default()).await.unwrap();
+    stage.clock.sleep(Duration::from_millis(10)).await;
+    assert_eq!(shown(), [labels("none", "failed")]);
 }

@@ -1,13 +1,15 @@
 //! The chart, as Helm renders it.
 
-use std::{fs::File, io::Write, process::Command};
+use std::process::Command;
+
+use neap_load::skip::skipped;
 
 use super::*;
 
 /// What Helm makes of the chart; nothing where there is no Helm.
 fn rendered(test: &str, values: &[&str]) -> Option<Vec<Value>> {
     let Some(helm) = std::env::var_os("NEAP_HELM") else {
-        skip(test, "NEAP_HELM is not set; run cargo xtask test");
+        skipped(test, "NEAP_HELM is not set; run cargo xtask test");
         return None;
     };
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/idle/chart");
@@ -29,17 +31,6 @@ fn rendered(test: &str, values: &[&str]) -> Option<Vec<Value>> {
     });
     let documents = documents.map(|document| serde_saphyr::from_str(document).unwrap());
     Some(documents.collect())
-}
-
-/// Says that a test did not run, so that it is not counted as passed.
-fn skip(test: &str, why: &str) {
-    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
-    assert!(!in_ci, "{test} did not run: {why}");
-    if let Some(path) = std::env::var_os("NEAP_SKIPS") {
-        let mut file = File::options().append(true).open(path).unwrap();
-        file.write_all(format!("SKIPPED {test}: {why}\n").as_bytes())
-            .unwrap();
-    }
 }
 
 /// Kind, namespace and name.
@@ -132,6 +123,47 @@ fn an_install_for_some_namespaces_has_no_rights_beyond_them() {
     };
     assert!(told("elasti-operator-controller-manager"));
     assert!(told("elasti-resolver"), "resolvers look no further, either");
+}
+
+/// What the variable of a container of `name` is set to.
+fn variable(documents: &[Value], name: &str, variable: &str) -> Value {
+    let deployment = |one: &&Value| one["kind"] == "Deployment" && one["metadata"]["name"] == name;
+    let deployment = documents.iter().find(deployment).unwrap();
+    let variables = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+    let mut variables = variables.as_array().unwrap().iter();
+    let found = variables.find(|one| one["name"] == variable);
+    found.unwrap()["value"].clone()
+}
+
+#[test]
+fn numbers_are_shown_as_values_say() {
+    let test = "deploy::chart::numbers_are_shown_as_values_say";
+    let Some(plain) = rendered(test, &["global.enableMonitoring=true"]) else {
+        return;
+    };
+    let asked = [
+        "global.enableMonitoring=true",
+        "elastiResolver.proxy.env.unboundedMetrics=true",
+        "elastiController.manager.args={--leader-elect,--metrics-secure}",
+    ];
+    let asked = rendered(test, &asked).unwrap();
+    let unbounded = |all: &[Value]| variable(all, "elasti-resolver", "ELASTI_UNBOUNDED_METRICS");
+    assert_eq!(
+        (unbounded(&plain), unbounded(&asked)),
+        (json!("false"), json!("true"))
+    );
+    let scheme = |documents: &[Value]| {
+        let monitor = |one: &&Value| {
+            let name = &one["metadata"]["name"];
+            name == "elasti-operator-controller-manager-metrics-monitor"
+        };
+        let monitor = documents.iter().find(monitor).unwrap();
+        monitor["spec"]["endpoints"][0]["scheme"].clone()
+    };
+    assert_eq!(
+        (scheme(&plain), scheme(&asked)),
+        (Value::Null, json!("https"))
+    );
 }
 
 #[test]

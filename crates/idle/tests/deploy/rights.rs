@@ -1,9 +1,11 @@
 //! What is granted is what is used: the operator does everything it can do under the rights of its
-//! install, on a server that holds it to them, and whatever it was granted it has to have used.
+//! install, on a server that holds it to them, and whatever it was granted it has to have used. The
+//! same for the resolver.
+
+mod resolver;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Request, header::AUTHORIZATION};
 use kube::{
     ResourceExt,
@@ -13,18 +15,11 @@ use kube::{
 use neap_idle::{
     operator::tokens::{Door, Reviews},
     opt_in,
-    service::{
-        facts::Patience,
-        ports::Range,
-        prove::{Prover, Search},
-        run,
-        verdict::{Because, Verdict, Verdicts},
-    },
+    service::{facts::Patience, ports::Range, run},
     wake::{Cause, WakeService, Whom},
 };
 use neap_kit::{
     clock::Clock,
-    controller::Trigger,
     key::Key,
     lease::{Elector, Leadership, Options as Election, Timings},
     site::Site,
@@ -36,7 +31,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::*;
+use super::{
+    answers::{Always, SAYS, Written},
+    *,
+};
 
 /// Group, resource and verb.
 type Right = (String, String, String);
@@ -58,35 +56,6 @@ const UNUSED: [(&str, &str, &str); 7] = [
     ("argoproj.io", "rollouts/scale", "get"),
     ("argoproj.io", "rollouts/scale", "patch"),
 ];
-
-/// Says what is written on the object.
-#[derive(Debug)]
-struct Written;
-
-impl Verdicts for Written {
-    fn of(&self, service: &ElastiService) -> Verdict {
-        if service.annotations().contains_key("test/idle") {
-            Verdict::Idle(Because::new("Idle", "nobody asks"))
-        } else {
-            Verdict::Unknown(Because::new("Unknown", "nobody can say"))
-        }
-    }
-
-    fn anew<'a>(&'a self, service: &'a ElastiService) -> BoxFuture<'a, Verdict> {
-        Box::pin(async { self.of(service) })
-    }
-
-    fn tell(&self, _: Trigger<Key>) {}
-}
-
-#[derive(Debug)]
-struct Always;
-
-impl Prover for Always {
-    fn prove<'a>(&'a self, _: &'a Search) -> BoxFuture<'a, bool> {
-        Box::pin(async { true })
-    }
-}
 
 /// The right that a request uses; none for what everybody may ask.
 fn right(request: &Request<Body>) -> Option<Right> {
@@ -125,12 +94,12 @@ fn right(request: &Request<Body>) -> Option<Right> {
     Some((group.to_owned(), resource, verb.to_owned()))
 }
 
-/// What the roles of the install grant the operator.
-fn granted() -> BTreeSet<Right> {
+/// What the roles of the install grant the operator, or resolvers.
+fn granted(resolvers: bool) -> BTreeSet<Right> {
     let roles = installed().into_iter().filter(|one| {
         let name = one["metadata"]["name"].as_str().unwrap();
         let kind = one["kind"].as_str().unwrap();
-        kind.ends_with("Role") && !name.contains("resolver")
+        kind.ends_with("Role") && name.contains("resolver") == resolvers
     });
     let words = |value: &Value| -> Vec<String> {
         let words = value.as_array().unwrap().iter();
@@ -153,19 +122,20 @@ fn granted() -> BTreeSet<Right> {
 
 struct Stage {
     admin: Client,
-    operator: Client,
+    /// Of the account whose rights are tried.
+    client: Client,
     used: Arc<Mutex<BTreeSet<Right>>>,
     refused: Arc<Mutex<Vec<String>>>,
     clock: Clock,
 }
 
 impl Stage {
-    async fn open(pocket: &Pocket) -> Self {
+    async fn open(pocket: &Pocket, account: &str) -> Self {
         let admin = Client::new(pocket.service(), "default");
         for object in installed() {
             create(&admin, object).await;
         }
-        let mut tokens = Tokens::parse(&format!("secret,{OPERATOR},1,system:serviceaccounts\n"));
+        let mut tokens = Tokens::parse(&format!("secret,{account},1,system:serviceaccounts\n"));
         let credentials = Credentials {
             certificates: None,
             tokens: std::mem::take(tokens.as_mut().unwrap()),
@@ -190,11 +160,27 @@ impl Stage {
             });
         Self {
             admin,
-            operator: Client::new(service, "default"),
+            client: Client::new(service, "default"),
             used,
             refused,
             clock: Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()),
         }
+    }
+
+    /// All that was used is granted, and all that is granted was used, but for what is excused.
+    fn held_to(&self, granted: &BTreeSet<Right>, excused: &[(&str, &str, &str)]) {
+        let used = self.used.lock().clone();
+        let beyond: Vec<_> = used.difference(granted).collect();
+        assert!(beyond.is_empty(), "used without being granted: {beyond:#?}");
+        let unexpected: Vec<_> = self.refused.lock().clone();
+        assert_eq!(unexpected, [] as [String; 0], "the server said no");
+        let excused = |right: &&Right| {
+            let (group, resource, verb) = right;
+            excused.contains(&(group, resource, verb))
+        };
+        let idle = granted.difference(&used);
+        let idle: Vec<_> = idle.filter(|right| !excused(right)).collect();
+        assert!(idle.is_empty(), "granted and never used: {idle:#?}");
     }
 
     async fn pass(&self, seconds: u64) {
@@ -255,7 +241,7 @@ fn slice(name: &str, labels: &Value, ready: bool, owner: &Value) -> Value {
 fn elasti_service(name: &str, kind: &str, autoscaler: &Value) -> Value {
     json!({
         "apiVersion": "elasti.truefoundry.com/v1alpha1", "kind": "ElastiService",
-        "metadata": {"name": name, "annotations": {"test/idle": "true"}},
+        "metadata": {"name": name, "annotations": {SAYS: "idle"}},
         "spec": {
             "service": name, "cooldownPeriod": 60, "autoscaler": autoscaler,
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
@@ -285,25 +271,11 @@ async fn the_operator_is_granted_what_it_uses_and_nothing_else() {
     let pocket = Pocket::open(Options::new(Environment::rehearsal(7)))
         .await
         .unwrap();
-    let stage = Stage::open(&pocket).await;
+    let stage = Stage::open(&pocket, OPERATOR).await;
     create(&stage.admin, keda()).await;
     stage.pass(1).await;
     run_operator(&stage).await;
-    let unexpected: Vec<_> = stage.refused.lock().clone();
-    let granted = granted();
-    let used = stage.used.lock().clone();
-    let beyond: Vec<_> = used.difference(&granted).collect();
-    assert!(beyond.is_empty(), "used without being granted: {beyond:#?}");
-    assert_eq!(unexpected, [] as [String; 0], "the server said no");
-    let excused = |right: &&Right| {
-        let (group, resource, verb) = right;
-        UNUSED.contains(&(group, resource, verb))
-    };
-    let idle: Vec<_> = granted
-        .difference(&used)
-        .filter(|right| !excused(right))
-        .collect();
-    assert!(idle.is_empty(), "granted and never used: {idle:#?}");
+    stage.held_to(&granted(false), &UNUSED);
 }
 
 /// Everything that the operator can be brought to do.
@@ -315,7 +287,7 @@ async fn run_operator(stage: &Stage) {
         identity: "one".to_owned(),
         timings: Timings::default(),
     };
-    let (elector, mut leadership) = Elector::new(stage.operator.clone(), election, clock).unwrap();
+    let (elector, mut leadership) = Elector::new(stage.client.clone(), election, clock).unwrap();
     let elected = CancellationToken::new();
     let mut tasks = JoinSet::new();
     tasks.spawn(elector.run(elected.clone()));
@@ -324,7 +296,7 @@ async fn run_operator(stage: &Stage) {
     elected.cancel();
     let (watches, watching) = Watches::new(clock);
     let site = Site {
-        client: stage.operator.clone(),
+        client: stage.client.clone(),
         watches,
         // Whoever is elected writes a lease every other second, which a day need not have.
         leadership: Leadership::alone(clock),
@@ -347,7 +319,7 @@ async fn run_operator(stage: &Stage) {
     tasks.spawn(annotations.run(stop.clone()));
 
     a_day(stage, &waker).await;
-    let reviews = Arc::new(Reviews::new(stage.operator.clone(), clock));
+    let reviews = Arc::new(Reviews::new(stage.client.clone(), clock));
     let door = Door::for_accounts(reviews, [("elasti", "elasti-resolver")]);
     let mut headers = HeaderMap::new();
     headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer unknown"));
@@ -426,7 +398,7 @@ async fn it_wakes(stage: &Stage, waker: &neap_idle::wake::Waker) {
         matches!(woken, neap_idle::wake::Outcome::Woken { .. }),
         "{woken:?}"
     );
-    let awake = json!({"metadata": {"annotations": {"test/idle": null}}});
+    let awake = json!({"metadata": {"annotations": {SAYS: null}}});
     stage.patch(ELASTI.0, ELASTI.1, "web", awake).await;
     let ready = json!({"endpoints": [{"addresses": ["10.2.0.1"], "conditions": {"ready": true}}]});
     stage

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use neap_idle::{
     operator::settings::{Flags, ResolverSettings, Settings},
-    process::{self, Identity},
+    process::{self, Identity, Means},
 };
+use neap_kit::process::Process;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -72,13 +73,13 @@ impl Processes {
         variables.extend(placed(&operator, accounts[0]));
         let flags = Flags::read(words).unwrap();
         let settings = Settings::read(&|name| variables.get(name).cloned(), flags).unwrap();
-        let (client, elect) = (accounts[0].client().await, accounts[0].client().await);
+        let (operators, elect) = (means(accounts[0]).await, accounts[0].client().await);
         let identity = Identity {
             name: "one".to_owned(),
             seed: 1,
         };
         tasks.spawn(process::operator(
-            client,
+            operators,
             elect,
             settings,
             identity,
@@ -92,8 +93,8 @@ impl Processes {
         );
         variables.insert("ELASTI_DRAIN_SECONDS".to_owned(), "1".to_owned());
         let settings = ResolverSettings::read(&|name| variables.get(name).cloned()).unwrap();
-        let client = accounts[1].client().await;
-        tasks.spawn(process::resolver(client, settings, stop.clone()));
+        let resolvers = means(accounts[1]).await;
+        tasks.spawn(process::resolver(resolvers, settings, stop.clone()));
         Self {
             operator,
             resolver,
@@ -108,6 +109,13 @@ impl Processes {
         while let Some(ended) = self.tasks.join_next().await {
             ended.unwrap().unwrap();
         }
+    }
+}
+
+async fn means(account: &Account) -> Means {
+    Means {
+        client: account.client().await,
+        process: Process::default(),
     }
 }
 

@@ -141,68 +141,72 @@ fn path(method: &'static str) -> PathAndQuery {
     PathAndQuery::from_static(method)
 }
 
+/// One word, one answer.
+async fn one(mut client: Asking<Channel>) {
+    let asked = tonic::Request::new("you".to_owned());
+    let answer = client.unary(asked, path("/shop.Cart/One"), Words).await;
+    let answer = answer.unwrap();
+    assert!(answer.metadata().contains_key("x-neaptide-cold-start"));
+    assert_eq!(answer.into_inner(), "hello you");
+}
+
+/// One word, several answers.
+async fn down(mut client: Asking<Channel>) {
+    let asked = tonic::Request::new("word".to_owned());
+    let path = path("/shop.Cart/Down");
+    let answer = client.server_streaming(asked, path, Words).await.unwrap();
+    let words = answer.into_inner().map(|word| word.unwrap());
+    let words: Vec<_> = words.collect().await;
+    assert_eq!(words, ["word: 1", "word: 2", "word: 3"]);
+}
+
+/// Several words, one answer.
+async fn up(mut client: Asking<Channel>) {
+    // More than is read while a request is held.
+    let long = "x".repeat(50_000);
+    let words = stream::iter(["a".to_owned(), long.clone(), "b".to_owned()]);
+    let asked = tonic::Request::new(words);
+    let path = path("/shop.Cart/Up");
+    let answer = client.client_streaming(asked, path, Words).await;
+    assert_eq!(answer.unwrap().into_inner(), format!("a {long} b"));
+}
+
+/// Each word is said only after the one before was answered.
+async fn both(mut client: Asking<Channel>) {
+    let (say, said) = mpsc::channel::<String>(1);
+    let next = |mut said: mpsc::Receiver<String>| async move { Some((said.recv().await?, said)) };
+    let asked = tonic::Request::new(stream::unfold(said, next));
+    say.send("first".to_owned()).await.unwrap();
+    let path = path("/shop.Cart/Both");
+    let answer = client.streaming(asked, path, Words).await;
+    let mut answers = answer.unwrap().into_inner();
+    for word in ["first", "second", "third"] {
+        if word != "first" {
+            say.send(word.to_owned()).await.unwrap();
+        }
+        let answer = answers.message().await.unwrap().unwrap();
+        assert_eq!(answer, format!("hello {word}"));
+    }
+    drop(say);
+    assert_eq!(answers.message().await.unwrap(), None);
+}
+
 #[tokio::test]
 async fn every_kind_of_call_waits_and_is_answered() {
     let scene = Scene::new("HTTP", &json!({}));
-    let (mut one, mut down) = (client(&scene).await, client(&scene).await);
-    let (mut up, mut both) = (client(&scene).await, client(&scene).await);
-    let one = async {
-        let asked = tonic::Request::new("you".to_owned());
-        let answer = one
-            .unary(asked, path("/shop.Cart/One"), Words)
-            .await
-            .unwrap();
-        assert!(answer.metadata().contains_key("x-neaptide-cold-start"));
-        assert_eq!(answer.into_inner(), "hello you");
-    };
-    let down = async {
-        let asked = tonic::Request::new("word".to_owned());
-        let path = path("/shop.Cart/Down");
-        let answer = down.server_streaming(asked, path, Words).await.unwrap();
-        let words: Vec<_> = answer
-            .into_inner()
-            .map(|word| word.unwrap())
-            .collect()
-            .await;
-        assert_eq!(words, ["word: 1", "word: 2", "word: 3"]);
-    };
-    let up = async {
-        // More than is read while a request is held.
-        let long = "x".repeat(50_000);
-        let words = stream::iter(["a".to_owned(), long.clone(), "b".to_owned()]);
-        let asked = tonic::Request::new(words);
-        let answer = up
-            .client_streaming(asked, path("/shop.Cart/Up"), Words)
-            .await;
-        assert_eq!(answer.unwrap().into_inner(), format!("a {long} b"));
-    };
-    let both = async {
-        let (say, said) = mpsc::channel::<String>(1);
-        let said = stream::unfold(
-            said,
-            |mut said| async move { Some((said.recv().await?, said)) },
-        );
-        let asked = tonic::Request::new(said);
-        say.send("first".to_owned()).await.unwrap();
-        let answer = both.streaming(asked, path("/shop.Cart/Both"), Words).await;
-        let mut answers = answer.unwrap().into_inner();
-        // Each is said only after the one before was answered.
-        for word in ["first", "second", "third"] {
-            if word != "first" {
-                say.send(word.to_owned()).await.unwrap();
-            }
-            let answer = answers.message().await.unwrap().unwrap();
-            assert_eq!(answer, format!("hello {word}"));
-        }
-        drop(say);
-        assert_eq!(answers.message().await.unwrap(), None);
-    };
+    let client = async || client(&scene).await;
+    let calls = (
+        one(client().await),
+        down(client().await),
+        up(client().await),
+        both(client().await),
+    );
     let wake = async {
         scene.holds(4).await;
         assert_eq!(scene.woken(), 1);
         scene.pods(&[pod(&scene).await]);
     };
-    tokio::join!(one, down, up, both, wake);
+    tokio::join!(calls.0, calls.1, calls.2, calls.3, wake);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What can be seen of a resolver from outside.
 
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
 use crate::{
     pod::Pod,
@@ -72,16 +73,42 @@ async fn a_service_that_is_gone_is_no_longer_counted() {
 }
 
 #[tokio::test]
-async fn what_is_malformed_or_slow_is_counted() {
-    let scene = Scene::impatient("HTTP", std::time::Duration::from_millis(50));
+async fn what_is_malformed_is_counted() {
+    let scene = Scene::new("HTTP", &json!({}));
     scene.say(b"GET / HTTP/1.1\nHost: a\n\n").await;
     scene.say(b"no request at all\r\n\r\n").await;
+    refused(&scene, "BadRequest", 2).await;
+}
+
+#[tokio::test]
+async fn what_is_slow_is_counted() {
+    // However slow the machine is, these are slower: they never say the rest.
+    let scene = Scene::impatient("HTTP", std::time::Duration::from_millis(50));
     scene.say(b"GET / HTTP/1.1\r\n").await;
     scene.say(b"").await;
-    for line in [
-        "neaptide_idle_refused_total{protocol=\"http\",reason=\"BadRequest\"} 2",
-        "neaptide_idle_refused_total{protocol=\"http\",reason=\"TooSlow\"} 2",
-    ] {
-        until(|| scene.telemetry.text().contains(line)).await;
-    }
+    refused(&scene, "TooSlow", 2).await;
+}
+
+#[tokio::test]
+async fn who_leaves_in_the_middle_of_a_body_is_counted_and_nonsense_only_once() {
+    let scene = Scene::new("HTTP", &json!({}));
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut client = scene.connect().await;
+    client.write_all(head.as_bytes()).await.unwrap();
+    scene.holds(1).await;
+    client.write_all(b"4\r\nab").await.unwrap();
+    drop(client);
+    refused(&scene, "ClientLeft", 1).await;
+    let mut client = scene.connect().await;
+    client.write_all(head.as_bytes()).await.unwrap();
+    scene.holds(1).await;
+    client.write_all(b"nonsense\r\n").await.unwrap();
+    refused(&scene, "BadRequest", 1).await;
+    refused(&scene, "ClientLeft", 1).await;
+}
+
+async fn refused(scene: &Scene, reason: &str, count: usize) {
+    let labels = format!("{{protocol=\"http\",reason=\"{reason}\"}}");
+    let line = format!("neaptide_idle_refused_total{labels} {count}\n");
+    until(|| scene.telemetry.text().contains(&line)).await;
 }

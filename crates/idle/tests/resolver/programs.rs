@@ -3,8 +3,9 @@
 //! A test that needs one and has none says so in the file that `NEAP_SKIPS` names, so that it is
 //! counted as skipped.
 
-use std::{ffi::OsStr, fs::File, io::Write, path::PathBuf, process::Output};
+use std::{ffi::OsStr, path::PathBuf, process::Output};
 
+pub(crate) use neap_load::skip::skipped;
 use tokio::process::Command;
 
 use crate::scene::STUCK;
@@ -30,16 +31,6 @@ pub(crate) fn programs<const N: usize>(test: &str, variables: [&str; N]) -> Opti
         return program(test, lacking).map(|_| unreachable!("it is not set"));
     }
     Some(variables.map(|name| std::env::var_os(name).unwrap().into()))
-}
-
-/// Names a test that does not run.
-pub(crate) fn skipped(test: &str, reason: &str) {
-    if let Some(path) = std::env::var_os("NEAP_SKIPS") {
-        let mut file = File::options().append(true).open(path).unwrap();
-        // One write, so that lines of tests that run at the same time do not mix.
-        file.write_all(format!("SKIPPED {test}: {reason}\n").as_bytes())
-            .unwrap();
-    }
 }
 
 /// What a program says until it ends.

@@ -1,13 +1,17 @@
 //! Tells whoever asks how the process is.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
 use super::{Health, Service, accept};
 
@@ -27,7 +31,30 @@ pub fn listener(socket: TcpListener, health: Health) -> Service {
     Service::new("listener", serve).outlasting()
 }
 
-async fn talk(stream: TcpStream, health: Health) {
+/// The same over TLS, as `identity` says.
+pub fn secure_listener(
+    socket: TcpListener,
+    health: Health,
+    identity: Arc<ServerConfig>,
+) -> Service {
+    let (clock, acceptor) = (health.clock, TlsAcceptor::from(identity));
+    let talk = move |stream: TcpStream| {
+        let (health, accepting) = (health.clone(), acceptor.accept(stream));
+        async move {
+            // Who does not come to an agreement is its own affair.
+            if let Some(Ok(stream)) = clock.within(PATIENCE, accepting).await {
+                talk(stream, health).await;
+            }
+        }
+    };
+    let serve = move |stop| accept(socket, CONNECTIONS, clock, stop, talk);
+    Service::new("listener", serve).outlasting()
+}
+
+async fn talk<S>(stream: S, health: Health)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = answer(&health, request.method(), request.uri().path());
         async move { Ok::<_, Infallible>(answer) }

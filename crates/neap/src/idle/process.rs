@@ -1,11 +1,16 @@
 //! `neap idle operator` and `neap idle resolver`: the processes that a cluster runs.
 
-use kube::{Client, Config};
+use kube::{Client, Config, client::ClientBuilder};
 use neap_idle::{
     operator::settings::{self, Flags, ResolverSettings, Settings},
-    process::{self, Identity},
+    process::{self, Identity, Means},
 };
-use neap_kit::why::{self, Coded};
+use neap_kit::{
+    clock::Clock,
+    process::Process,
+    telemetry::CountCalls,
+    why::{self, Coded},
+};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
@@ -25,9 +30,9 @@ pub(super) fn operator(words: Vec<String>) -> Result<(), Failure> {
         let config = config(kubeconfig).await?;
         let mut elect = config.clone();
         elect.default_retry = false;
-        let (client, elect) = (client(config)?, client(elect)?);
+        let (means, elect) = (means(config)?, client(elect)?);
         let stop = stopped_by_signal()?;
-        let ended = process::operator(client, elect, settings, identity(), stop).await;
+        let ended = process::operator(means, elect, settings, identity(), stop).await;
         ended.map_err(|error| failed("the operator", &error))
     })
 }
@@ -37,9 +42,9 @@ pub(super) fn resolver() -> Result<(), Failure> {
     let settings = ResolverSettings::read(&variable).map_err(|error| unsaid(&error))?;
     raise_open_files();
     on_all_threads(async {
-        let client = client(config(None).await?)?;
+        let means = means(config(None).await?)?;
         let stop = stopped_by_signal()?;
-        let ended = process::resolver(client, settings, stop).await;
+        let ended = process::resolver(means, settings, stop).await;
         ended.map_err(|error| failed("the resolver", &error))
     })
 }
@@ -75,16 +80,22 @@ async fn config(kubeconfig: Option<String>) -> Result<Config, Failure> {
 }
 
 fn client(config: Config) -> Result<Client, Failure> {
-    Client::try_from(config).map_err(|error| {
-        let why = chain(&error);
-        Failure::new(
-            "NT-CLI-0002",
-            Exit::Refused,
-            "the cluster cannot be reached so",
-            &why,
-        )
+    Client::try_from(config).map_err(|error| unreachable_so(&error))
+}
+
+/// A client whose calls are counted, and who counts them.
+fn means(config: Config) -> Result<Means, Failure> {
+    let process = Process::default();
+    let calls = CountCalls::new(process.telemetry().clone(), Clock::system());
+    let client = ClientBuilder::try_from(config).map_err(|error| unreachable_so(&error))?;
+    let client = client.with_layer(&calls).build();
+    Ok(Means { client, process })
+}
+
+fn unreachable_so(error: &kube::Error) -> Failure {
+    let what = "the cluster cannot be reached so";
+    Failure::new("NT-CLI-0002", Exit::Refused, what, &chain(error))
         .remedy("look at the certificates of the kubeconfig or of the pod")
-    })
 }
 
 /// Cancelled at the first signal. A second one is not heard: what ends the process then is SIGKILL.

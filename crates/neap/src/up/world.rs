@@ -40,6 +40,7 @@ pub(super) struct Plan {
     images: Images,
     launcher: PathBuf,
     lag: Duration,
+    without_idle: bool,
 }
 
 impl Plan {
@@ -70,6 +71,7 @@ impl Plan {
             images,
             launcher,
             lag: options.service_lag,
+            without_idle: options.without_idle,
         })
     }
 }
@@ -124,11 +126,15 @@ impl World {
         // None of them can have ended: they have not begun.
         let (services, access) =
             services(&site, options, proxy).map_err(|error| ended(&error.to_string()))?;
-        let tokens = folder.join("idle");
-        private::create_folder(&tokens).map_err(|error| ended(&error.to_string()))?;
-        let sleep = idle::services(&site, block, &tokens, manager.health())?;
-        for service in services.into_iter().chain(sleep) {
+        for service in services {
             manager.add(service);
+        }
+        if !plan.without_idle {
+            let tokens = folder.join("idle");
+            private::create_folder(&tokens).map_err(|error| ended(&error.to_string()))?;
+            for service in idle::services(&site, block, &tokens, manager.health())? {
+                manager.add(service);
+            }
         }
         manager.add(watching);
         noted.run_by(&mut manager, client, clock);

@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     process::{self, Child, Command, Stdio},
-    sync::LazyLock,
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use k8s_openapi::{
@@ -19,17 +19,19 @@ use tokio::{
 
 use crate::place::{LOOK, Place, STUCK};
 
-/// Addresses that no `neap up` has, and no other run of this test.
-static RESOLVER: LazyLock<String> = LazyLock::new(|| address(1));
-static OPERATOR: LazyLock<String> = LazyLock::new(|| address(2));
-
-fn address(number: u32) -> String {
-    let [.., high, low] = (process::id() * 4 + number).to_be_bytes();
+/// An address that no `neap up` has, and no other test.
+pub(crate) fn address() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let [.., high, low] = process::id()
+        .wrapping_mul(16)
+        .wrapping_add(number)
+        .to_be_bytes();
     format!("127.255.{high}.{low}")
 }
 
 /// A process; killed if this value goes.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -39,12 +41,30 @@ impl Drop for Process {
 }
 
 impl Process {
-    /// Ends it as a kubelet does; its exit code.
-    fn terminate(mut self) -> Option<i32> {
+    /// Sends a signal, by its name.
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.0.id().to_string();
-        let sent = Command::new("kill").args(["-s", "TERM", &id]).status();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.unwrap().success());
-        self.0.wait().unwrap().code()
+    }
+
+    /// Its exit code once it has ended by itself; none if a signal ended it.
+    pub(crate) async fn ended(mut self) -> Option<i32> {
+        let ending = async {
+            loop {
+                if let Some(status) = self.0.try_wait().unwrap() {
+                    return status.code();
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(STUCK, ending).await.unwrap()
+    }
+
+    /// Ends it as a kubelet does; its exit code.
+    async fn terminate(self) -> Option<i32> {
+        self.signal("TERM");
+        self.ended().await
     }
 }
 
@@ -80,8 +100,13 @@ fn started(name: &str) -> (Vec<String>, Vec<(String, String)>, Value) {
     (arguments, places.chain(own).collect(), container.clone())
 }
 
-/// Starts what a manifest starts, at an address of its own.
-fn start(place: &Place, name: &str, address: &str) -> (Process, Value) {
+/// Starts what a manifest starts, at an address of its own, and tells it more than that.
+pub(crate) fn start(
+    place: &Place,
+    name: &str,
+    address: &str,
+    more: &[(&str, String)],
+) -> (Process, Value) {
     let (arguments, variables, container) = started(name);
     let child = Command::new(env!("CARGO_BIN_EXE_neap"))
         .args(arguments)
@@ -89,8 +114,7 @@ fn start(place: &Place, name: &str, address: &str) -> (Process, Value) {
         .envs(variables)
         .env("KUBECONFIG", place.kubeconfig())
         .env("ELASTI_LISTEN_ADDRESS", address)
-        .env("ELASTI_OPERATOR_ADDRESS", format!("{}:8013", *OPERATOR))
-        .env("ELASTI_DRAIN_SECONDS", "1")
+        .envs(more.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -99,7 +123,7 @@ fn start(place: &Place, name: &str, address: &str) -> (Process, Value) {
 }
 
 /// The status of an answer, and all of it; nothing if nobody answers.
-async fn get(address: &str, port: u64, path: &str) -> Option<(u16, String)> {
+pub(crate) async fn get(address: &str, port: u64, path: &str) -> Option<(u16, String)> {
     let place = format!("{address}:{port}");
     let mut stream = TcpStream::connect(&place).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n");
@@ -110,7 +134,7 @@ async fn get(address: &str, port: u64, path: &str) -> Option<(u16, String)> {
     Some((status, answer))
 }
 
-async fn until<F: Future<Output = bool>>(what: &str, is: impl Fn() -> F) {
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is: impl Fn() -> F) {
     let looking = async {
         while !is().await {
             tokio::time::sleep(LOOK).await;
@@ -128,7 +152,7 @@ fn port(container: &Value, name: &str) -> u64 {
 }
 
 /// Waits until each probe of a container is answered as a kubelet wants it.
-async fn probed(container: &Value, address: &str) {
+pub(crate) async fn probed(container: &Value, address: &str) {
     for probe in ["livenessProbe", "readinessProbe"] {
         let probe = &container[probe]["httpGet"];
         let port = port(container, probe["port"].as_str().unwrap());
@@ -140,7 +164,7 @@ async fn probed(container: &Value, address: &str) {
     }
 }
 
-async fn prepare(client: Client) {
+pub(crate) async fn prepare(client: Client) {
     let create = PostParams::default();
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = json!({"metadata": {"name": "elasti"}});
@@ -156,21 +180,27 @@ async fn what_the_manifests_start_is_there() {
     let place = Place::bare();
     let client = place.client().await;
     prepare(client.clone()).await;
-    let (resolver, its) = start(&place, "resolver", &RESOLVER);
-    let (operator, theirs) = start(&place, "operator", &OPERATOR);
-    probed(&its, &RESOLVER).await;
-    probed(&theirs, &OPERATOR).await;
+    let (here, there) = (&address(), &address());
+    let more = [
+        ("ELASTI_OPERATOR_ADDRESS", format!("{there}:8013")),
+        ("ELASTI_DRAIN_SECONDS", "1".to_owned()),
+    ];
+    let (resolver, its) = start(&place, "resolver", here, &more);
+    let (operator, theirs) = start(&place, "operator", there, &[]);
+    probed(&its, here).await;
+    probed(&theirs, there).await;
     // Nobody is let in without a token, and anybody may see numbers.
     let internal = port(&its, "http-resolver");
-    assert_eq!(get(&RESOLVER, internal, "/activity").await.unwrap().0, 401);
+    assert_eq!(get(here, internal, "/activity").await.unwrap().0, 401);
     let asked = port(&theirs, "custom-port");
-    assert_eq!(get(&OPERATOR, asked, "/crd-cache").await.unwrap().0, 401);
-    for (address, port) in [(&*RESOLVER, internal), (&*OPERATOR, port(&theirs, "http"))] {
+    assert_eq!(get(there, asked, "/crd-cache").await.unwrap().0, 401);
+    for (address, port) in [(here, internal), (there, port(&theirs, "http"))] {
         let (status, numbers) = get(address, port, "/metrics").await.unwrap();
-        assert!(status == 200 && numbers.contains("neaptide_"), "{numbers}");
+        let calls = "\nneaptide_api_calls_total{verb=\"list\",code=\"200\"} ";
+        assert!(status == 200 && numbers.contains(calls), "{numbers}");
     }
     let shared = port(&its, "reverse-proxy");
-    assert_eq!(get(&RESOLVER, shared, "/").await.unwrap().0, 404);
+    assert_eq!(get(here, shared, "/").await.unwrap().0, 404);
     let leases: Api<Lease> = Api::namespaced(client, "elasti");
     until("led", async || {
         leases
@@ -180,7 +210,7 @@ async fn what_the_manifests_start_is_there() {
             .is_some()
     })
     .await;
-    assert_eq!(operator.terminate(), Some(0));
-    assert_eq!(resolver.terminate(), Some(0));
+    assert_eq!(operator.terminate().await, Some(0));
+    assert_eq!(resolver.terminate().await, Some(0));
     place.stop();
 }

@@ -1,7 +1,7 @@
 //! Keeps the listeners that there should be.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
@@ -14,7 +14,7 @@ use k8s_openapi::api::{
 };
 use kube::{Resource, ResourceExt};
 use neap_kit::{
-    clock::Clock,
+    clock::{Clock, Uptime},
     event::{Note, Recorder},
     key::Key,
     manager::Service,
@@ -27,7 +27,7 @@ use tokio::{
 };
 
 use super::{
-    decide::{Route, routes},
+    decide::{Route, Routes, routes},
     listener::{Door, Lead, Lost, attend},
 };
 
@@ -71,22 +71,28 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
         listeners: BTreeMap::new(),
         tasks: JoinSet::new(),
         left: BTreeMap::new(),
+        said: VecDeque::new(),
+        followed: Routes::new(),
         options,
     };
     Ok(Service::new(NAME, move |stop| async move {
         let work = async {
             tokio::join!(services.synced(), slices.synced());
+            proxy.followed = proxy.wanted();
             let mut again = proxy.follow().await;
             loop {
+                let due = proxy.said.front().map(|(due, _)| *due);
                 tokio::select! {
-                    () = changed.notified() => proxy.clock.sleep(proxy.options.lag).await,
-                    () = proxy.clock.sleep(TRY_AGAIN), if again => {}
+                    () = changed.notified() => proxy.hear(),
+                    () = come(due, proxy.clock) => {
+                        proxy.catch_up();
+                        again = proxy.follow().await;
+                    }
+                    () = proxy.clock.sleep(TRY_AGAIN), if again => again = proxy.follow().await,
                     Some(ended) = proxy.tasks.join_next_with_id() => {
                         again |= proxy.part(ended).await;
-                        continue;
                     }
                 }
-                again = proxy.follow().await;
             }
         };
         tokio::select! {
@@ -96,6 +102,14 @@ pub fn service(site: &Site, options: Options) -> Result<Service, Ended> {
     }))
 }
 
+/// Resolves when that time has come, if there is one.
+async fn come(due: Option<Uptime>, clock: Clock) {
+    match due {
+        Some(due) => clock.sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
 struct Proxy {
     services: Cache<Svc>,
     by_service: Index<EndpointSlice>,
@@ -103,14 +117,33 @@ struct Proxy {
     tasks: JoinSet<Lost>,
     /// Connections that were made at addresses which somebody else has now.
     left: BTreeMap<SocketAddr, JoinSet<()>>,
+    /// What was said and is not followed yet, and when it will be.
+    said: VecDeque<(Uptime, Routes)>,
+    /// What connections go by.
+    followed: Routes,
     recorder: Recorder,
     clock: Clock,
     options: Options,
 }
 
 impl Proxy {
-    /// Opens, turns and closes listeners; whether something has to be tried again.
-    async fn follow(&mut self) -> bool {
+    /// Remembers what is said now for when it is to be followed: each change that much later, also one
+    /// that comes while another is waited for.
+    fn hear(&mut self) {
+        let due = self.clock.uptime() + self.options.lag;
+        let wanted = self.wanted();
+        self.said.push_back((due, wanted));
+    }
+
+    /// Goes by the next that was said.
+    fn catch_up(&mut self) {
+        if let Some((_, routes)) = self.said.pop_front() {
+            self.followed = routes;
+        }
+    }
+
+    /// Which listeners there should be by now, and to whom they lead.
+    fn wanted(&self) -> Routes {
         let services = self.services.list("");
         let slices: BTreeMap<Key, Vec<Arc<EndpointSlice>>> = services
             .iter()
@@ -118,11 +151,13 @@ impl Proxy {
             .map(|key| (key.clone(), self.by_service.get(&key.to_string())))
             .collect();
         let of = |key: &Key| slices[key].iter().map(|slice| &**slice).collect();
-        let mut wanted = routes(
-            services.iter().map(|service| &**service),
-            of,
-            &self.options.nodes,
-        );
+        let services = services.iter().map(|service| &**service);
+        routes(services, of, &self.options.nodes)
+    }
+
+    /// Opens, turns and closes listeners; whether something has to be tried again.
+    async fn follow(&mut self) -> bool {
+        let mut wanted = self.followed.clone();
         self.left.retain(|address, _| wanted.contains_key(address));
         self.listeners.retain(|address, (lead, task)| {
             let Some(route) = wanted.remove(address) else {

@@ -121,3 +121,33 @@ async fn an_address_that_somebody_else_took_is_told_and_tried_again() {
     stage.pass(Duration::from_mins(1)).await;
     TcpStream::connect(address).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_change_is_followed_after_the_lag_whatever_came_before() {
+    let node = IpAddr::V4(Ipv4Addr::new(127, 77, 4, 1));
+    let options = Options {
+        nodes: vec![node],
+        lag: Duration::from_secs(10),
+        ..Options::default()
+    };
+    let stage = Stage::open(|site| Ok(vec![super::service(site, options)?])).await;
+    let ready = async |name: &str, port: u16| {
+        let ports = json!([{"name": "http", "port": 8080, "nodePort": port}]);
+        let spec = json!({"type": "NodePort", "ports": ports});
+        let made = json!({"metadata": {"name": name}, "spec": spec});
+        stage.create::<Service>(made).await;
+        let mut slice = slice(&json!([{"addresses": ["192.0.2.9"]}]));
+        let labels = json!({"kubernetes.io/service-name": name});
+        slice["metadata"] = json!({"name": name, "labels": labels});
+        stage.create::<EndpointSlice>(slice).await;
+    };
+    let is_open = async |port: u16| TcpStream::connect((node, port)).await.is_ok();
+    ready("web", 31878).await;
+    stage.pass(Duration::from_secs(6)).await;
+    ready("shop", 31879).await;
+    stage.pass(Duration::from_secs(6)).await;
+    assert!(is_open(31878).await);
+    assert!(!is_open(31879).await, "it came six seconds ago");
+    stage.pass(Duration::from_secs(5)).await;
+    assert!(is_open(31879).await);
+}

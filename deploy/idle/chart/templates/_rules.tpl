@@ -11,7 +11,7 @@
   verbs: ["update"]
 - apiGroups: [""]
   resources: ["services"]
-  verbs: ["list", "watch", "create", "update", "delete"]
+  verbs: ["get", "list", "watch", "create", "update", "delete"]
 - apiGroups: ["discovery.k8s.io"]
   resources: ["endpointslices"]
   verbs: ["get", "list", "watch", "create", "update", "delete"]
@@ -63,13 +63,13 @@
 {{- define "elasti.resolverRules" -}}
 - apiGroups: ["elasti.truefoundry.com"]
   resources: ["elastiservices"]
-  verbs: ["get", "list", "watch"]
+  verbs: ["list", "watch"]
 - apiGroups: [""]
   resources: ["services"]
-  verbs: ["get", "list", "watch"]
+  verbs: ["list", "watch"]
 - apiGroups: ["discovery.k8s.io"]
   resources: ["endpointslices"]
-  verbs: ["get", "list", "watch"]
+  verbs: ["list", "watch"]
 {{- end }}
 {{- define "elasti.tokenRules" -}}
 - apiGroups: ["authentication.k8s.io"]

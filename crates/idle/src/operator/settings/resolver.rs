@@ -53,6 +53,34 @@ pub struct ResolverSettings {
     pub allow_unauthenticated_operators: bool,
     /// Whether what clients choose is a label of the original's numbers, as it was there.
     pub unbounded_metrics: bool,
+    /// Variables for which somebody chose a value that has no effect.
+    pub unheeded: Vec<&'static str>,
+}
+
+/// Variables that are read, so that what cannot be meant is noticed, and have no effect: there is
+/// nothing here that they could be said of. Beside each what the chart of KubeElasti sets, which
+/// nobody has chosen.
+const WITHOUT_EFFECT: [(&str, &str); 10] = [
+    ("QUEUE_RETRY_DURATION", "3"),
+    ("MAX_QUEUE_CONCURRENCY", "100"),
+    ("INITIAL_CAPACITY", "500"),
+    ("TRAFFIC_RE_ENABLE_DURATION", "5"),
+    ("TRAFFIC_DISABLE_GRACE_DURATION", "15"),
+    ("OPERATOR_RETRY_DURATION", "10"),
+    ("MAX_IDLE_PROXY_CONNS", "100"),
+    ("MAX_IDLE_PROXY_CONNS_PER_HOST", "500"),
+    ("ENABLE_H2C", "false"),
+    ("CRD_CACHE_POLL_INTERVAL_MINUTES", "5"),
+];
+
+fn unheeded(environment: &Environment<'_>) -> Vec<&'static str> {
+    let chosen = WITHOUT_EFFECT.iter().filter(|(name, usual)| {
+        let said = environment.text(name);
+        // What is asked for here is there in any case.
+        let spoken = *name == "ENABLE_H2C" && said.as_deref() == Some("true");
+        said.is_some_and(|said| said != *usual) && !spoken
+    });
+    chosen.map(|(name, _)| *name).collect()
 }
 
 impl ResolverSettings {
@@ -87,6 +115,7 @@ impl ResolverSettings {
             allow_unauthenticated_operators: environment
                 .switch("ELASTI_ALLOW_UNAUTHENTICATED_OPERATORS", false)?,
             unbounded_metrics: environment.switch("ELASTI_UNBOUNDED_METRICS", false)?,
+            unheeded: unheeded(&environment),
         })
     }
 }

@@ -128,6 +128,29 @@ fn each_variable_is_read_by_its_name() {
 }
 
 #[test]
+fn whoever_chose_what_has_no_effect_is_told() {
+    let unheeded = |pairs: &[(&'static str, &'static str)]| resolver(pairs).unwrap().unheeded;
+    assert_eq!(unheeded(&[]), [] as [&str; 0]);
+    // What the chart sets for everybody.
+    let usual = [
+        ("OPERATOR_RETRY_DURATION", "10"),
+        ("ENABLE_H2C", "false"),
+        ("MAX_IDLE_PROXY_CONNS", "100"),
+    ];
+    assert_eq!(unheeded(&usual), [] as [&str; 0]);
+    let chosen = [
+        ("OPERATOR_RETRY_DURATION", "60"),
+        ("ENABLE_H2C", "true"),
+        ("MAX_IDLE_PROXY_CONNS", "7"),
+        ("QUEUE_SIZE", "7"),
+    ];
+    assert_eq!(
+        unheeded(&chosen),
+        ["OPERATOR_RETRY_DURATION", "MAX_IDLE_PROXY_CONNS"]
+    );
+}
+
+#[test]
 fn what_is_missing_is_named() {
     for (name, _) in NEEDED {
         let mut environment = environment(&[]);

@@ -94,6 +94,11 @@ impl Holding {
         self.held
     }
 
+    /// Its trace, if it had to wait.
+    pub fn span(&self) -> &Span {
+        &self.span
+    }
+
     /// Completes its trace, if it had to wait.
     pub fn trace(&self, outcome: &str, breakdown: &Breakdown) {
         self.span.record("outcome", outcome);

@@ -24,6 +24,9 @@ pub(super) const GONE: &str = "ServiceGone";
 pub(super) const NOT_CARRIED: &str = "NotCarried";
 pub(super) const BROKEN: &str = "PodBrokeOff";
 pub(super) const BAD: &str = "BadRequest";
+pub(super) const LEFT: &str = "ClientLeft";
+/// Either of the two, for people.
+pub(super) const UNREAD: &str = "the body of the request cannot be read";
 
 /// What is escaped in a message of gRPC.
 const NOT_PLAIN: &AsciiSet = &CONTROLS.add(b'%');
@@ -89,7 +92,7 @@ pub(super) fn gone(version: Version) -> Response<Answered> {
 
 /// The client broke off in the middle of what it sent, or sent nonsense.
 pub(super) fn unread() -> Response<Answered> {
-    let body = json!({"error": "the body of the request cannot be read", "reason": BAD});
+    let body = json!({"error": UNREAD, "reason": BAD});
     json(StatusCode::BAD_REQUEST, &body)
 }
 

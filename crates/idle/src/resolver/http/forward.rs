@@ -2,6 +2,7 @@
 
 use http::{Request, Response, StatusCode};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
+use neap_kit::telemetry::continue_trace;
 
 use super::{
     answer,
@@ -37,13 +38,10 @@ pub(super) async fn forward(
 ) -> Response<Answered> {
     let switch = headers::wanted(going.head.version, &going.head.headers);
     let client = switch.and_then(|_| going.head.extensions.remove::<OnUpgrade>());
-    match going.place().await {
-        Ok(_) => {}
-        Err(Unplaced::Refused(refused)) => {
-            from.resolver.refused(&going.holding, &refused);
-            return answer::refused(&refused);
-        }
-        Err(Unplaced::Unread) => return answer::unread(),
+    let placed = going.place().await;
+    continue_trace(going.holding.span(), &going.head.headers);
+    if let Err(unplaced) = placed {
+        return not_sent(from, &going.holding, &unplaced);
     }
     let (mut holding, request) = going.request(from.source);
     let fate = send(from, &mut holding, request).await;
@@ -83,6 +81,24 @@ pub(super) async fn forward(
                 return upgrade::switch(from, client, response, until);
             }
             response.map(|body| Answered::Pod(Carried::new(body, until)))
+        }
+    }
+}
+
+/// What is answered where nothing was sent.
+fn not_sent(from: &From, holding: &Holding, unplaced: &Unplaced) -> Response<Answered> {
+    match unplaced {
+        Unplaced::Refused(refused) => {
+            from.resolver.refused(holding, refused);
+            answer::refused(refused)
+        }
+        Unplaced::Unread => {
+            // Nonsense is counted with its connection.
+            if from.talk.bad.get().is_none() {
+                let (route, resolver) = (holding.route(), &from.resolver);
+                resolver.turned_away(route, answer::LEFT, &answer::UNREAD);
+            }
+            answer::unread()
         }
     }
 }

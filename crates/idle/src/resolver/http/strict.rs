@@ -67,13 +67,14 @@ impl Inspector {
                     self.carry(left - taken);
                     &bytes[taken as usize..]
                 }
-                _ => match self.whole_line(bytes)? {
-                    Some(rest) => rest,
-                    None => {
+                _ => {
+                    if let Some(rest) = self.whole_line(bytes)? {
+                        rest
+                    } else {
                         self.byte(first)?;
                         &bytes[1..]
                     }
-                },
+                }
             };
         }
         Ok(())

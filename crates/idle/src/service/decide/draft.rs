@@ -218,13 +218,15 @@ impl<'a> Draft<'a> {
 
     /// Notes that somebody asks, now and then: often enough for the cooldown, and not each time.
     pub(super) fn note_activity(&mut self) {
-        if !matches!(self.facts.verdict, Verdict::Busy(_)) {
+        let Verdict::Busy(because) = &self.facts.verdict else {
             return;
-        }
+        };
+        let asked = because.asked.unwrap_or(self.facts.now);
         let last = self.status.last_scaled_up_time;
         let often = self.facts.cooldown() / 4;
-        if last.is_none_or(|last| self.facts.since(last) >= often) {
-            self.status.last_scaled_up_time = Some(self.facts.now);
+        let passed = |last| Duration::try_from(asked.duration_since(last)).unwrap_or_default();
+        if last.is_none_or(|last| passed(last) >= often) {
+            self.status.last_scaled_up_time = Some(asked);
         }
     }
 }

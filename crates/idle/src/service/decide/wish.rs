@@ -85,13 +85,19 @@ fn by_verdict(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
     match &facts.verdict {
         Verdict::Busy(because) => Wish::Awake(because.clone()),
         Verdict::Unknown(because) => Wish::Stay(because.clone(), None),
-        Verdict::Idle(because) => match last.and_then(|last| facts.until(last, facts.cooldown())) {
-            Some(left) => {
-                let because = Because::new("CoolingDown", "somebody asked for it not long ago");
-                Wish::Stay(because, Some(left))
+        Verdict::Idle(because) => {
+            if let Some(why) = facts.uncounted() {
+                return Wish::Stay(Because::new("NotCounted", why), None);
             }
-            None => Wish::Sleep(because.clone()),
-        },
+            let last = last.max(because.asked);
+            match last.and_then(|last| facts.until(last, facts.quiet())) {
+                Some(left) => {
+                    let because = Because::new("CoolingDown", "somebody asked for it not long ago");
+                    Wish::Stay(because, Some(left))
+                }
+                None => Wish::Sleep(because.clone()),
+            }
+        }
     }
 }
 
@@ -111,6 +117,11 @@ pub(super) fn problem(facts: &Facts<'_>) -> Option<(&'static str, String)> {
              resolvers' Service to PreferDualStack"
         );
         return Some(("ResolverFamilyMissing", message));
+    }
+    if facts.node_local() {
+        let message = "internalTrafficPolicy of the Service is Local, so that nodes without a \
+                       resolver would find nobody";
+        return Some(("ServiceNodeLocal", message.to_owned()));
     }
     if let Err(exhausted) = &facts.ports {
         return Some(("PortsExhausted", exhausted.to_string()));

@@ -17,6 +17,7 @@ use super::Work;
 use crate::{
     api::{ElastiService, FINALIZER},
     service::{
+        compatible::{Finalized, Updated},
         decide::{Decision, Finalizer, Scale, Slices},
         facts::Facts,
     },
@@ -48,19 +49,36 @@ impl Work {
                 status: Some(decision.status),
                 ..service.clone()
             };
-            self.tools.report(service, &after).await?;
+            self.report(service, &after).await?;
         }
         for note in &decision.notes {
             self.tools.tell(service, note).await;
         }
         self.tidy(service).await?;
         if decision.finalizer == Finalizer::Remove {
-            if let Some(private) = facts.private {
-                self.tools.hand.remove(private, None).await?;
-            }
-            self.hold(service, false).await?;
+            let done = self.let_go(facts).await;
+            let failed = done.is_err();
+            self.meter.emit(&Finalized { failed });
+            done?;
         }
         Ok(())
+    }
+
+    async fn report(&self, before: &ElastiService, after: &ElastiService) -> Result<(), Error> {
+        let written = self.tools.report(before, after).await;
+        self.meter.emit(&Updated {
+            service: after,
+            mode: after.status.as_ref().and_then(|status| status.mode),
+            failed: written.is_err(),
+        });
+        written
+    }
+
+    async fn let_go(&self, facts: &Facts<'_>) -> Result<(), Error> {
+        if let Some(private) = facts.private {
+            self.tools.hand.remove(private, None).await?;
+        }
+        self.hold(facts.service, false).await
     }
 
     /// Keeps the object until we are done with it, or lets it go.

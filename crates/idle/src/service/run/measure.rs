@@ -5,7 +5,7 @@ use kube::{
     Api,
     api::{ListParams, ObjectList},
 };
-use neap_kit::key::Key;
+use neap_kit::{key::Key, why::chain};
 
 use super::Work;
 use crate::{
@@ -36,8 +36,13 @@ impl Work {
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         let pods: Api<Pod> = Api::namespaced(self.site.client.clone(), namespace);
-        pods.list(&ListParams::default().labels(&labels.join(",")))
-            .await
-            .ok()
+        let selected = ListParams::default().labels(&labels.join(","));
+        let listed = pods.list(&selected);
+        let told = |error| {
+            let service = Key::of(facts.service);
+            let error = chain(&error);
+            tracing::warn!(%service, error, "where the time of a wake went cannot be found out yet");
+        };
+        listed.await.map_err(told).ok()
     }
 }

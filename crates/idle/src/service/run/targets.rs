@@ -12,6 +12,7 @@ use neap_kit::{
     controller::Trigger,
     key::Key,
     site::Site,
+    telemetry::Meter,
     watch::{Cache, Index, Lenient, Metadata, Selection},
 };
 use parking_lot::Mutex;
@@ -19,6 +20,7 @@ use parking_lot::Mutex;
 use super::beside;
 use crate::{
     api::ElastiService,
+    service::compatible::{Metrics, Watched},
     target::{Kinds, Target, look},
 };
 
@@ -30,6 +32,7 @@ pub(super) struct Targets {
     by_target: Index<ElastiService>,
     trigger: Trigger<Key>,
     followed: Mutex<HashSet<Kind>>,
+    meter: Meter<Metrics>,
 }
 
 /// What was found.
@@ -40,7 +43,12 @@ pub(super) struct Found {
 }
 
 impl Targets {
-    pub(super) fn new(site: &Site, all: &Cache<ElastiService>, trigger: Trigger<Key>) -> Self {
+    pub(super) fn new(
+        site: &Site,
+        all: &Cache<ElastiService>,
+        trigger: Trigger<Key>,
+        meter: Meter<Metrics>,
+    ) -> Self {
         let by_target = |service: &ElastiService| {
             let target = beside(service, &service.spec.scale_target_ref.name);
             vec![target.to_string()]
@@ -51,6 +59,7 @@ impl Targets {
             by_target: Index::new(all, by_target),
             trigger,
             followed: Mutex::default(),
+            meter,
         }
     }
 
@@ -84,6 +93,7 @@ impl Targets {
         if !self.followed.lock().insert(kind.clone()) {
             return;
         }
+        self.meter.emit(&Watched(&kind.resource.plural));
         for (_, api) in dynamic::<Metadata<DynamicObject>>(&self.site, kind) {
             let Ok(cache) = self.site.watches.of(api, Selection::default()) else {
                 // Nothing is watched any longer: the process is about to end.

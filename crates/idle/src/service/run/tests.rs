@@ -1,6 +1,7 @@
 //! The operator on a server in the test's own process. The cluster's other controllers are played by
 //! hand: what they would write is written where a test says so.
 
+mod numbers;
 mod others;
 mod repair;
 mod scope;

@@ -13,12 +13,21 @@ use super::*;
 #[ignore = "run by the others in a process of its own"]
 fn work_that_is_traced_and_fails() {
     let exports = subscribe("tester", Format::Text, "info").unwrap();
-    tracing::info_span!("work").in_scope(|| tracing::error!("it failed"));
+    let span = tracing::info_span!("work");
+    let mut headers = http::HeaderMap::new();
+    let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
+    headers.insert("traceparent", parent.parse().unwrap());
+    continue_trace(&span, &headers);
+    span.in_scope(|| tracing::error!("it failed"));
     drop(exports);
 }
 
-/// The first line of the request that comes when `variable` has this address, and a port of ours.
-fn asked(variable: &str, before: &str, after: &str) -> String {
+/// A trace that somebody else began.
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+/// The first line and the body of the request that comes when `variable` has this address, and a port
+/// of ours.
+fn asked(variable: &str, before: &str, after: &str) -> (String, Vec<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -37,23 +46,47 @@ fn asked(variable: &str, before: &str, after: &str) -> String {
     let mut line = String::new();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     reader.read_line(&mut line).unwrap();
+    let body = body(&mut reader);
     let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     let _ = stream.write_all(answer);
     drop((stream, reader));
     assert!(sender.join().unwrap());
-    line
+    (line, body)
+}
+
+/// As long as the head says, or until there is no more.
+fn body(reader: &mut impl BufRead) -> Vec<u8> {
+    let mut length = None;
+    loop {
+        let mut line = String::new();
+        let read = reader.read_line(&mut line).unwrap_or(0);
+        let line = line.trim_end().to_ascii_lowercase();
+        if let Some(said) = line.strip_prefix("content-length:") {
+            length = said.trim().parse().ok();
+        }
+        if read == 0 || line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length.unwrap_or(0)];
+    let _ = reader.read_exact(&mut body);
+    body
 }
 
 #[test]
 #[cfg(feature = "otlp")]
 fn traces_go_to_the_collector_that_is_named() {
-    let line = asked("OTEL_EXPORTER_OTLP_ENDPOINT", "", "");
+    let (line, body) = asked("OTEL_EXPORTER_OTLP_ENDPOINT", "", "");
     assert!(line.starts_with("POST /v1/traces"), "{line}");
+    let digits = |at: usize| u8::from_str_radix(&TRACE[at..at + 2], 16).unwrap();
+    let trace: Vec<_> = (0..TRACE.len()).step_by(2).map(digits).collect();
+    let found = body.windows(trace.len()).any(|part| part == trace);
+    assert!(found, "it goes on with the trace of whoever asked");
 }
 
 #[test]
 #[cfg(feature = "sentry")]
 fn errors_go_to_the_address_that_is_given() {
-    let line = asked("SENTRY_DSN", "key@", "/1");
+    let (line, _) = asked("SENTRY_DSN", "key@", "/1");
     assert!(line.starts_with("POST /api/1/envelope/"), "{line}");
 }

@@ -111,4 +111,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         retry: Retry::Never,
         http: 422,
     },
+    Entry {
+        code: Code("NT-IDLE-0013"),
+        title: "numbers cannot be shown over TLS",
+        cause: "The operator was started with --metrics-secure and could not make a certificate for itself.",
+        remedy: "Start it without --metrics-secure, and report this with the log. Services stay as they are.",
+        class: Class::PlatformBug,
+        retry: Retry::WithBackoff,
+        http: 500,
+    },
 ];

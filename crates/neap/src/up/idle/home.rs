@@ -43,8 +43,15 @@ pub(super) struct Home {
     pub(super) tokens: PathBuf,
 }
 
-/// For which account of a name a token was last written.
-type Written = BTreeMap<&'static str, Option<String>>;
+/// What was done since this process began.
+#[derive(Default)]
+struct Done {
+    /// The kind was served. Whoever takes it away after that means it, as `neap idle uninstall` does;
+    /// the next start has it again.
+    defined: bool,
+    /// For which account of a name a token was last written.
+    tokens: BTreeMap<&'static str, Option<String>>,
+}
 
 /// Why something is not there yet.
 #[derive(Debug, thiserror::Error)]
@@ -66,12 +73,12 @@ impl Home {
         let (hand, clock) = (site.hand("neap-up"), site.clock);
         Service::new("idle-home", move |stop| async move {
             let mut renewed = Duration::ZERO;
-            let mut written = Written::new();
+            let mut done = Done::default();
             let kept = async {
                 loop {
                     let now = clock.uptime();
                     let renew = now >= renewed;
-                    let kept = self.keep(&hand, renew, &mut written).await;
+                    let kept = self.keep(&hand, renew, &mut done).await;
                     match &kept {
                         Ok(()) if renew => renewed = now + LASTS / 2,
                         Ok(()) => {}
@@ -92,18 +99,21 @@ impl Home {
 
     /// Makes what is not there. To `renew` means new tokens, and that what another version or another
     /// run made is as it should be now.
-    async fn keep(&self, hand: &Hand, renew: bool, written: &mut Written) -> Result<(), Error> {
-        define(hand, renew).await?;
+    async fn keep(&self, hand: &Hand, renew: bool, done: &mut Done) -> Result<(), Error> {
+        if renew || !done.defined {
+            define(hand, done.defined).await?;
+            done.defined = true;
+        }
         let namespace = json!({"metadata": {"name": NAMESPACE}});
         ensure::<Namespace>(hand, &namespace).await?;
         for account in [OPERATOR, RESOLVER] {
             let object = json!({"metadata": {"name": account, "namespace": NAMESPACE}});
             let found = ensure::<ServiceAccount>(hand, &object).await?;
-            let known = written.get(account);
+            let known = done.tokens.get(account);
             // What another one of the same name had is worth nothing to this one.
             if renew || known.is_none_or(|uid| *uid != found.metadata.uid) {
                 self.write_token(hand, account).await?;
-                written.insert(account, found.metadata.uid);
+                done.tokens.insert(account, found.metadata.uid);
             }
         }
         let service = ensure::<KubeService>(hand, &service()).await?;
@@ -151,19 +161,19 @@ impl Home {
     }
 }
 
-/// Has the kind served, as this version knows it.
-async fn define(hand: &Hand, renew: bool) -> Result<(), Error> {
+/// Has the kind served, as this version knows it. One that `was` there and is not was taken away.
+async fn define(hand: &Hand, was: bool) -> Result<(), Error> {
     let mut wanted = ElastiService::crd();
-    let Some(found) = hand
-        .find::<CustomResourceDefinition>(&Key::of(&wanted))
-        .await?
-    else {
-        hand.create(&wanted).await?;
-        return Ok(());
-    };
-    if renew && found.spec.versions != wanted.spec.versions {
-        wanted.metadata = found.metadata;
-        hand.replace(&wanted).await?;
+    let key = Key::of(&wanted);
+    match hand.find::<CustomResourceDefinition>(&key).await? {
+        Some(found) if found.spec.versions != wanted.spec.versions => {
+            wanted.metadata = found.metadata;
+            hand.replace(&wanted).await?;
+        }
+        None if !was => {
+            hand.create(&wanted).await?;
+        }
+        _ => {}
     }
     Ok(())
 }
@@ -201,28 +211,70 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn an_account_that_was_made_anew_gets_a_token_at_once() {
+    struct Stage {
+        client: Client,
+        hand: Hand,
+        home: Home,
+        folder: tempfile::TempDir,
+        _pocket: Pocket,
+    }
+
+    async fn stage() -> Stage {
         let pocket = Pocket::open(Options::new(Environment::rehearsal(7)));
         let pocket = pocket.await.unwrap();
         let client = Client::new(pocket.service(), "default");
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
-        let hand = Hand::new(client.clone(), "t", Leadership::alone(clock), clock);
         let folder = tempfile::tempdir().unwrap();
-        let home = Home {
-            resolver: "10.0.0.2".parse().unwrap(),
-            tokens: folder.path().to_owned(),
-        };
-        let mut written = Written::new();
+        Stage {
+            hand: Hand::new(client.clone(), "t", Leadership::alone(clock), clock),
+            home: Home {
+                resolver: "10.0.0.2".parse().unwrap(),
+                tokens: folder.path().to_owned(),
+            },
+            client,
+            folder,
+            _pocket: pocket,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_was_taken_away_comes_back_with_the_next_start_and_not_before() {
+        let Stage {
+            client, hand, home, ..
+        } = &stage().await;
+        let mut done = Done::default();
+        home.keep(hand, true, &mut done).await.unwrap();
+        let kinds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let name = ElastiService::crd_name();
+        let parameters = DeleteParams::default();
+        kinds.delete(name, &parameters).await.unwrap();
+        for renew in [false, true] {
+            home.keep(hand, renew, &mut done).await.unwrap();
+            assert!(kinds.get_opt(name).await.unwrap().is_none());
+        }
+        home.keep(hand, true, &mut Done::default()).await.unwrap();
+        assert!(kinds.get_opt(name).await.unwrap().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_account_that_was_made_anew_gets_a_token_at_once() {
+        let Stage {
+            client,
+            hand,
+            home,
+            folder,
+            ..
+        } = &stage().await;
+        let mut done = Done::default();
         let shown = || std::fs::read_to_string(token(folder.path(), RESOLVER)).unwrap();
-        home.keep(&hand, true, &mut written).await.unwrap();
+        home.keep(hand, true, &mut done).await.unwrap();
         let first = shown();
-        home.keep(&hand, false, &mut written).await.unwrap();
+        home.keep(hand, false, &mut done).await.unwrap();
         assert_eq!(shown(), first);
-        let accounts: Api<ServiceAccount> = Api::namespaced(client, NAMESPACE);
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), NAMESPACE);
         let parameters = DeleteParams::default();
         accounts.delete(RESOLVER, &parameters).await.unwrap();
-        home.keep(&hand, false, &mut written).await.unwrap();
+        home.keep(hand, false, &mut done).await.unwrap();
         assert_ne!(shown(), first);
     }
 }

@@ -110,3 +110,18 @@ fn an_old_client_that_names_nobody_means_the_service() {
     assert!(!head.headers.contains_key("host"));
     assert_eq!(head.headers["x-forwarded-host"], "shop.example.com");
 }
+
+#[test]
+fn the_trace_of_a_client_goes_on_unchanged() {
+    let parent = (
+        "traceparent",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    );
+    let state = ("tracestate", "shop=1");
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        let head = sent(version, "http://shop/", &[parent, state]);
+        for (name, value) in [parent, state] {
+            assert_eq!(head.headers[name], value);
+        }
+    }
+}

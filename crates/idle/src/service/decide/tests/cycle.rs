@@ -256,7 +256,8 @@ fn resolvers_that_count_stay_in_the_path() {
     assert_eq!((case.replicas, case.slices.len()), (Some(3), 1));
     is(&case.ready(), "True", "InPath");
     case.verdict = idle();
-    case.pass(600);
+    // One resolver beside three pods sees a fourth of all connections.
+    case.pass(4 * 600);
     case.settle();
     case.pass(5);
     case.settle();
@@ -264,6 +265,67 @@ fn resolvers_that_count_stay_in_the_path() {
     case.verdict = busy();
     case.settle();
     assert_eq!((case.replicas, case.slices.len()), (Some(2), 1));
+}
+
+/// Whether it falls asleep so many seconds after resolvers were last asked for it.
+fn sleeps_after(quiet: i64, change: impl Fn(&mut Case)) -> bool {
+    let mut case = Case::new();
+    case.service.spec.triggers[0].kind = TriggerKind::Requests;
+    change(&mut case);
+    let asked = case.now;
+    case.verdict = Verdict::Busy(Because::new("Busy", "asked").last_asked(asked));
+    case.settle();
+    case.pass(quiet);
+    case.verdict = Verdict::Idle(Because::new("Idle", "quiet").last_asked(asked));
+    case.settle();
+    case.pass(5);
+    case.settle();
+    case.replicas == Some(0)
+}
+
+#[test]
+fn the_share_that_resolvers_see_is_not_taken_for_all_there_is() {
+    for (resolvers, pods, factor) in [(1, 1, 2), (1, 3, 4), (2, 2, 2), (4, 0, 1), (2, 6, 4)] {
+        let change = |case: &mut Case| {
+            let number = |number| Resolver {
+                address: std::net::Ipv4Addr::new(10, 0, 0, number).into(),
+                ..resolver()
+            };
+            case.resolvers = (1..=resolvers).map(number).collect();
+            case.ready_pods = pods;
+        };
+        let needed = 600 * factor;
+        assert!(!sleeps_after(needed - 10, change), "{resolvers} {pods}");
+        assert!(sleeps_after(needed, change), "{resolvers} {pods}");
+    }
+    // Somebody else sees all of it.
+    let both = |case: &mut Case| {
+        let prometheus = Case::new().service.spec.triggers[0].clone();
+        case.service.spec.triggers.push(prometheus);
+    };
+    assert!(sleeps_after(600, both));
+}
+
+#[test]
+fn clients_that_stick_to_pods_are_never_taken_for_nobody() {
+    let sticks = |case: &mut Case| {
+        let spec = case.public.as_mut().unwrap().spec.as_mut().unwrap();
+        spec.session_affinity = Some("ClientIP".to_owned());
+    };
+    assert!(!sleeps_after(100_000, sticks));
+}
+
+#[test]
+fn a_service_of_each_node_alone_is_kept_awake() {
+    let mut case = Case::new();
+    let spec = case.public.as_mut().unwrap().spec.as_mut().unwrap();
+    spec.internal_traffic_policy = Some("Local".to_owned());
+    case.verdict = idle();
+    case.settle();
+    case.pass(5);
+    case.settle();
+    assert_eq!(case.replicas, Some(3));
+    is(&case.condition("Stalled"), "True", "ServiceNodeLocal");
 }
 
 #[test]
