@@ -192,11 +192,17 @@ fn duration(text: &str) -> Result<Duration, String> {
 fn network(text: &str) -> Result<(Ipv4Addr, u8), String> {
     const WANTS: &str = "write it like 10.0.0.0/16, with a length from 8 to 28";
     let (address, length) = text.split_once('/').ok_or(WANTS)?;
-    let (address, length) = (address.parse(), length.parse());
-    match (address, length) {
-        (Ok(address), Ok(length)) if (8..=28).contains(&length) => Ok((address, length)),
-        _ => Err(WANTS.to_owned()),
+    let (address, length): (Result<Ipv4Addr, _>, Result<u8, _>) = (address.parse(), length.parse());
+    let (Ok(address), Ok(length @ 8..=28)) = (address, length) else {
+        return Err(WANTS.to_owned());
+    };
+    let first = Ipv4Addr::from(u32::from(address) & (u32::MAX << (32 - length)));
+    if first != address {
+        return Err(format!(
+            "the network begins earlier; write {first}/{length}"
+        ));
     }
+    Ok((address, length))
 }
 
 /// How a command prints what it found.

@@ -208,12 +208,13 @@ fn role(kind: &str, name: &str, granted: &[Rule]) -> String {
     )
 }
 
-/// A role that is the sum of those with a label, and the first of these.
+/// A role that is the sum of those with a label, and the first of these. The rules of the sum are not
+/// ours to write: whoever applies it a second time would take them away, or be refused.
 fn targets() -> String {
     let api = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: elasti-scale-targets";
     let label = format!("{AGGREGATE}: \"true\"");
     let sum = format!(
-        "{api}\naggregationRule:\n  clusterRoleSelectors:\n  - matchLabels:\n      {label}\nrules: []\n"
+        "{api}\naggregationRule:\n  clusterRoleSelectors:\n  - matchLabels:\n      {label}\n"
     );
     let usual = rules(TARGETS);
     format!("{sum}---\n{api}-usual\n  labels:\n    {label}\nrules:\n{usual}")

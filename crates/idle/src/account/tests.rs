@@ -142,6 +142,18 @@ fn what_is_awake_says_why_it_does_not_sleep() {
 }
 
 #[test]
+fn what_a_switch_holds_awake_says_nothing_of_when_it_sleeps() {
+    let spec = json!({"triggers": [{"type": "requests"}]});
+    let status = json!({
+        "observedGeneration": 1, "mode": "proxy", "lastScaledUpTime": now(),
+        "conditions": [condition("Ready", "SwitchedOff")],
+    });
+    let account = account(&service(&spec, &status), now());
+    assert_eq!(account.state, State::Awake);
+    assert_eq!(account.why, ["SwitchedOff: so it is"]);
+}
+
+#[test]
 fn what_is_only_observed_says_what_it_would_save() {
     let idle = json!({"since": "2026-01-01T11:00:00Z", "replicas": 2});
     for (observed, status, saves) in [

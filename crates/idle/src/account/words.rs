@@ -25,6 +25,8 @@ pub(super) fn why(
     }
     match state {
         State::Asleep => why.extend(asleep(status, now)),
+        // Whoever asks for it or does not.
+        State::Awake if said.is_some_and(|said| said.reason == "SwitchedOff") => {}
         State::Awake => why.push(awake(service, status, now)),
         _ => {}
     }

@@ -18,7 +18,7 @@ use kube::ResourceExt;
 use neap_kit::{event::Note, status::Standing};
 
 use self::{draft::Draft, wish::Wish};
-use super::{facts::Facts, objects, prove::Question, verdict::Because};
+use super::{facts::Facts, objects, prove::Question, switches::OFF, verdict::Because};
 use crate::{
     api::{ElastiServiceStatus, FINALIZER, Mode},
     target::Target,
@@ -202,7 +202,7 @@ fn serve(draft: &mut Draft<'_>) {
         draft.want_slices();
         let message = "its pods answer, and resolvers stay beside them to count the share of \
                        connections that comes to them";
-        draft.ready("InPath", message);
+        awake(draft, "InPath", message);
         draft.measure();
         return;
     }
@@ -213,6 +213,16 @@ fn serve(draft: &mut Draft<'_>) {
         return;
     }
     draft.mode(Mode::Serve);
-    draft.ready("Awake", "its pods answer, with nobody between");
+    awake(draft, "Awake", "its pods answer, with nobody between");
     draft.measure();
+}
+
+/// Says so, or that it has to be, whoever asks for it or does not.
+fn awake(draft: &mut Draft<'_>, reason: &'static str, message: &str) {
+    if draft.facts.switches.off {
+        let message = format!("{message}; nothing sleeps in its namespace: {OFF} is true there");
+        draft.ready("SwitchedOff", &message);
+    } else {
+        draft.ready(reason, message);
+    }
 }

@@ -39,11 +39,11 @@ pub(super) async fn run(options: &ListOptions, out: &mut dyn Write) -> Result<()
     let rows: Vec<_> = accounts.iter().map(row).collect();
     let count = accounts.len();
     let mut text = table(&heads, &rows);
-    let _ = write!(
-        text,
-        "\n{asleep} of {count} asleep; saved {} of a replica so far",
-        saved(all)
-    );
+    let all = match all {
+        ..=0 => "nothing saved so far".to_owned(),
+        _ => format!("saved {} of a replica so far", saved(all)),
+    };
+    let _ = write!(text, "\n{asleep} of {count} asleep; {all}");
     if would > 0 {
         let would = saved(would);
         let _ = write!(

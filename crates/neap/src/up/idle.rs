@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use http::HeaderName;
 use neap_idle::{
     operator::{self, settings::Places},
     resolver::{
@@ -40,6 +41,8 @@ const OPERATOR: &str = "elasti-operator-controller-manager";
 const OPERATOR_SERVICE: &str = "elasti-operator-controller-service";
 const INTERNAL: u16 = 8013;
 const SHARED: u16 = 8012;
+/// Names a service on the shared port, as the chart has it.
+const HEADER: HeaderName = HeaderName::from_static("x-envoy-decorator-operation");
 
 /// Triggers are asked so often. There is one resolver, near by, so it costs next to nothing.
 const POLL: Duration = Duration::from_secs(5);
@@ -127,7 +130,10 @@ fn resolver(host: IpAddr, operator: IpAddr, token: PathBuf) -> open::Options {
         host: Some(host),
         namespaces: BTreeSet::new(),
         defaults: Defaults::default(),
-        naming: Naming::default(),
+        naming: Naming {
+            header: Some(HEADER),
+            ..Naming::default()
+        },
         patience: DRAIN,
         open: false,
         token: Some(token),

@@ -88,6 +88,52 @@ fn http2_is_offered() {
 }
 
 #[test]
+fn services_of_a_bare_one_get_addresses_of_the_network_that_was_named() {
+    let place = Place::new();
+    let neap = place.up(&["--bare", "--service-range", "10.77.4.0/28"]);
+    let config = neap.kubeconfig();
+    let client = Client::new(&config, Credentials::Token(config.token.clone()));
+    let services = "/api/v1/namespaces/default/services";
+    let (_, own) = client.ask(&format!("{services}/kubernetes"), "");
+    assert!(own.contains(r#""clusterIP":"10.77.4.1""#), "{own}");
+    let named = |name: usize| {
+        let spec = r#"{"ports":[{"port":80}]}"#;
+        format!(r#"{{"metadata":{{"name":"s{name}"}},"spec":{spec}}}"#)
+    };
+    // Neither the first nor the last of a network, nor its own.
+    for name in 0..13 {
+        let (status, made) = client.ask(services, &named(name));
+        assert_eq!(status, 201, "{made}");
+        assert!(made.contains(r#""clusterIP":"10.77.4."#), "{made}");
+    }
+    let (status, said) = client.ask(services, &named(13));
+    assert_eq!(status, 422, "{said}");
+    assert!(said.contains("range is full"), "{said}");
+}
+
+#[test]
+fn a_network_that_cannot_be_meant_is_refused() {
+    let place = Place::new();
+    for (arguments, text) in [
+        (
+            &["--bare", "--service-range", "10.0.0.0"][..],
+            "10.0.0.0/16",
+        ),
+        (
+            &["--bare", "--service-range", "10.0.0.0/30"],
+            "from 8 to 28",
+        ),
+        (&["--bare", "--service-range", "10.0.0.7/24"], "10.0.0.0/24"),
+        (&["--bare", "--service-range", "fd00::/112"], "10.0.0.0/16"),
+        (&["--service-range", "10.0.0.0/24"], "--bare"),
+    ] {
+        let end = place.refused(arguments);
+        assert_eq!(end.code, Some(2), "{arguments:?}: {}", end.stderr);
+        assert!(end.stderr.contains(text), "{arguments:?}: {}", end.stderr);
+    }
+}
+
+#[test]
 fn signal_stops_it_cleanly_and_nothing_is_left() {
     for signal in ["TERM", "INT", "HUP"] {
         let place = Place::new();

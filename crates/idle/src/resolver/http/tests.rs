@@ -1,3 +1,4 @@
+mod client;
 mod headers;
 mod naming;
 mod probe;

@@ -75,6 +75,28 @@ fn a_proof_is_of_those_resolvers_that_gave_it() {
 }
 
 #[test]
+fn what_a_switch_holds_awake_says_so() {
+    for triggers in [
+        json!([{"type": "prometheus"}]),
+        json!([{"type": "requests"}]),
+    ] {
+        let mut case = Case::new();
+        case.service.spec.triggers = serde_json::from_value(triggers).unwrap();
+        case.verdict = idle();
+        case.switches = said(&[(OFF, "true")]);
+        case.pass(3600);
+        case.settle();
+        assert_eq!(case.replicas, Some(3));
+        let (truth, reason) = case.ready();
+        assert_eq!((&*truth, &*reason), ("True", "SwitchedOff"));
+        case.switches = said(&[]);
+        case.verdict = busy();
+        case.settle();
+        assert_ne!(case.ready().1, "SwitchedOff");
+    }
+}
+
+#[test]
 fn everything_is_woken_when_somebody_says_so_for_its_namespace() {
     let mut case = Case::asleep();
     let later = case.now + SignedDuration::from_secs(60);
