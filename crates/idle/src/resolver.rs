@@ -1,11 +1,11 @@
 //! The process that answers for services that sleep, and wakes them.
 //!
 //! A connection comes in on a port of its own for each port of a service ([`routes`], [`listen`]), is
-//! held until a pod takes it ([`hold`], [`connect`], over [`net`]) and is then carried byte by byte ([`tcp`],
-//! [`tls`]) or request by request ([`http`]). What the rest of the process asks is plain: which
-//! connections were taken ([`taken`], [`prove`]), who was asked for ([`activity`]), how much is held
-//! ([`hold::Holds::all_queued`]), and to end well ([`drain`]). [`run`] puts
-//! all of it together, and [`open`] the rest of its process with it.
+//! held until a pod takes it ([`hold`], [`connect`], over [`net`]) and is then carried byte by byte
+//! ([`tcp`], [`tls`]) or request by request ([`http`]), all of it on one thread ([`lanes`]). What the
+//! rest of the process asks is plain: which connections were taken ([`taken`], [`prove`]), who was
+//! asked for ([`activity`]), how much is held ([`hold::Holds::all_queued`]), and to end well
+//! ([`drain`]). [`run`] puts all of it together, and [`open`] the rest of its process with it.
 //!
 //! Invariants:
 //! - nothing is sent to a pod before a connection to it stands, and what was sent is not sent again;

@@ -34,13 +34,13 @@ fn play(cli: &Cli, programs: &Programs, cells: &[Cell]) -> (Vec<RealOutcome>, Ve
             .filter(|cell| cell.lag == lag)
             .collect()
     };
-    let mut lags: Vec<_> = LAGS
+    let lags: Vec<_> = LAGS
         .map(of)
         .into_iter()
         .filter(|some| !some.is_empty())
         .collect();
-    // The longest first.
-    let left = Mutex::new(std::mem::take(&mut lags));
+    // They ascend and are taken from the end, so the longest comes first.
+    let left = Mutex::new(lags);
     let (outcomes, failed) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let cycles = cli.cycles.unwrap_or(10);
     thread::scope(|scope| {

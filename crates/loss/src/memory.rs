@@ -56,7 +56,7 @@ struct Home {
 }
 
 impl Memory {
-    /// Leads connections from now on; before, and ever after that, only the first who is told to does.
+    /// Leads connections from now on. Only the first who is named does.
     pub(crate) fn led_by(&self, route: Arc<dyn Route>) {
         let _ = self.0.route.set(route);
     }

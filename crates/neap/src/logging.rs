@@ -21,6 +21,8 @@ use crate::{
 pub(crate) fn start(verbose: u8, command: &Command) -> Result<Exports, Failure> {
     let terminal = io::stderr().is_terminal();
     let filter = filter(verbose, terminal);
+    // First, since whoever sends errors elsewhere looks at a panic before it passes it on.
+    std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task panicked")));
     let exports = if let Some(role) = role(command) {
         let format = if terminal { Format::Text } else { Format::Json };
         telemetry::subscribe(role, format, &filter).map_err(|error| unsaid(&error))?
@@ -28,7 +30,6 @@ pub(crate) fn start(verbose: u8, command: &Command) -> Result<Exports, Failure> 
         print(&filter, terminal);
         Exports::default()
     };
-    std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task panicked")));
     Ok(exports)
 }
 

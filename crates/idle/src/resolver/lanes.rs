@@ -55,10 +55,12 @@ impl Threads {
     /// So many.
     pub fn start(count: usize) -> io::Result<Self> {
         let end = CancellationToken::new();
+        // Those that have started also end if another cannot start.
+        let guard = end.clone().drop_guard();
         let runtimes = (0..count).map(|number| start(number, end.clone()));
         Ok(Self(Some(Arc::new(Running {
             runtimes: runtimes.collect::<io::Result<_>>()?,
-            _end: end.drop_guard(),
+            _end: guard,
         }))))
     }
 }
@@ -106,17 +108,24 @@ impl Lanes {
             return;
         };
         let Lane { resolver, runtime } = &self.each[number];
-        let Ok(handed) = client.hand_over() else {
-            return;
+        let handed = match client.hand_over() {
+            Ok(handed) => handed,
+            Err(error) => return lost(&error),
         };
         let taken = resolver.clone();
         let carried = async move {
-            if let Ok(client) = handed.take() {
-                serve(taken, client).await;
+            match handed.take() {
+                Ok(client) => serve(taken, client).await,
+                Err(error) => lost(&error),
             }
         };
         resolver.tasks.spawn_on(carried, runtime);
     }
+}
+
+/// Only a system that is out of something does that.
+fn lost(error: &io::Error) {
+    tracing::warn!(%error, "a connection could not be given to its thread");
 }
 
 impl From<Resolver> for Lanes {

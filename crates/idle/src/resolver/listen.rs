@@ -1,6 +1,10 @@
 //! A listener for every port of the table.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    net::SocketAddr,
+    time::Duration,
+};
 
 use neap_kit::key::Key;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +70,7 @@ pub async fn follow(lanes: impl Into<Lanes>, stop: CancellationToken) {
 fn forget(resolver: &Resolver, table: &Table) {
     let keys = table.services().map(|service| &service.key);
     let pods: Vec<_> = keys.map(|key| table.pods(key)).collect();
-    let pods: std::collections::HashSet<SocketAddr> = pods
+    let pods: HashSet<SocketAddr> = pods
         .iter()
         .flat_map(|pods| pods.values().flatten().copied())
         .collect();

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
 };
 
 use crate::{
@@ -231,4 +231,23 @@ async fn browsers_get_a_page_where_that_was_asked_for() {
     .await;
     let answer = scene.say(asked).await;
     assert!(answer.ends_with("hello"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_connection_whose_answer_ended_with_trailers_is_used_again() {
+    let scene = Scene::new("HTTP", &json!({}));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    scene.pods(&[listener.local_addr().unwrap()]);
+    let mut client = TcpStream::connect(scene.address).await.unwrap();
+    client.write_all(GET).await.unwrap();
+    let (mut pod, _) = listener.accept().await.unwrap();
+    for _ in 0..2 {
+        read_until(&mut pod, "\r\n\r\n").await;
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: sum\r\n\r\n";
+        let answer = format!("{head}2\r\nok\r\n0\r\nsum: 2\r\n\r\n");
+        pod.write_all(answer.as_bytes()).await.unwrap();
+        let answer = read_until(&mut client, "\r\n0\r\n").await;
+        assert!(answer.contains("\r\nok\r\n"), "{answer}");
+        client.write_all(GET).await.unwrap();
+    }
 }

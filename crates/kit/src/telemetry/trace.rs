@@ -4,7 +4,8 @@ use http::HeaderMap;
 use tracing::Span;
 
 /// Makes `span` a part of the trace that the headers of a request name in the way of W3C
-/// (`traceparent`, `tracestate`). Has to come before anything is told within the span. Where there is
+/// (`traceparent`, `tracestate`). Has to come before the span is entered
+/// for the first time, or ends. Where there is
 /// no such header, or traces go nowhere, it begins one of its own.
 #[cfg(feature = "otlp")]
 pub fn continue_trace(span: &Span, headers: &HeaderMap) {

@@ -100,11 +100,18 @@ impl Body for Carried {
         if let Poll::Ready(Some(Err(error))) = frame {
             this.until = None;
             this.broken = Some(error);
-            // The client gets first what came before: nothing more is sent once this is told.
+            // The client gets first what came before, as far as it takes that at once: nothing more is
+            // sent once this is told.
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if matches!(frame, Poll::Ready(None)) || this.incoming.is_end_stream() {
+        let last = match &frame {
+            Poll::Ready(None) => true,
+            // Nobody asks for what comes after them.
+            Poll::Ready(Some(Ok(frame))) if frame.is_trailers() => true,
+            _ => this.incoming.is_end_stream(),
+        };
+        if last {
             this.whole();
         }
         frame

@@ -32,7 +32,7 @@ use crate::resolver::{connect::connect, net::Net};
 const IDLE: Duration = Duration::from_millis(1500);
 /// One that is still busy after this time is not used again.
 const READY: Duration = Duration::from_secs(1);
-/// So many are kept for each pod.
+/// So many are kept for each pod and thread.
 const KEPT: usize = 256;
 
 /// Sends requests to pods. Cheap to copy.
@@ -51,7 +51,7 @@ pub(super) struct Shared {
     idle: Mutex<HashMap<SocketAddr, Vec<Idle>>>,
     /// Somebody closes those that were not used for too long.
     tidied: AtomicBool,
-    /// One for each pod, over which all requests go at once.
+    /// One for each pod, over which all requests of the thread go at once.
     multiplexed: Mutex<HashMap<SocketAddr, Multiplexed>>,
     /// Nothing is kept any longer.
     closed: CancellationToken,
@@ -222,11 +222,12 @@ impl Shared {
 
     /// Keeps a connection for the next request.
     pub(super) fn keep(self: &Arc<Self>, pod: SocketAddr, standing: Standing) {
+        let since = self.clock.uptime();
+        let mut idle = self.idle.lock();
+        // Asked under the lock: whoever closes clears after that.
         if self.closed.is_cancelled() {
             return;
         }
-        let since = self.clock.uptime();
-        let mut idle = self.idle.lock();
         let kept = idle.entry(pod).or_default();
         if kept.len() < KEPT {
             kept.push(Idle { standing, since });

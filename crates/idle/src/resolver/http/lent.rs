@@ -19,6 +19,7 @@ use hyper::{
     client::conn::{TrySendError, http1},
 };
 use hyper_util::rt::TokioIo;
+use tokio::task::unconstrained;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -37,14 +38,12 @@ pub(super) struct Standing {
     pub(super) tally: Arc<Tally>,
 }
 
-/// One that somebody uses. It goes back when this is dropped, if the pod has answered to the end.
+/// One that somebody uses. It goes back if the pod answers to the end, and is closed otherwise.
 #[derive(Debug)]
 pub(super) struct Lent {
-    standing: Option<Standing>,
-    /// Told when the body of its request was sent, if there is one.
+    standing: Standing,
+    /// Told when the body of its request was read, if there is one.
     upload: Option<CancellationToken>,
-    /// The pod has answered to the end.
-    answered: bool,
     pod: SocketAddr,
     home: Arc<Shared>,
 }
@@ -73,7 +72,8 @@ impl Standing {
         request: Request<Sent>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Sent>>> {
         let Self { sender, driver, .. } = self;
-        let mut answer = pin!(sender.try_send_request(request));
+        // Without a budget, or it might wait for a waker that nobody hears although it is there.
+        let mut answer = pin!(unconstrained(sender.try_send_request(request)));
         poll_fn(|context| {
             drive(driver, context);
             answer.as_mut().poll(&mut unheard())
@@ -114,9 +114,8 @@ fn drive(driver: &mut Option<Driver>, context: &mut Context<'_>) {
 impl Lent {
     pub(super) fn new(standing: Standing, pod: SocketAddr, home: &Arc<Shared>) -> Self {
         Self {
-            standing: Some(standing),
+            standing,
             upload: None,
-            answered: false,
             pod,
             home: home.clone(),
         }
@@ -127,13 +126,9 @@ impl Lent {
         &mut self,
         request: Request<Sent>,
     ) -> (u64, Result<Response<Incoming>, TrySendError<Request<Sent>>>) {
-        let Some(standing) = &mut self.standing else {
-            // It is there until this is dropped.
-            return std::future::pending().await;
-        };
         self.upload = request.body().ended();
-        let before = standing.tally.begin();
-        let sent = standing.send(request).await;
+        let before = self.standing.tally.begin();
+        let sent = self.standing.send(request).await;
         if sent.is_ok() && !self.is_uploaded() {
             // The client may well read nothing of the answer before it has sent everything.
             self.let_go_on();
@@ -143,14 +138,12 @@ impl Lent {
 
     /// So many bytes were sent over it until now.
     pub(super) fn sent(&self) -> u64 {
-        let standing = self.standing.as_ref();
-        standing.map_or(0, |standing| standing.tally.sent())
+        self.standing.tally.sent()
     }
 
     /// From now on it moves its bytes by itself, and does not go back.
     pub(super) fn let_go_on(&mut self) {
-        let driver = self.standing.as_mut().and_then(|it| it.driver.take());
-        if let Some(driver) = driver {
+        if let Some(driver) = self.standing.driver.take() {
             self.home.tasks.spawn(async move {
                 let _ = driver.await;
             });
@@ -163,31 +156,23 @@ impl Lent {
         body: &mut Incoming,
         context: &mut Context<'_>,
     ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        match &mut self.standing {
-            Some(standing) => standing.poll_frame(body, context),
-            None => Pin::new(body).poll_frame(context),
-        }
+        self.standing.poll_frame(body, context)
     }
 
-    /// The pod has answered to the end.
+    /// The pod has answered to the end, so others may use it, unless the pod did so before it was
+    /// sent everything.
     pub(super) fn answered(mut self) {
-        self.answered = true;
+        if !self.is_uploaded() {
+            self.let_go_on();
+        }
+        if self.standing.driver.is_some() {
+            self.home.keep(self.pod, self.standing);
+        }
     }
 
     fn is_uploaded(&self) -> bool {
-        (self.upload.as_ref()).is_none_or(CancellationToken::is_cancelled)
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if self.answered
-            && self.is_uploaded()
-            && let Some(standing) = self.standing.take()
-            && standing.driver.is_some()
-        {
-            self.home.keep(self.pod, standing);
-        }
+        let read = (self.upload.as_ref()).is_none_or(CancellationToken::is_cancelled);
+        read && !self.standing.tally.is_blocked()
     }
 }
 

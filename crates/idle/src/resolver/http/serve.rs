@@ -131,11 +131,11 @@ impl From {
 
     /// Resolves once a connection has ended that should, or once nothing was under way for a while:
     /// some clients have begun to say something and do not go on, others do not hear that it is over.
-    async fn last_words(&self, mut connection: Pin<&mut impl Future>) {
+    async fn last_words(&self, mut connection: Pin<&mut impl Future<Output = hyper::Result<()>>>) {
         let mut quiet = false;
         loop {
             tokio::select! {
-                _ = connection.as_mut() => return,
+                ended = connection.as_mut() => return self.ended(ended),
                 () = self.resolver.clock.sleep(QUIET) => {}
             }
             let still = self.talk.under_way.load(Ordering::SeqCst) == 0;

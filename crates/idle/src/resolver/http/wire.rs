@@ -32,6 +32,8 @@ pub(super) struct Tally {
     bytes: AtomicU64,
     /// A request begins, so the next byte is its first.
     begins: AtomicBool,
+    /// The last bytes did not fit, so some still wait to be sent.
+    blocked: AtomicBool,
 }
 
 impl Wire {
@@ -55,6 +57,8 @@ impl Wire {
     }
 
     fn written(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        let blocked = &self.tally.blocked;
+        blocked.store(written.is_pending(), Ordering::Relaxed);
         if let Poll::Ready(Ok(count)) = written {
             self.tally.bytes.fetch_add(count as u64, Ordering::SeqCst);
         }
@@ -67,6 +71,11 @@ impl Tally {
     pub(super) fn begin(&self) -> u64 {
         self.begins.store(true, Ordering::SeqCst);
         self.sent()
+    }
+
+    /// Whether some of what was to be sent still waits.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
     }
 
     /// So many bytes were sent until now.
@@ -123,8 +132,9 @@ impl AsyncWrite for Wire {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use tokio::{
-        io::AsyncWriteExt,
+        io::{AsyncReadExt, AsyncWriteExt},
         net::{TcpListener, TcpStream},
     };
 
@@ -148,6 +158,23 @@ mod tests {
         assert_eq!(tally.begin(), 5);
         assert!(wire.write_all(b"second").await.is_err());
         assert_eq!(tally.sent(), 5);
+    }
+
+    #[tokio::test]
+    async fn what_does_not_fit_is_known_to_wait() {
+        let (here, mut there) = both().await;
+        let (mut wire, tally) = Wire::new(here.into());
+        let much = vec![0; 1 << 20];
+        let mut sent = 0;
+        while let Some(count) = wire.write(&much).now_or_never() {
+            assert!(!tally.is_blocked());
+            sent += count.unwrap();
+        }
+        assert!(tally.is_blocked());
+        let mut read = vec![0; sent];
+        there.read_exact(&mut read).await.unwrap();
+        wire.write_all(b"the rest").await.unwrap();
+        assert!(!tally.is_blocked());
     }
 
     #[tokio::test]

@@ -20,6 +20,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
     sync::mpsc,
+    time::advance,
 };
 use tokio_util::task::TaskTracker;
 
@@ -110,27 +111,30 @@ impl Place {
     }
 }
 
-/// Time passes for everybody here, at once.
-async fn pass(time: Duration) {
-    tokio::time::pause();
-    tokio::time::advance(time).await;
-    tokio::time::resume();
+/// Time passes only as it is told to until this is dropped: as long as a thread is busy, it does not
+/// run ahead while sockets are waited for.
+fn standing_still() -> mpsc::Sender<()> {
+    let (busy, mut over) = mpsc::channel(1);
+    tokio::task::spawn_blocking(move || over.blocking_recv());
+    busy
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_connection_is_used_again_unless_nobody_used_it_for_a_while() {
+    let _time = standing_still();
     let place = Place::open(WHOLE).await;
     assert!(place.ask().await);
     assert!(!place.ask().await);
-    pass(Duration::from_millis(1400)).await;
+    advance(Duration::from_millis(1400)).await;
     assert!(!place.ask().await, "it is still good");
-    pass(Duration::from_millis(1600)).await;
+    advance(Duration::from_millis(1600)).await;
     assert!(place.ask().await, "the pod may be about to close it");
     assert_eq!(place.connections.load(Ordering::SeqCst), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_connection_whose_last_answer_does_not_end_is_not_waited_for_long() {
+    let _time = standing_still();
     let place = Place::open(BEGUN).await;
     let mut first = place.connection().await;
     // It goes back although somebody still reads.
@@ -139,18 +143,17 @@ async fn a_connection_whose_last_answer_does_not_end_is_not_waited_for_long() {
     let (client, pod) = (place.client.clone(), place.pod);
     let asking = async move { client.connection(pod, Version::HTTP_11).await.unwrap() };
     let asking = place.tasks.spawn(asking);
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
+    advance(Duration::from_millis(900)).await;
     assert!(!asking.is_finished(), "the answer may end any moment");
-    pass(Duration::from_millis(1100)).await;
+    advance(Duration::from_millis(200)).await;
     let second = tokio::time::timeout(STUCK, asking).await;
     assert!(second.expect("it waits for ever").unwrap().fresh);
     drop(answer);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_more_are_kept_for_a_pod_than_anybody_needs() {
+    let _time = standing_still();
     let place = Place::open(WHOLE).await;
     let mut lent = Vec::new();
     for _ in 0..300 {
@@ -170,8 +173,9 @@ async fn no_more_are_kept_for_a_pod_than_anybody_needs() {
     assert_eq!(kept.len(), 256);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_is_kept_for_pods_that_are_gone_or_after_the_end() {
+    let _time = standing_still();
     let place = Place::open(WHOLE).await;
     assert!(place.ask().await);
     place.client.retain(|pod| *pod == place.pod);
