@@ -42,7 +42,7 @@ pub struct Lanes {
 #[derive(Debug)]
 struct Lane {
     /// With connections to pods that are of this thread alone.
-    resolver: Resolver,
+    resolver: Arc<Resolver>,
     runtime: Handle,
 }
 
@@ -79,10 +79,10 @@ impl Lanes {
     pub fn new(resolver: Resolver, threads: Threads) -> Self {
         let runtimes = threads.0.iter().flat_map(|running| &running.runtimes);
         let lanes = runtimes.map(|runtime| Lane {
-            resolver: Resolver {
+            resolver: Arc::new(Resolver {
                 client: resolver.client.sibling(),
                 ..resolver.clone()
-            },
+            }),
             runtime: runtime.clone(),
         });
         Self {
@@ -97,14 +97,14 @@ impl Lanes {
     pub(super) fn carry<F>(
         &self,
         client: Stream,
-        serve: impl FnOnce(Resolver, Stream) -> F + Send + 'static,
+        serve: impl FnOnce(&Resolver, Stream) -> F + Send + 'static,
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(number) = turn.checked_rem(self.each.len()) else {
-            let resolver = self.resolver.clone();
-            self.resolver.tasks.spawn(serve(resolver, client));
+            let resolver = &self.resolver;
+            resolver.tasks.spawn(serve(resolver, client));
             return;
         };
         let Lane { resolver, runtime } = &self.each[number];
@@ -115,7 +115,7 @@ impl Lanes {
         let taken = resolver.clone();
         let carried = async move {
             match handed.take() {
-                Ok(client) => serve(taken, client).await,
+                Ok(client) => serve(&taken, client).await,
                 Err(error) => lost(&error),
             }
         };

@@ -108,13 +108,13 @@ pub async fn accept(
                 match route {
                     Some(route) if !http => {
                         lanes.carry(client, move |resolver, client| {
-                            tcp::serve(resolver, route, client, source)
+                            tcp::serve(resolver.clone(), route, client, source)
                         });
                     }
                     None if entrance != Entrance::Shared => {}
                     _ => {
                         lanes.carry(client, move |resolver, client| {
-                            http::serve(resolver, entrance, client, source)
+                            http::serve(resolver.clone(), entrance, client, source)
                         });
                     }
                 }

@@ -44,7 +44,8 @@ pub(super) async fn forward(
         return not_sent(from, &going.holding, &unplaced);
     }
     let (mut holding, request) = going.request(from.source);
-    let fate = send(from, &mut holding, request).await;
+    // Apart, so that those who are held do not carry it along.
+    let fate = Box::pin(send(from, &mut holding, request)).await;
     let key = holding.route().service.key.clone();
     match fate {
         Fate::Refused(refused) => {

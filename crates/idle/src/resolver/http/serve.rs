@@ -20,7 +20,7 @@ use tokio::io::AsyncReadExt;
 use super::{
     answer::BAD,
     client::Tasks,
-    guard::{Guarded, Talk},
+    guard::Guarded,
     handle::{Entrance, From, handle},
     strict::HEAD,
 };
@@ -41,24 +41,34 @@ const STREAMS: u32 = 256;
 const TOO_SLOW: &str = "TooSlow";
 
 /// Carries all requests of one connection.
-pub async fn serve(resolver: Resolver, entrance: Entrance, mut client: Stream, source: SocketAddr) {
-    let (clock, patience) = (resolver.clock, resolver.patience);
-    let (first, multiplexed) = match clock.within(patience, first(&mut client)).await {
-        Some(Ok(first)) => first,
-        Some(Err(_)) => return,
-        None => return not_listened_to(&resolver, TOO_SLOW, &"nothing was asked"),
-    };
-    let talk = Arc::new(Talk::default());
-    talk.upgraded.store(multiplexed, Ordering::SeqCst);
-    let stream = TokioIo::new(Guarded::new(client, first, talk.clone()));
+pub fn serve(
+    resolver: Resolver,
+    entrance: Entrance,
+    client: Stream,
+    source: SocketAddr,
+) -> impl Future<Output = ()> + Send {
     let leave = resolver.ending.child_token();
-    let from = Arc::new(From {
+    let from = From {
         resolver,
         entrance,
         source,
-        talk,
+        talk: Arc::default(),
         leave,
-    });
+    };
+    carry(Arc::new(from), client)
+}
+
+async fn carry(from: Arc<From>, mut client: Stream) {
+    let Resolver {
+        clock, patience, ..
+    } = &from.resolver;
+    let (first, multiplexed) = match clock.within(*patience, first(&mut client)).await {
+        Some(Ok(first)) => first,
+        Some(Err(_)) => return,
+        None => return not_listened_to(&from.resolver, TOO_SLOW, &"nothing was asked"),
+    };
+    from.talk.upgraded.store(multiplexed, Ordering::SeqCst);
+    let stream = TokioIo::new(Guarded::new(client, first, from.talk.clone()));
     // A client that breaks off is its own affair, and what it says wrongly hyper has answered.
     if multiplexed {
         // Apart, since there are few of them and they are large.
