@@ -43,7 +43,7 @@ fn annotate(path: &'static str, annotations: &Value) -> Deed {
 }
 
 fn workload() -> Workload {
-    let definition = serde_json::to_value(ElastiService::crd()).unwrap();
+    let definition = serde_json::to_value(ElastiService::crd()).unwrap_or_default();
     let on = json!({ENABLED: "true"});
     let off = json!({ENABLED: null, COOLDOWN: null});
     Workload::new("opted in")
