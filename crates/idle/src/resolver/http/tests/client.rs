@@ -143,6 +143,8 @@ async fn a_connection_whose_last_answer_does_not_end_is_not_waited_for_long() {
     let (client, pod) = (place.client.clone(), place.pod);
     let asking = async move { client.connection(pod, Version::HTTP_11).await.unwrap() };
     let asking = place.tasks.spawn(asking);
+    // It begins to wait.
+    tokio::task::yield_now().await;
     advance(Duration::from_millis(900)).await;
     assert!(!asking.is_finished(), "the answer may end any moment");
     advance(Duration::from_millis(200)).await;
