@@ -7,7 +7,13 @@ use neap_load::skip::skipped;
 use super::*;
 
 /// What Helm makes of the chart; nothing where there is no Helm.
-fn rendered(test: &str, values: &[&str]) -> Option<Vec<Value>> {
+pub(super) fn rendered(test: &str, values: &[&str]) -> Option<Vec<Value>> {
+    let set = values.iter().flat_map(|value| ["--set", *value]);
+    rendered_with(test, &set.collect::<Vec<_>>())
+}
+
+/// The same with arguments of Helm's.
+pub(super) fn rendered_with(test: &str, arguments: &[&str]) -> Option<Vec<Value>> {
     let Some(helm) = std::env::var_os("NEAP_HELM") else {
         skipped(test, "NEAP_HELM is not set; run cargo xtask test");
         return None;
@@ -15,10 +21,7 @@ fn rendered(test: &str, values: &[&str]) -> Option<Vec<Value>> {
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/idle/chart");
     let mut command = Command::new(helm);
     command.args(["template", "elasti"]).arg(chart);
-    command.args(["--namespace", "elasti"]);
-    for value in values {
-        command.args(["--set", value]);
-    }
+    command.args(["--namespace", "elasti"]).args(arguments);
     let output = command.output().unwrap();
     let (text, wrong) = (output.stdout, String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{wrong}");
@@ -114,25 +117,62 @@ fn an_install_for_some_namespaces_has_no_rights_beyond_them() {
             assert!(names.contains(&role), "{role:?} is not in {names:#?}");
         }
     }
-    let told = |name: &str| {
-        let found = |one: &&Value| one["kind"] == "Deployment" && one["metadata"]["name"] == name;
-        let deployment = documents.iter().find(found).unwrap();
-        let variables = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
-        let mut variables = variables.as_array().unwrap().iter();
-        variables.any(|one| one["name"] == "WATCH_NAMESPACES")
-    };
+    let told = |name: &str| entry(&documents, name, "WATCH_NAMESPACES").is_some();
     assert!(told("elasti-operator-controller-manager"));
     assert!(told("elasti-resolver"), "resolvers look no further, either");
 }
 
-/// What the variable of a container of `name` is set to.
-fn variable(documents: &[Value], name: &str, variable: &str) -> Value {
-    let deployment = |one: &&Value| one["kind"] == "Deployment" && one["metadata"]["name"] == name;
-    let deployment = documents.iter().find(deployment).unwrap();
-    let variables = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
-    let mut variables = variables.as_array().unwrap().iter();
-    let found = variables.find(|one| one["name"] == variable);
-    found.unwrap()["value"].clone()
+#[test]
+fn kinds_that_values_name_may_be_scaled_wherever_services_sleep() {
+    let test = "deploy::chart::kinds_that_values_name_may_be_scaled_wherever_services_sleep";
+    let target = [
+        "global.scaleTargets[0].apiGroup=example.com",
+        "global.scaleTargets[0].resource=lamps",
+    ];
+    let Some(everywhere) = rendered(test, &target) else {
+        return;
+    };
+    let some = [&target[..], &["global.allowedNamespaces={shop}"]].concat();
+    let some = rendered(test, &some).unwrap();
+    let wanted = [
+        json!({"apiGroups": ["example.com"], "resources": ["lamps"], "verbs": ["get", "list", "watch"]}),
+        json!({"apiGroups": ["example.com"], "resources": ["lamps/scale"], "verbs": ["get", "patch"]}),
+    ];
+    let grants = |role: &Value| {
+        let rules = role["rules"].as_array().unwrap();
+        wanted.iter().all(|rule| rules.contains(rule))
+    };
+    let usual = "elasti-scale-targets-usual";
+    assert!(grants(found(&everywhere, "ClusterRole", usual)));
+    let roles = some.iter().filter(|one| {
+        one["kind"] == "Role" && one["metadata"]["name"] == "elasti-operator-manager-role"
+    });
+    let roles: Vec<_> = roles.collect();
+    assert_eq!(roles.len(), 2, "one there, and one where the operator is");
+    assert!(roles.into_iter().all(grants));
+}
+
+/// The object of this kind and name.
+pub(super) fn found<'a>(documents: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    let found = |one: &&Value| one["kind"] == kind && one["metadata"]["name"] == name;
+    let found = documents.iter().find(found);
+    found.unwrap_or_else(|| panic!("there is no {kind} {name}"))
+}
+
+/// The container of the Deployment of this name.
+pub(super) fn container<'a>(documents: &'a [Value], name: &str) -> &'a Value {
+    &found(documents, "Deployment", name)["spec"]["template"]["spec"]["containers"][0]
+}
+
+/// What is said of a variable of a container.
+pub(super) fn entry<'a>(documents: &'a [Value], name: &str, variable: &str) -> Option<&'a Value> {
+    let variables = container(documents, name)["env"].as_array().unwrap();
+    variables.iter().find(|one| one["name"] == variable)
+}
+
+/// What a variable of a container is set to.
+pub(super) fn variable(documents: &[Value], name: &str, variable: &str) -> Value {
+    entry(documents, name, variable).unwrap()["value"].clone()
 }
 
 #[test]
@@ -152,18 +192,99 @@ fn numbers_are_shown_as_values_say() {
         (unbounded(&plain), unbounded(&asked)),
         (json!("false"), json!("true"))
     );
-    let scheme = |documents: &[Value]| {
-        let monitor = |one: &&Value| {
-            let name = &one["metadata"]["name"];
-            name == "elasti-operator-controller-manager-metrics-monitor"
-        };
-        let monitor = documents.iter().find(monitor).unwrap();
-        monitor["spec"]["endpoints"][0]["scheme"].clone()
+    // What the arguments say of port 8080 is of no account to the monitor.
+    let endpoints = |all: &[Value]| {
+        let name = "elasti-operator-controller-manager-metrics-monitor";
+        found(all, "ServiceMonitor", name)["spec"]["endpoints"].clone()
     };
-    assert_eq!(
-        (scheme(&plain), scheme(&asked)),
-        (Value::Null, json!("https"))
-    );
+    let expected = json!([{"port": "custom-port", "path": "/metrics"}]);
+    assert_eq!(endpoints(&plain), expected);
+    assert_eq!(endpoints(&asked), expected);
+}
+
+/// Every ServiceMonitor names a port of a Service that it selects, and that port is one of the pods'.
+pub(super) fn monitors_lead_to_pods(documents: &[Value]) {
+    let of = |kind: &'static str| documents.iter().filter(move |one| one["kind"] == kind);
+    assert_eq!(of("ServiceMonitor").count(), 2);
+    for monitor in of("ServiceMonitor") {
+        let name = &monitor["metadata"]["name"];
+        let wanted = monitor["spec"]["selector"]["matchLabels"].as_object();
+        let selects = |service: &&Value| {
+            let labels = &service["metadata"]["labels"];
+            let mut wanted = wanted.unwrap().iter();
+            wanted.all(|(label, value)| labels[label] == *value)
+        };
+        let named = &monitor["spec"]["endpoints"][0]["port"];
+        let services = of("Service").filter(selects);
+        let ports = services.flat_map(|one| one["spec"]["ports"].as_array().unwrap());
+        let ports: Vec<_> = ports.filter(|port| port["name"] == *named).collect();
+        assert_eq!(ports.len(), 1, "{name}: Services with the port {named}");
+        let target = &ports[0]["targetPort"];
+        let led = |one: &&Value| {
+            let ports = &one["spec"]["template"]["spec"]["containers"][0]["ports"];
+            let mut ports = ports.as_array().unwrap().iter();
+            ports.any(|port| port["name"] == *target)
+        };
+        assert_eq!(of("Deployment").filter(led).count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn monitors_name_ports_that_are_there() {
+    let mut kustomize = installed();
+    kustomize.extend(documents("kustomize/monitoring/monitors.yaml"));
+    monitors_lead_to_pods(&kustomize);
+    let test = "deploy::chart::monitors_name_ports_that_are_there";
+    let Some(chart) = rendered(test, &["global.enableMonitoring=true"]) else {
+        return;
+    };
+    monitors_lead_to_pods(&chart);
+}
+
+#[test]
+fn chart_and_kustomize_agree_on_ports_and_selectors() {
+    let test = "deploy::chart::chart_and_kustomize_agree_on_ports_and_selectors";
+    let Some(chart) = rendered(test, &[]) else {
+        return;
+    };
+    let kustomization = text("kustomize/kustomization.yaml");
+    let kustomization: Value = serde_saphyr::from_str(&kustomization).unwrap();
+    // Kustomize puts these into selectors and labels.
+    let pairs = kustomization["labels"][0]["pairs"].as_object().unwrap();
+    let with_pairs = |labels: &Value| {
+        let mut labels = labels.clone();
+        for (name, value) in pairs {
+            labels[name] = value.clone();
+        }
+        labels
+    };
+    for ours in installed() {
+        let kind = ours["kind"].as_str().unwrap();
+        let selector = match kind {
+            "Service" => "/spec/selector",
+            "Deployment" | "PodDisruptionBudget" => "/spec/selector/matchLabels",
+            _ => continue,
+        };
+        let name = ours["metadata"]["name"].as_str().unwrap();
+        let theirs = found(&chart, kind, name);
+        let selects = with_pairs(ours.pointer(selector).unwrap());
+        assert_eq!(selects, *theirs.pointer(selector).unwrap(), "{kind} {name}");
+        assert_eq!(
+            ours["spec"]["ports"], theirs["spec"]["ports"],
+            "{kind} {name}"
+        );
+        if kind != "Deployment" {
+            continue;
+        }
+        let (ours, theirs) = (&ours["spec"]["template"], &theirs["spec"]["template"]);
+        let (own, metadata) = (&ours["metadata"], &theirs["metadata"]);
+        assert_eq!(with_pairs(&own["labels"]), metadata["labels"], "{name}");
+        assert_eq!(own["annotations"], metadata["annotations"], "{name}");
+        let (own, container) = (&ours["spec"]["containers"][0], container(&chart, name));
+        for field in ["name", "image", "command", "args", "ports", "resources"] {
+            assert_eq!(own[field], container[field], "{field} of {name}");
+        }
+    }
 }
 
 #[test]

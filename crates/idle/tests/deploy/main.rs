@@ -6,7 +6,9 @@
 mod answers;
 mod chart;
 mod dashboard;
+mod moving;
 mod rights;
+mod values;
 
 use std::{collections::BTreeMap, fs, path::Path};
 

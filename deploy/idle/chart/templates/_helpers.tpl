@@ -22,23 +22,70 @@
 {{- define "elasti.resolver" -}}
 {{ include "elasti.fullname" . }}-resolver
 {{- end }}
+{{- /* The name is that of KubeElasti's chart, whatever values say: selectors of Deployments cannot change. */}}
 {{- define "elasti.selector" -}}
-app.kubernetes.io/name: {{ include "elasti.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: elasti
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
+{{- /* One map of a list of maps. Where several have a name, the first counts. */}}
+{{- define "elasti.merged" -}}
+{{- $all := dict }}
+{{- range . }}
+{{- $all = merge $all (default (dict) .) }}
+{{- end }}
+{{- with $all }}{{ toYaml . }}{{ end }}
+{{- end }}
+{{- /* A list of the context, the labels that are an object's own, and what values say, the nearest first. */}}
 {{- define "elasti.labels" -}}
-{{ include "elasti.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
-{{- with .Values.global.labels }}
-{{ toYaml . }}
+{{- $root := first . }}
+{{- $selector := include "elasti.selector" $root | fromYaml }}
+{{- $release := dict "app.kubernetes.io/version" $root.Chart.AppVersion "app.kubernetes.io/managed-by" $root.Release.Service "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) }}
+{{- include "elasti.merged" (concat (list $selector $release) (rest .) (list $root.Values.global.labels)) }}
+{{- end }}
+{{- /* The same for pods, which are replaced when their labels change. */}}
+{{- define "elasti.podLabels" -}}
+{{- $root := first . }}
+{{- $selector := include "elasti.selector" $root | fromYaml }}
+{{- include "elasti.merged" (concat (list $selector) (rest .) (list $root.Values.global.labels)) }}
+{{- end }}
+{{- /* A list of the context and what values say, the nearest first; nothing if they say nothing. */}}
+{{- define "elasti.annotations" -}}
+{{- $root := first . }}
+{{- with include "elasti.merged" (append (rest .) $root.Values.global.annotations) -}}
+annotations:
+{{ indent 2 . }}
 {{- end }}
 {{- end }}
-{{- /* A list of an image block, its values and the context. */}}
+{{- /* A list of the context, a part's values and labels of its own: what is said of every object of the part. */}}
+{{- define "elasti.said" -}}
+{{- $root := index . 0 }}{{- $part := index . 1 }}{{- $own := index . 2 -}}
+labels:
+  {{- include "elasti.labels" (list $root $own $part.commonLabels) | nindent 2 }}
+{{- with include "elasti.annotations" (list $root $part.commonAnnotations) }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- /* Says where a pod shows its numbers. Takes the port. */}}
+{{- define "elasti.scraped" -}}
+prometheus.io/scrape: "true"
+prometheus.io/path: /metrics
+prometheus.io/port: {{ . | quote }}
+{{- end }}
+{{- /* A list of an image block and the context. */}}
 {{- define "elasti.image" -}}
 {{- $image := index . 0 }}{{- $root := index . 1 }}
-{{- default $root.Values.global.image.registry $image.registry }}/{{ $image.repository }}:{{ $image.tag }}
+{{- default $root.Values.global.image.registry $image.registry }}/{{ $image.repository }}:{{ default $root.Chart.AppVersion $image.tag }}
+{{- end }}
+{{- /* What it takes to scale kinds that values name. */}}
+{{- define "elasti.ownTargetRules" -}}
+{{- range .Values.global.scaleTargets }}
+- apiGroups: [{{ .apiGroup | quote }}]
+  resources: [{{ .resource | quote }}]
+  verbs: ["get", "list", "watch"]
+- apiGroups: [{{ .apiGroup | quote }}]
+  resources: [{{ printf "%s/scale" .resource | quote }}]
+  verbs: ["get", "patch"]
+{{- end }}
 {{- end }}
 {{- /* The namespaces that rights are given in, if not everywhere. */}}
 {{- define "elasti.namespaces" -}}
