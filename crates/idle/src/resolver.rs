@@ -28,6 +28,7 @@ pub mod peers;
 pub mod prove;
 pub mod routes;
 pub mod run;
+mod shared;
 pub mod taken;
 pub mod tcp;
 pub mod tls;

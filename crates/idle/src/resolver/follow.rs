@@ -7,11 +7,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::{core::v1::Service as KubernetesService, discovery::v1::EndpointSlice};
 use kube::{Api, Client};
-use neap_kit::watch::{Cache, Ended, Selection, Watches};
+use neap_kit::{
+    clock::Clock,
+    watch::{Cache, Ended, Selection, Watches},
+};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::routes::{Defaults, Objects, PRIVATE, Table};
+use super::routes::{Defaults, Lingering, Objects, PRIVATE, Table};
 use crate::api::ElastiService;
 
 /// The watches that a table is made from.
@@ -19,6 +22,7 @@ use crate::api::ElastiService;
 pub struct Follow {
     scopes: Vec<Scope>,
     defaults: Defaults,
+    clock: Clock,
     changed: Arc<Notify>,
     publish: watch::Sender<Arc<Table>>,
 }
@@ -51,6 +55,7 @@ impl Follow {
         Ok(Self {
             scopes,
             defaults,
+            clock: watches.clock(),
             changed,
             publish,
         })
@@ -65,14 +70,23 @@ impl Follow {
             }
         }
         // Nothing is published before everything is known: a port that is missing would be closed.
+        let mut lingering = Lingering::default();
         loop {
             let objects = self.objects();
             let before = self.publish.borrow().clone();
-            let table = Table::of(&objects, self.defaults, &before);
+            let mut table = Table::of(&objects, self.defaults, &before);
+            let over = lingering.add(&mut table, &before, self.clock.uptime());
             self.publish.send_replace(Arc::new(table));
+            let over = async {
+                match over {
+                    Some(over) => self.clock.sleep_until(over).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.changed.notified() => {}
+                () = over => {}
             }
         }
     }

@@ -23,6 +23,7 @@ mod tests;
 mod upgrade;
 mod wire;
 
+pub(super) use self::answer::UNKNOWN;
 pub use self::{
     client::Client,
     handle::Entrance,

@@ -16,7 +16,7 @@ use super::{
     lanes::Lanes,
     net::Listener,
     routes::Table,
-    tcp,
+    shared, tcp,
 };
 use crate::api::Protocol;
 
@@ -98,25 +98,24 @@ pub async fn accept(
         match accepted {
             Ok((client, source)) => {
                 resolver.taken.note(source, at);
-                let route = match entrance {
-                    Entrance::Port(port) => resolver.tables.now().route(port).cloned(),
-                    Entrance::Shared => None,
+                let Entrance::Port(port) = entrance else {
+                    lanes.carry(client, move |resolver, client| {
+                        shared::serve(resolver.clone(), client, source)
+                    });
+                    continue;
                 };
-                let http = route
-                    .as_ref()
-                    .is_none_or(|route| route.port.protocol == Protocol::Http);
-                match route {
-                    Some(route) if !http => {
-                        lanes.carry(client, move |resolver, client| {
-                            tcp::serve(resolver.clone(), route, client, source)
-                        });
-                    }
-                    None if entrance != Entrance::Shared => {}
-                    _ => {
-                        lanes.carry(client, move |resolver, client| {
-                            http::serve(resolver.clone(), entrance, client, source)
-                        });
-                    }
+                // One whose service is gone meanwhile is closed.
+                let Some(route) = resolver.tables.now().route(port).cloned() else {
+                    continue;
+                };
+                if route.port.protocol == Protocol::Http {
+                    lanes.carry(client, move |resolver, client| {
+                        http::serve(resolver.clone(), entrance, client, source)
+                    });
+                } else {
+                    lanes.carry(client, move |resolver, client| {
+                        tcp::serve(resolver.clone(), route, client, source)
+                    });
                 }
             }
             // Too many open files, or a client that left: both pass.

@@ -4,6 +4,7 @@
 //! looks something up never sees half of a change.
 
 mod build;
+mod linger;
 mod protocol;
 #[cfg(test)]
 mod tests;
@@ -22,9 +23,15 @@ use super::http::Probes;
 use crate::api::Protocol;
 
 pub use self::build::{Defaults, Objects};
+pub(super) use self::linger::Lingering;
 
 /// A label that the private Service of every service has, and with it its EndpointSlices.
 pub const PRIVATE: &str = "idle.neaptide.dev/private";
+
+/// The port of HTTP where none is named.
+const WEB: u16 = 80;
+/// The port of HTTP over TLS.
+const SECURE: u16 = 443;
 
 /// Everything that can be looked up.
 #[derive(Debug, Clone, Default)]
@@ -78,6 +85,9 @@ pub struct Service {
     pub waiting_page: bool,
     /// Resolvers are no longer in its path, so clients that are still here should connect anew.
     pub out_of_path: bool,
+    /// No operator of ours has looked at it yet, so that its ports are not known: one of KubeElasti
+    /// may have led its clients here.
+    pub unclaimed: bool,
 }
 
 /// How much is held for a service, in one resolver.
@@ -125,16 +135,33 @@ impl Table {
 }
 
 impl Service {
+    /// The port that clients of TLS mean, where they name nothing but the service.
+    pub fn secure_port(&self) -> Option<&Port> {
+        let ports = || self.ports.iter();
+        ports()
+            .find(|port| port.protocol == Protocol::Tls)
+            .or_else(|| ports().find(|port| port.number == SECURE))
+    }
+
     /// The port that a number means. If none is named it is 80, as everywhere, or else the first
-    /// that speaks HTTP.
-    pub fn port(&self, number: Option<u16>) -> Option<&Port> {
+    /// that speaks HTTP. Where ports are not known yet, whoever came is held until they are.
+    pub fn port(&self, number: Option<u16>) -> Option<Port> {
+        if self.unclaimed && self.ports.is_empty() {
+            return Some(Port {
+                number: number.unwrap_or(WEB),
+                resolver_port: 0,
+                protocol: Protocol::Http,
+                ignore_empty: false,
+            });
+        }
         let ports = || self.ports.iter();
         if let Some(number) = number {
-            return ports().find(|port| port.number == number);
+            return ports().find(|port| port.number == number).cloned();
         }
-        let web = ports().find(|port| port.number == 80);
+        let web = ports().find(|port| port.number == WEB);
         web.or_else(|| ports().find(|port| port.protocol == Protocol::Http))
             .or_else(|| ports().next())
+            .cloned()
     }
 }
 

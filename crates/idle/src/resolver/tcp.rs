@@ -1,6 +1,6 @@
 //! Carries bytes between a client and a pod.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
 use neap_kit::clock::Clock;
@@ -21,6 +21,9 @@ use crate::api::Protocol;
 const BUFFER: usize = 16 << 10;
 /// So much a client may say before a pod is there; the rest waits in the system.
 const EARLY: usize = 16 << 10;
+/// Whoever only looks whether a port is open is gone within this time. Who stays for longer waits for
+/// the server to speak.
+const LOOKS: Duration = Duration::from_secs(5);
 
 /// Carries one connection from beginning to end.
 pub async fn serve(resolver: Resolver, route: Arc<Route>, mut client: Stream, source: SocketAddr) {
@@ -50,12 +53,17 @@ pub async fn serve(resolver: Resolver, route: Arc<Route>, mut client: Stream, so
 async fn is_meant(resolver: &Resolver, route: &Route, client: &Stream, source: SocketAddr) -> bool {
     let proof = resolver.taken.may_be_proof(source);
     match route.port.protocol {
-        Protocol::Tls => tls::says_hello(client, resolver.patience, resolver.clock).await,
-        _ if route.port.ignore_empty => speaks(client).await,
-        // Who says nothing and stays waits for the server to speak.
-        _ if proof => (resolver.clock.within(PROOF_LASTS, speaks(client)).await).unwrap_or(true),
+        Protocol::Tls => tls::begins(client, resolver.patience, resolver.clock).await == Some(true),
+        _ if route.port.ignore_empty => stays(resolver, client, LOOKS).await,
+        _ if proof => stays(resolver, client, PROOF_LASTS).await,
         _ => true,
     }
+}
+
+/// Whether the client sends a byte or is there after this time.
+async fn stays(resolver: &Resolver, client: &Stream, looks: Duration) -> bool {
+    let speaks = resolver.clock.within(looks, speaks(client)).await;
+    speaks.unwrap_or(true)
 }
 
 /// Whether the client sends a byte before it closes.
@@ -107,6 +115,8 @@ async fn wait(
         let mut buffer = [0; 4096];
         let room = EARLY.saturating_sub(early.len()).min(buffer.len());
         match client.try_read(&mut buffer[..room]) {
+            // Who speaks TLS has more to say before it can be answered.
+            Ok(0) if holding.route().port.protocol == Protocol::Tls => return Err(Unserved::Left),
             // Nothing more will come, but an answer may be waited for.
             Ok(0) => listening = false,
             Ok(read) => {

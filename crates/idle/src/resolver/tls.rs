@@ -12,16 +12,39 @@ const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 /// The extension in which a client says whom it means.
 const SERVER_NAME: u16 = 0;
-/// Whether the client begins to speak TLS. Its bytes stay where they are.
-pub async fn says_hello(client: &Stream, patience: Duration, clock: Clock) -> bool {
-    let mut first = [0; 1024];
-    match clock.within(patience, client.peek(&mut first)).await {
-        Some(Ok(read)) if read > 0 && first[0] == HANDSHAKE => {
-            tracing::debug!(name = server_name(&first[..read]), "a TLS connection");
-            true
+/// What stands before the content of a record, and the most that is in one.
+const HEAD: usize = 5;
+const LONGEST: usize = HEAD + (16 << 10);
+/// The rest of a message that comes in pieces is looked for after this time, and after twice as long
+/// each time.
+const PIECES: Duration = Duration::from_millis(5);
+
+/// Whether the client begins to speak TLS; nothing if it says nothing. Its bytes stay where they are.
+pub async fn begins(client: &Stream, patience: Duration, clock: Clock) -> Option<bool> {
+    let mut first = [0];
+    let read = clock.within(patience, client.peek(&mut first)).await?;
+    matches!(read, Ok(1)).then_some(first[0] == HANDSHAKE)
+}
+
+/// Whom a client that has begun means, if it says so before the time is up.
+pub async fn name(client: &Stream, patience: Duration, clock: Clock) -> Option<String> {
+    let whole = async {
+        let mut record = vec![0; LONGEST];
+        let mut pause = PIECES;
+        loop {
+            let read = client.peek(&mut record).await.ok()?;
+            let length = record
+                .get(3..HEAD)
+                .map(|it| u16::from_be_bytes([it[0], it[1]]));
+            let whole = length.map_or(0, usize::from) + HEAD;
+            if read >= whole.min(LONGEST) {
+                return server_name(&record[..read]).map(str::to_owned);
+            }
+            clock.sleep(pause).await;
+            pause *= 2;
         }
-        _ => false,
-    }
+    };
+    clock.within(patience, whole).await.flatten()
 }
 
 /// Whom a ClientHello means, as far as it is there.

@@ -57,3 +57,22 @@ async fn what_is_held_at_the_end_is_refused_if_none_comes() {
     assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
     assert_eq!((left, scene.held()), (0, 0));
 }
+
+#[tokio::test]
+async fn what_is_asked_as_the_end_begins_is_answered() {
+    let scene = Scene::new("HTTP", &json!({}));
+    let pod = Pod::new(&scene.tasks).await;
+    scene.pods(&[pod.address]);
+    let mut clients = Vec::new();
+    for _ in 0..64 {
+        clients.push(scene.connect().await);
+    }
+    until(|| scene.resolver.tasks.len() >= 64).await;
+    for client in &mut clients {
+        client.write_all(GET).await.unwrap();
+    }
+    scene.resolver.ending.cancel();
+    for client in &mut clients {
+        read_until(client, "hello").await;
+    }
+}

@@ -12,7 +12,7 @@ const ASKED: &[u8] = b"GET /a/b?c=d HTTP/1.1\r\nHost: cart.shop.svc\r\nConnectio
 
 #[tokio::test]
 async fn numbers_of_the_original_are_there_without_what_clients_choose() {
-    let scene = Scene::shared(&json!({}));
+    let scene = Scene::shared("HTTP", &json!({}));
     let pod = Pod::new(&scene.tasks).await;
     let wake = async {
         scene.holds(1).await;
@@ -59,7 +59,7 @@ async fn what_clients_choose_is_shown_to_those_who_ask_for_it() {
 
 #[tokio::test]
 async fn a_service_that_is_gone_is_no_longer_counted() {
-    let scene = Scene::shared(&json!({}));
+    let scene = Scene::shared("HTTP", &json!({}));
     let pod = Pod::new(&scene.tasks).await;
     scene.pods(&[pod.address]);
     scene.say(ASKED).await;

@@ -26,7 +26,7 @@ async fn pass(time: Duration) {
 }
 
 fn scene(protocol: &str) -> Scene {
-    Scene::new(protocol, &json!({"deadlineSeconds": 2}))
+    Scene::on_one_clock(protocol, &json!({"deadlineSeconds": 2}))
 }
 
 /// Longer than the deadline, and all in all shorter than after what a quiet peer is asked whether it
@@ -46,6 +46,45 @@ async fn an_answer_that_has_begun_is_not_cut() {
         read_until(&mut client, event).await;
         pass(LONG).await;
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_begin_in_time_is_not_waited_for() {
+    let scene = scene("HTTP");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    scene.pods(&[listener.local_addr().unwrap()]);
+    let mut client = scene.connect().await;
+    client
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let (mut pod, _) = listener.accept().await.unwrap();
+    read_until(&mut pod, "\r\n\r\n").await;
+    pass(LONG).await;
+    read_until(&mut client, "HTTP/1.1 504 ").await;
+}
+
+#[tokio::test]
+async fn who_sends_for_long_keeps_nobody_from_going_to_the_pod() {
+    let limits = json!({"queue": {"perPod": 1}});
+    let scene = Scene::on_one_clock("HTTP", &limits);
+    let mut slow = scene.connect().await;
+    let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nword";
+    slow.write_all(head).await.unwrap();
+    scene.holds(1).await;
+    let mut next = scene.connect().await;
+    let ask = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    next.write_all(ask).await.unwrap();
+    scene.holds(2).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    scene.pods(&[listener.local_addr().unwrap()]);
+    let (mut first, _) = listener.accept().await.unwrap();
+    read_until(&mut first, "word").await;
+    assert_eq!(scene.held(), 1);
+    pass(LONG + Duration::from_secs(1)).await;
+    let (mut second, _) = listener.accept().await.unwrap();
+    read_until(&mut second, "\r\n\r\n").await;
+    assert_eq!(scene.held(), 0);
 }
 
 #[tokio::test]

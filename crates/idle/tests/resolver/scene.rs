@@ -76,6 +76,11 @@ impl Scene {
         Self::with(protocol, spec, false, |_| {})
     }
 
+    /// The same, on the thread of the test: whoever moves its clock moves that of the resolver.
+    pub(crate) fn on_one_clock(protocol: &str, spec: &Value) -> Self {
+        Self::on(Threads::default(), protocol, spec, false, |_| {})
+    }
+
     /// The same, with a resolver that does not wait long for what clients want.
     pub(crate) fn impatient(protocol: &str, patience: Duration) -> Self {
         let impatient = |resolver: &mut Resolver| resolver.patience = patience;
@@ -83,8 +88,8 @@ impl Scene {
     }
 
     /// The same, met on the port that all services share.
-    pub(crate) fn shared(spec: &Value) -> Self {
-        Self::with("HTTP", spec, true, |_| {})
+    pub(crate) fn shared(protocol: &str, spec: &Value) -> Self {
+        Self::with(protocol, spec, true, |_| {})
     }
 
     /// The same, with everything that clients choose among its numbers.
@@ -93,7 +98,18 @@ impl Scene {
         Self::with("HTTP", &json!({}), true, unbounded)
     }
 
+    /// As in a process of its own.
     fn with(protocol: &str, spec: &Value, shared: bool, set: impl FnOnce(&mut Resolver)) -> Self {
+        Self::on(Threads::start(2).unwrap(), protocol, spec, shared, set)
+    }
+
+    fn on(
+        threads: Threads,
+        protocol: &str,
+        spec: &Value,
+        shared: bool,
+        set: impl FnOnce(&mut Resolver),
+    ) -> Self {
         // Room for a crowd: one who finds none and says nothing is forgotten by the system.
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -106,8 +122,6 @@ impl Scene {
         let mut resolver =
             Resolver::new(clock, tables, wakes.clone(), Naming::default(), &telemetry);
         set(&mut resolver);
-        // As in a process of its own.
-        let threads = Threads::start(2).unwrap();
         let tasks = TaskTracker::new();
         let (stop, listeners) = (CancellationToken::new(), CancellationToken::new());
         let mut all = json!({
@@ -146,6 +160,20 @@ impl Scene {
     /// The pods that are ready from now on.
     pub(crate) fn pods(&self, pods: &[SocketAddr]) {
         self.publish(pods, None);
+    }
+
+    /// No operator of ours has looked at it yet.
+    pub(crate) fn unclaimed(&self) {
+        let elasti = json!({
+            "metadata": {"namespace": "shop", "name": "cart"},
+            "spec": self.spec, "status": {"mode": "proxy"},
+        });
+        let objects = Objects {
+            elasti_services: vec![Arc::new(serde_json::from_value(elasti).unwrap())],
+            ..Objects::default()
+        };
+        let table = Table::of(&objects, Defaults::default(), &Table::default());
+        self.publish.send_replace(Arc::new(table));
     }
 
     /// The service is no longer there.

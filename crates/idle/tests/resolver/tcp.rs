@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use futures::future::join_all;
 use neap_idle::resolver::prove::prove;
 use serde_json::json;
@@ -96,6 +98,31 @@ async fn who_only_looks_whether_a_port_is_open_may_be_ignored() {
 }
 
 #[tokio::test]
+async fn who_stays_without_a_word_waits_for_the_server_to_speak() {
+    let ports = json!({"ports": [{"port": 80, "protocol": "TCP", "ignoreEmpty": true}]});
+    let scene = Scene::on_one_clock("TCP", &ports);
+    let client = scene.connect().await;
+    let source = client.local_addr().unwrap();
+    until(|| scene.resolver.taken.of(&[source]) == [source]).await;
+    assert_eq!(scene.woken(), 0);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(6)).await;
+    tokio::time::resume();
+    scene.holds(1).await;
+    assert_eq!(scene.woken(), 1);
+}
+
+#[tokio::test]
+async fn a_client_of_tls_that_closes_is_held_no_longer() {
+    let scene = Scene::new("TLS", &json!({}));
+    let mut client = scene.connect().await;
+    client.write_all(&[22, 3, 1, 0, 5]).await.unwrap();
+    scene.holds(1).await;
+    drop(client);
+    scene.holds(0).await;
+}
+
+#[tokio::test]
 async fn a_proof_is_confirmed_and_wakes_nobody() {
     let scene = Scene::new("TCP", &json!({}));
     let local = "127.0.0.1".parse().unwrap();
@@ -139,13 +166,12 @@ async fn what_is_not_tls_does_not_wake_a_service_that_speaks_it() {
     drop(scene.connect().await);
     assert_eq!(scene.woken(), 0);
     let hello: &[u8] = &[22, 3, 1, 0, 5, 1, 0, 0, 1, 0];
-    let client = scene.connect().await;
-    let answer = talk(client, hello);
-    let wake = async {
-        scene.holds(1).await;
-        scene.pods(&[greeter(&scene).await]);
-    };
-    let (answer, ()) = tokio::join!(answer, wake);
+    let mut client = scene.connect().await;
+    client.write_all(hello).await.unwrap();
+    scene.holds(1).await;
+    scene.pods(&[greeter(&scene).await]);
+    scene.holds(0).await;
+    let answer = talk(client, b"").await;
     let echoed = &answer.as_bytes()["hello ".len()..answer.len() - " goodbye".len()];
     assert_eq!(echoed, hello);
 }

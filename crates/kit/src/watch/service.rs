@@ -172,6 +172,11 @@ impl Watches {
         }
     }
 
+    /// The time that everybody goes by who has these watches.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// The namespaces that are looked at; all of them if none is named.
     pub fn namespaces(&self) -> &[String] {
         &self.namespaces

@@ -134,7 +134,38 @@ async fn the_table_follows_what_is_in_the_server() {
         .delete("cart", &kube::api::DeleteParams::default())
         .await
         .unwrap();
+    assert!(scene.table().await.route(20000).is_some());
+    scene.clock.sleep(Duration::from_secs(30)).await;
     assert!(scene.table().await.routes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_still_led_to_a_service_that_is_gone_is_carried_to_its_last_pods() {
+    let scene = Scene::open(&[]).await;
+    scene.service("cart", 20000).await;
+    scene
+        .slice("cart", "own", json!({PRIVATE: "true"}), "10.0.0.1")
+        .await;
+    assert_eq!(pods(&*scene.table().await, "cart"), ["10.0.0.1:8080"]);
+    let services: Api<ElastiService> = scene.api();
+    let at_once = kube::api::DeleteParams::default();
+    services.delete("cart", &at_once).await.unwrap();
+    scene.clock.sleep(Duration::from_secs(1)).await;
+    let slices: Api<EndpointSlice> = scene.api();
+    slices.delete("own", &at_once).await.unwrap();
+    let table = scene.table().await;
+    assert_eq!(pods(&table, "cart"), ["10.0.0.1:8080"]);
+    assert!(table.route(20000).unwrap().service.out_of_path);
+    // One that has the name next has ports and pods of its own, and the old port leads to them.
+    scene.service("cart", 20001).await;
+    let table = scene.table().await;
+    assert!(table.route(20000).is_some());
+    assert!(!table.route(20001).unwrap().service.out_of_path);
+    assert!(pods(&table, "cart").is_empty());
+    scene.clock.sleep(Duration::from_secs(30)).await;
+    let table = scene.table().await;
+    assert!(table.route(20000).is_none());
+    assert!(table.route(20001).is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,8 +20,7 @@ pub struct Holding {
     bytes: usize,
     times: Times,
     stand: Stand,
-    /// A pod refused it, so it comes back to its place.
-    back: bool,
+    /// It has had a place in line, to which it comes back if a pod refuses it.
     held: bool,
     /// Lasts from the moment it had to wait.
     span: Span,
@@ -73,7 +72,6 @@ impl Holding {
             bytes,
             times: Times::arrived(holds.shared.clock.uptime()),
             stand: Stand::Out,
-            back: false,
             held: false,
             span: Span::none(),
         }
@@ -156,7 +154,6 @@ impl Holding {
             self.tell(|line, _| line.refused(port, pod, now));
         }
         self.settle();
-        self.back = true;
     }
 
     /// The pod took the connection.
@@ -203,7 +200,7 @@ impl Holding {
         if self.holds.shared.clock.uptime() >= self.times.arrived + service.deadline {
             return Err(self.late());
         }
-        let entered = (self.holds).enter(&self.route, self.ticket, self.bytes, self.back);
+        let entered = (self.holds).enter(&self.route, self.ticket, self.bytes, self.held);
         self.stand = match entered {
             Entered::Passed(pod) => Stand::Goes(pod),
             Entered::Waits(told) => {

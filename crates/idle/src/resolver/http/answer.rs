@@ -19,7 +19,7 @@ pub(super) const COLD_START: HeaderName = HeaderName::from_static("x-neaptide-co
 const AGAIN: &str = "1";
 
 /// Why a client was not served, in one word, where nobody refused it.
-pub(super) const UNKNOWN: &str = "UnknownService";
+pub(in crate::resolver) const UNKNOWN: &str = "UnknownService";
 pub(super) const GONE: &str = "ServiceGone";
 pub(super) const NOT_CARRIED: &str = "NotCarried";
 pub(super) const BROKEN: &str = "PodBrokeOff";

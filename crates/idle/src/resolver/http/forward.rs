@@ -1,5 +1,7 @@
 //! Sends a request to a pod, once.
 
+use std::{pin::pin, time::Duration};
+
 use http::{Request, Response, StatusCode};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use neap_kit::telemetry::continue_trace;
@@ -18,6 +20,9 @@ use crate::resolver::{
     events::SentElsewhere,
     hold::{Holding, Refused},
 };
+
+/// Whoever still sends its request after this time keeps nobody else from going to the pod.
+const SENDS: Duration = Duration::from_secs(5);
 
 /// What became of a request that was to be sent.
 enum Fate {
@@ -119,19 +124,7 @@ async fn send(from: &From, holding: &mut Holding, mut request: Request<Sent>) ->
             continue;
         };
         holding.connected();
-        // Who sends for a long time may well be answered at the end only, so that time does not count.
-        let (left, ended) = (holding.left(), request.body().ended());
-        let late = async {
-            if let Some(ended) = ended {
-                ended.cancelled().await;
-            }
-            from.resolver.clock.sleep(left).await;
-        };
-        let sent = tokio::select! {
-            biased;
-            sent = connection.send(request) => Some(sent),
-            () = late => None,
-        };
+        let sent = in_time(from, holding, &mut connection, request).await;
         let refused = match sent {
             None => return Fate::Silent,
             Some(Ok(response)) => return Fate::Answered(response, connection),
@@ -152,4 +145,41 @@ async fn send(from: &From, holding: &mut Holding, mut request: Request<Sent>) ->
             holding.refused();
         }
     }
+}
+
+/// Sends it, and gives what came of that; nothing if the time is up before there is an answer.
+async fn in_time(
+    from: &From,
+    holding: &mut Holding,
+    connection: &mut Connection,
+    request: Request<Sent>,
+) -> Option<Result<Response<Incoming>, Unanswered>> {
+    let clock = from.resolver.clock;
+    // Who sends for a long time may well be answered at the end only, so that time does not count.
+    let (left, ended) = (holding.left(), request.body().ended());
+    let late = async {
+        if let Some(ended) = &ended {
+            ended.cancelled().await;
+        }
+        clock.sleep(left).await;
+    };
+    let mut sending = pin!(async {
+        tokio::select! {
+            biased;
+            sent = connection.send(request) => Some(sent),
+            () = late => None,
+        }
+    });
+    if let Some(ended) = &ended {
+        tokio::select! {
+            biased;
+            sent = sending.as_mut() => return sent,
+            uploaded = clock.within(SENDS, ended.cancelled()) => {
+                if uploaded.is_none() {
+                    holding.settle();
+                }
+            }
+        }
+    }
+    sending.await
 }

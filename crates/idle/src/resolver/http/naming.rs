@@ -37,7 +37,7 @@ impl Naming {
         };
         let (key, port) = self.read(named)?;
         let service = table.service(&key)?;
-        let port = service.port(port)?.clone();
+        let port = service.port(port)?;
         Some(Arc::new(Route {
             service: service.clone(),
             port,
@@ -45,7 +45,7 @@ impl Naming {
     }
 
     /// `<service>.<namespace>`, with or without `.svc`, the domain, a port, a scheme and a path.
-    pub(super) fn read(&self, named: &str) -> Option<(Key, Option<u16>)> {
+    pub(in crate::resolver) fn read(&self, named: &str) -> Option<(Key, Option<u16>)> {
         let named = named.trim().to_ascii_lowercase();
         let named = named.strip_prefix("http://").unwrap_or(&named);
         let named = named.split('/').next()?;

@@ -90,6 +90,8 @@ async fn many(from: Arc<From>, stream: TokioIo<Guarded>) {
     let service = service_fn(|request| handle(from.clone(), request));
     let mut connection = pin!(server.serve_connection(stream, service));
     tokio::select! {
+        // First, so that what the client has said already is answered also where both are due.
+        biased;
         ended = connection.as_mut() => return from.ended(ended),
         () = from.leave.cancelled() => connection.as_mut().graceful_shutdown(),
     }
@@ -107,6 +109,8 @@ async fn one_at_a_time(from: Arc<From>, stream: TokioIo<Guarded>) {
     let connection = server.serve_connection(stream, service);
     let mut connection = pin!(connection.with_upgrades());
     tokio::select! {
+        // First: one that has not looked at its first request yet would end without an answer.
+        biased;
         ended = connection.as_mut() => return from.ended(ended),
         () = from.leave.cancelled() => connection.as_mut().graceful_shutdown(),
     }

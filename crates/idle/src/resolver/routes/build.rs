@@ -152,6 +152,7 @@ fn service(
         probes: probes.unwrap_or_else(|| Arc::new(Probes::compile(&spec.probe_response))),
         waiting_page: spec.waiting_page,
         out_of_path: mode == Some(Mode::Serve),
+        unclaimed: (object.status.as_ref()).is_none_or(|it| it.observed_generation.is_none()),
     }
 }
 

@@ -283,6 +283,30 @@ async fn a_pod_that_refuses_is_tried_again_and_the_wake_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_passed_and_was_refused_finds_room_to_wait_or_none_like_everybody() {
+    let scene = Scene::new(0);
+    scene.pods(&["10.0.0.1"]);
+    let mut holdings = [scene.arrive(), scene.arrive(), scene.arrive()];
+    for holding in &mut holdings {
+        assert!(holding.place().await.is_ok());
+    }
+    for holding in &mut holdings {
+        holding.refused();
+    }
+    let [one, two, three] = &mut holdings;
+    assert_eq!(one.place().now_or_never(), None);
+    assert_eq!(two.place().now_or_never(), None);
+    let full = Refused::Full(Key::new("shop", "cart"));
+    assert_eq!(three.place().await, Err(full));
+    // Who has waited comes back to its place, whoever waits.
+    assert!(one.place().await.is_ok());
+    one.refused();
+    let mut other = scene.arrive();
+    assert_eq!(other.place().now_or_never(), None);
+    assert_eq!(one.place().now_or_never(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn those_who_wait_are_told_of_the_end() {
     let scene = Scene::new(0);
     let mut holding = scene.arrive();

@@ -26,6 +26,7 @@ fn route() -> Route {
         probes: Arc::new(Probes::default()),
         waiting_page: false,
         out_of_path: false,
+        unclaimed: false,
     };
     Route {
         service: Arc::new(service),
