@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use neap_idle::resolver::net::Listener;
 use neap_kit::clock::Clock;
 use parking_lot::Mutex;
 use tokio::{
@@ -45,7 +46,7 @@ impl Pod {
         runtime.block_on(async {
             let address = std::env::var("POD_IP").context("POD_IP says where to listen")?;
             let address = SocketAddr::new(address.parse()?, PORT);
-            let listener = TcpListener::bind(address).await?;
+            let listener = Listener::over(TcpListener::bind(address).await?)?;
             let mut term = signal(SignalKind::terminate())?;
             let file = File::options()
                 .append(true)

@@ -80,13 +80,12 @@ impl Pods {
 
 /// Takes connections until `last` has come, and lets end what is under way then.
 pub(crate) async fn answer(
-    listener: impl Into<Listener>,
+    listener: Listener,
     protocol: Protocol,
     ledger: Arc<dyn Saw>,
     last: impl Future<Output = ()>,
     clock: Clock,
 ) {
-    let listener = listener.into();
     let end = CancellationToken::new();
     let connections = TaskTracker::new();
     let accept = async {

@@ -16,7 +16,10 @@ use std::{
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Resolver, net::Stream};
+use super::{
+    Resolver,
+    net::{Handed, Stream},
+};
 
 /// Threads that wait for connections. Cheap to copy; they end with the last copy.
 #[derive(Debug, Clone, Default)]
@@ -96,7 +99,7 @@ impl Lanes {
     /// Gives a connection to the next thread in turn, as one of the tasks of the resolver.
     pub(super) fn carry<F>(
         &self,
-        client: Stream,
+        client: Handed,
         serve: impl FnOnce(&Resolver, Stream) -> F + Send + 'static,
     ) where
         F: Future<Output = ()> + Send + 'static,
@@ -104,17 +107,16 @@ impl Lanes {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let Some(number) = turn.checked_rem(self.each.len()) else {
             let resolver = &self.resolver;
-            resolver.tasks.spawn(serve(resolver, client));
+            match client.take() {
+                Ok(client) => drop(resolver.tasks.spawn(serve(resolver, client))),
+                Err(error) => lost(&error),
+            }
             return;
         };
         let Lane { resolver, runtime } = &self.each[number];
-        let handed = match client.hand_over() {
-            Ok(handed) => handed,
-            Err(error) => return lost(&error),
-        };
         let taken = resolver.clone();
         let carried = async move {
-            match handed.take() {
+            match client.take() {
                 Ok(client) => serve(&taken, client).await,
                 Err(error) => lost(&error),
             }

@@ -83,17 +83,17 @@ fn forget(resolver: &Resolver, table: &Table) {
 /// Takes connections until told to stop. Those that were taken go on.
 pub async fn accept(
     lanes: impl Into<Lanes>,
-    listener: impl Into<Listener>,
+    listener: Listener,
     entrance: Entrance,
     stop: CancellationToken,
 ) {
-    let (lanes, listener) = (lanes.into(), listener.into());
+    let lanes = lanes.into();
     let resolver = &lanes.resolver;
     let at = listener.local_addr().map_or(0, |address| address.port());
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
+            accepted = listener.arrival() => accepted,
         };
         match accepted {
             Ok((client, source)) => {

@@ -10,14 +10,18 @@ use std::{
     fmt,
     future::poll_fn,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{self, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     task::{Context, Poll},
 };
 
 use futures::future::BoxFuture;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    net::{TcpListener, TcpSocket, TcpStream},
+};
 
+pub(super) use self::stream::Handed;
 pub use self::stream::{Carries, Stream};
 
 /// So many connections wait in the system until they are accepted.
@@ -61,8 +65,8 @@ pub enum Net {
 /// Takes connections.
 #[derive(Debug)]
 pub enum Listener {
-    /// Of the machine.
-    Tcp(TcpListener),
+    /// Of the machine. What it takes is looked after by whoever carries it, and by nobody before.
+    Tcp(AsyncFd<net::TcpListener>),
     /// Of another network.
     Other(Box<dyn Hears>),
 }
@@ -71,7 +75,7 @@ impl Net {
     /// Listens on a port at `host`, or else at all addresses.
     pub fn listen(&self, host: Option<IpAddr>, port: u16) -> io::Result<Listener> {
         match self {
-            Self::Machine => bind(host, port).map(Listener::Tcp),
+            Self::Machine => Listener::over(bind(host, port)?),
             Self::Other(network) => network.listen(host, port).map(Listener::Other),
         }
     }
@@ -97,18 +101,36 @@ impl Net {
 }
 
 impl Listener {
+    /// What listens on the network of the machine already.
+    pub fn over(listener: TcpListener) -> io::Result<Self> {
+        #[expect(
+            deprecated,
+            reason = "what took its place is unsafe, for descriptors that change; that of a \
+                      listener of the standard library does not as long as it lives"
+        )]
+        AsyncFd::new(listener.into_std()?).map(Self::Tcp)
+    }
+
     /// The next connection, and where it comes from.
     pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+        let (handed, source) = self.arrival().await?;
+        Ok((handed.take()?, source))
+    }
+
+    /// The same, for another thread to take.
+    pub(super) async fn arrival(&self) -> io::Result<(Handed, SocketAddr)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, source) = listener.accept().await?;
+                let accept = |listener: &net::TcpListener| listener.accept();
+                let (stream, source) = listener.async_io(Interest::READABLE, accept).await?;
+                stream.set_nonblocking(true)?;
                 // Who cannot be told to be quick is slower, and that is all.
                 let _ = stream.set_nodelay(true);
-                Ok((Stream::Tcp(stream), source))
+                Ok((Handed::Tcp(stream), source))
             }
             Self::Other(listener) => {
                 let (stream, source) = poll_fn(|context| listener.poll_accept(context)).await?;
-                Ok((Stream::Other(stream), source))
+                Ok((Handed::Other(stream), source))
             }
         }
     }
@@ -116,15 +138,9 @@ impl Listener {
     /// Where it listens.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
-            Self::Tcp(listener) => listener.local_addr(),
+            Self::Tcp(listener) => listener.get_ref().local_addr(),
             Self::Other(listener) => listener.local_addr(),
         }
-    }
-}
-
-impl From<TcpListener> for Listener {
-    fn from(listener: TcpListener) -> Self {
-        Self::Tcp(listener)
     }
 }
 

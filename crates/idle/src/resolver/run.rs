@@ -10,6 +10,7 @@ use super::{
     http::Entrance,
     lanes::Lanes,
     listen,
+    net::Listener,
 };
 
 /// Answers on the ports of the table that `follow` keeps, and on `shared` for all services, until
@@ -46,6 +47,10 @@ async fn run(
             tracing::warn!(left, "connections were cut off at the end");
         }
         rest.cancel();
+    };
+    let shared = match Listener::over(shared) {
+        Ok(shared) => shared,
+        Err(error) => return tracing::error!(%error, "the shared port cannot be listened on"),
     };
     let everyone = listen::accept(lanes.clone(), shared, Entrance::Shared, listeners.clone());
     tokio::join!(

@@ -11,6 +11,7 @@ use neap_idle::{
         http::{Entrance, Naming},
         lanes::{Lanes, Threads},
         listen,
+        net::Listener,
         routes::{Defaults, Objects, Table, Tables},
     },
 };
@@ -151,7 +152,12 @@ impl Scene {
             Entrance::Port(address.port())
         };
         let lanes = Lanes::new(resolver.clone(), threads);
-        let accept = listen::accept(lanes, listener, entrance, listeners);
+        let accept = listen::accept(
+            lanes,
+            Listener::over(listener).unwrap(),
+            entrance,
+            listeners,
+        );
         tasks.spawn(accept);
         tasks.spawn(resolver.holds.run(stop));
         scene

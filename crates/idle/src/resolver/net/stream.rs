@@ -112,21 +112,11 @@ impl Stream {
     }
 }
 
-/// A connection on its way to another thread, which is to look after it.
+/// A connection on its way to the thread that is to look after it.
 #[derive(Debug)]
 pub(in crate::resolver) enum Handed {
     Tcp(net::TcpStream),
     Other(Box<dyn Carries>),
-}
-
-impl Stream {
-    /// This thread looks after it no longer.
-    pub(in crate::resolver) fn hand_over(self) -> io::Result<Handed> {
-        match self {
-            Self::Tcp(stream) => stream.into_std().map(Handed::Tcp),
-            Self::Other(stream) => Ok(Handed::Other(stream)),
-        }
-    }
 }
 
 impl Handed {
