@@ -197,7 +197,8 @@ fn by_wish(draft: &mut Draft<'_>) -> Because {
 fn serve(draft: &mut Draft<'_>) {
     let facts = draft.facts;
     draft.status.replicas_before = None;
-    if facts.counts() && !facts.observed() && facts.ports.is_ok() {
+    let counts = facts.counts() && !facts.headless();
+    if counts && !facts.observed() && facts.ports.is_ok() {
         draft.status.hand_off = None;
         draft.want_slices();
         let message = "its pods answer, and resolvers stay beside them to count the share of \

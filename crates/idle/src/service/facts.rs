@@ -158,6 +158,14 @@ impl Facts<'_> {
         !triggers.is_empty() && triggers.iter().all(counts)
     }
 
+    /// Whether clients learn the addresses of pods instead of one that is the Service's. They dial
+    /// the port of a pod there, where no resolver listens.
+    pub(super) fn headless(&self) -> bool {
+        let spec = self.public.and_then(|public| public.spec.as_ref());
+        let address = spec.and_then(|spec| spec.cluster_ip.as_deref());
+        address == Some("None")
+    }
+
     /// Whether clients reach only what is on their own node, which not every resolver is.
     pub(super) fn node_local(&self) -> bool {
         let spec = self.public.and_then(|public| public.spec.as_ref());

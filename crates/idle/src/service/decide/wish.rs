@@ -118,6 +118,11 @@ pub(super) fn problem(facts: &Facts<'_>) -> Option<(&'static str, String)> {
         );
         return Some(("ResolverFamilyMissing", message));
     }
+    if facts.headless() {
+        let message = "the Service is headless (clusterIP: None), so that clients dial the port of \
+                       a pod, where no resolver listens; name a Service with an address of its own";
+        return Some(("ServiceHeadless", message.to_owned()));
+    }
     if facts.node_local() {
         let message = "internalTrafficPolicy of the Service is Local, so that nodes without a \
                        resolver would find nobody";

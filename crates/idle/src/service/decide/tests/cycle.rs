@@ -234,7 +234,7 @@ fn where_nothing_can_be_proved_a_longer_wait_stands_in() {
     let mut case = Case::new();
     case.proves = false;
     let public = case.public.as_mut().unwrap();
-    public.spec.as_mut().unwrap().cluster_ip = Some("None".to_owned());
+    public.spec.as_mut().unwrap().session_affinity = Some("ClientIP".to_owned());
     case.verdict = idle();
     case.settle();
     case.pass(29);
@@ -326,6 +326,44 @@ fn a_service_of_each_node_alone_is_kept_awake() {
     case.settle();
     assert_eq!(case.replicas, Some(3));
     is(&case.condition("Stalled"), "True", "ServiceNodeLocal");
+}
+
+#[test]
+fn a_headless_service_is_kept_awake_and_resolvers_stay_out_of_it() {
+    let headless = |case: &mut Case| {
+        let spec = case.public.as_mut().unwrap().spec.as_mut().unwrap();
+        spec.cluster_ip = Some("None".to_owned());
+    };
+    for kind in [TriggerKind::Prometheus, TriggerKind::Requests] {
+        let mut case = Case::new();
+        headless(&mut case);
+        case.service.spec.triggers[0].kind = kind;
+        case.verdict = idle();
+        case.pass(100_000);
+        case.settle();
+        assert_eq!((case.replicas, case.slices.len()), (Some(3), 0));
+        is(&case.condition("Stalled"), "True", "ServiceHeadless");
+        is(&case.condition("Unprovable"), "", "");
+    }
+    // What was put to sleep before is woken, and resolvers go once there are pods.
+    let mut case = Case::asleep();
+    headless(&mut case);
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 1));
+    assert_eq!(case.status().last_wake.unwrap().cause, "ServiceHeadless");
+    case.ready_pods = 2;
+    for _ in 0..3 {
+        case.settle();
+        case.pass(30);
+    }
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
+    is(&case.condition("Stalled"), "True", "ServiceHeadless");
+    // What somebody else has at zero is no reason to bring resolvers in.
+    let mut case = Case::new();
+    headless(&mut case);
+    (case.replicas, case.ready_pods) = (Some(0), 0);
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
 }
 
 #[test]
