@@ -166,11 +166,23 @@ impl Facts<'_> {
         address == Some("None")
     }
 
-    /// Whether clients reach only what is on their own node, which not every resolver is.
-    pub(super) fn node_local(&self) -> bool {
-        let spec = self.public.and_then(|public| public.spec.as_ref());
-        let policy = spec.and_then(|spec| spec.internal_traffic_policy.as_deref());
-        policy == Some("Local")
+    /// Why some would reach only what is on one node, which not every resolver is, if so.
+    pub(super) fn node_local(&self) -> Option<&'static str> {
+        let spec = self.public.and_then(|public| public.spec.as_ref())?;
+        let local = |policy: &Option<String>| policy.as_deref() == Some("Local");
+        if local(&spec.internal_traffic_policy) {
+            Some(
+                "internalTrafficPolicy of the Service is Local, so that clients on nodes without \
+                 a resolver would find nobody; set it to Cluster",
+            )
+        } else if local(&spec.external_traffic_policy) {
+            Some(
+                "externalTrafficPolicy of the Service is Local, so that nodes without a resolver \
+                 would drop what comes from outside; set it to Cluster",
+            )
+        } else {
+            None
+        }
     }
 
     /// How long ago that was.

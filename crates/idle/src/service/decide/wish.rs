@@ -123,9 +123,7 @@ pub(super) fn problem(facts: &Facts<'_>) -> Option<(&'static str, String)> {
                        a pod, where no resolver listens; name a Service with an address of its own";
         return Some(("ServiceHeadless", message.to_owned()));
     }
-    if facts.node_local() {
-        let message = "internalTrafficPolicy of the Service is Local, so that nodes without a \
-                       resolver would find nobody";
+    if let Some(message) = facts.node_local() {
         return Some(("ServiceNodeLocal", message.to_owned()));
     }
     if let Err(exhausted) = &facts.ports {

@@ -1,5 +1,6 @@
 //! Asleep and awake again, step by step.
 
+use k8s_openapi::api::core::v1::ServiceSpec;
 use kube::api::ObjectMeta;
 use serde_json::json;
 
@@ -317,15 +318,34 @@ fn clients_that_stick_to_pods_are_never_taken_for_nobody() {
 
 #[test]
 fn a_service_of_each_node_alone_is_kept_awake() {
-    let mut case = Case::new();
-    let spec = case.public.as_mut().unwrap().spec.as_mut().unwrap();
-    spec.internal_traffic_policy = Some("Local".to_owned());
-    case.verdict = idle();
-    case.settle();
-    case.pass(5);
-    case.settle();
-    assert_eq!(case.replicas, Some(3));
-    is(&case.condition("Stalled"), "True", "ServiceNodeLocal");
+    type Change = fn(&mut ServiceSpec);
+    let policies: [(&str, Change); 2] = [
+        ("internalTrafficPolicy", |spec| {
+            spec.internal_traffic_policy = Some("Local".to_owned());
+        }),
+        ("externalTrafficPolicy", |spec| {
+            spec.type_ = Some("LoadBalancer".to_owned());
+            spec.external_traffic_policy = Some("Local".to_owned());
+        }),
+    ];
+    for (field, change) in policies {
+        let mut case = Case::new();
+        change(case.public.as_mut().unwrap().spec.as_mut().unwrap());
+        case.verdict = idle();
+        case.settle();
+        case.pass(5);
+        case.settle();
+        assert_eq!(case.replicas, Some(3), "{field}");
+        is(&case.condition("Stalled"), "True", "ServiceNodeLocal");
+        let conditions = case.status().conditions;
+        let stalled = conditions.iter().find(|it| it.type_ == "Stalled");
+        assert!(stalled.unwrap().message.starts_with(field));
+        // And woken if it sleeps.
+        let mut case = Case::asleep();
+        change(case.public.as_mut().unwrap().spec.as_mut().unwrap());
+        case.settle();
+        assert_eq!(case.replicas, Some(2), "{field}");
+    }
 }
 
 #[test]
