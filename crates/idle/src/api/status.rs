@@ -113,6 +113,17 @@ pub struct ResolverPort {
     pub port: i32,
     /// Where resolvers listen for it.
     pub resolver_port: i32,
+    /// The Service whose port it is; the one that the spec names if absent. A data plane that lags
+    /// leads there for a while after the spec names another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+}
+
+impl ResolverPort {
+    /// Whether it stands in for a port of the Service of this name.
+    pub fn is_of(&self, service: &str) -> bool {
+        self.service.as_deref().is_none_or(|owner| owner == service)
+    }
 }
 
 /// A change of who answers, which is over when the data plane is proved to have followed.

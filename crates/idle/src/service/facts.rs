@@ -14,7 +14,7 @@ use super::{
     verdict::{Because, Verdict},
 };
 use crate::{
-    api::{Breakdown, ElastiService, ElastiServiceStatus, Trigger, TriggerKind},
+    api::{Breakdown, ElastiService, ElastiServiceStatus, ResolverPort, Trigger, TriggerKind},
     target::{Keda, Target},
 };
 
@@ -116,6 +116,13 @@ impl Default for Patience {
 impl Facts<'_> {
     pub(super) fn status(&self) -> ElastiServiceStatus {
         self.service.status.clone().unwrap_or_default()
+    }
+
+    /// The ports in the status that stand in for the Service that the spec names.
+    pub(super) fn own_ports(&self, status: &ElastiServiceStatus) -> Vec<ResolverPort> {
+        let ports = status.ports.iter();
+        let own = ports.filter(|port| port.is_of(&self.service.spec.service));
+        own.cloned().collect()
     }
 
     pub(super) fn minimum(&self) -> i32 {

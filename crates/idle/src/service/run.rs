@@ -230,7 +230,8 @@ impl Work {
         let public = facts.public?;
         let spec = public.spec.as_ref()?;
         let addresses = spec.cluster_ips.iter().flatten();
-        let ports = decision.status.ports.iter();
+        let ports = facts.own_ports(&decision.status);
+        let ports = ports.iter();
         Some(Search {
             question,
             addresses: addresses.filter_map(|it| it.parse().ok()).collect(),

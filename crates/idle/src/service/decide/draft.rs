@@ -120,12 +120,12 @@ impl<'a> Draft<'a> {
             slices,
             ..
         } = self.facts;
-        let ports = &self.status.ports;
+        let ports = self.facts.own_ports(&self.status);
         // Nobody finds a resolver by way of a headless Service. What was brought in before stays
         // until pods are there, and nothing else comes.
         let useless = self.facts.headless() && slices.is_empty();
         if let Some(public) = public.filter(|_| !ports.is_empty() && !useless) {
-            let wanted = objects::slices(service, public, ports, resolvers, slices);
+            let wanted = objects::slices(service, public, &ports, resolvers, slices);
             self.slices = Slices::Want(wanted);
             self.mode(Mode::Proxy);
         }

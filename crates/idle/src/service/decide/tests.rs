@@ -95,6 +95,7 @@ impl Case {
             name: "http".to_owned(),
             port: 80,
             resolver_port: 20_000,
+            service: Some("web".to_owned()),
         };
         Self {
             service: serde_json::from_value(service).unwrap(),

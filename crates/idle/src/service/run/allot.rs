@@ -65,7 +65,9 @@ impl Allotment {
     ) -> Result<Result<Granted, Exhausted>, Error> {
         let leaving = service.metadata.deletion_timestamp.is_some();
         let recorded = recorded(service);
-        let known = recorded.iter().map(|port| (port.name.clone(), port.port));
+        let known = recorded.iter();
+        let known = known.filter(|port| port.is_of(&service.spec.service));
+        let known = known.map(|port| (port.name.clone(), port.port));
         let wanted = match public {
             _ if leaving => Vec::new(),
             Some(public) => objects::ports(public),
@@ -110,7 +112,8 @@ impl Allotment {
             freed: freed.unwrap_or(&none),
             now,
         };
-        let granted = grant(&book, &holder(service), recorded(service), wanted)?;
+        let (us, name) = (holder(service), &service.spec.service);
+        let granted = grant(&book, &us, name, recorded(service), wanted)?;
         if freed.is_some() {
             let ports = granted.ports.iter().map(|port| port.resolver_port);
             promised.extend(ports.map(|port| (port, key.clone())));

@@ -234,3 +234,15 @@ fn a_service_of_two_families_sleeps_only_where_resolvers_have_both() {
     case.settle();
     assert_eq!((case.replicas, case.slices.len()), (Some(0), 2));
 }
+
+#[test]
+fn resolvers_come_into_no_service_on_the_ports_of_another() {
+    let mut case = Case::asleep();
+    case.service.spec.service = "shop".to_owned();
+    case.slices.clear();
+    // No port is left for the other one, so the status still has those of the first.
+    case.ports = Err(Exhausted(crate::service::ports::Range::default()));
+    case.settle();
+    assert_eq!(case.status().ports[0].service.as_deref(), Some("web"));
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
+}

@@ -99,7 +99,16 @@ async fn another_service_is_followed_and_nothing_is_left_of_the_first() {
     assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
     assert!(stage.get::<Service>(PRIVATE_NAME).await.is_none());
     let slice = crate::api::names::resolver_slice("shop");
-    assert!(stage.get::<EndpointSlice>(&slice).await.is_some());
+    let slice: EndpointSlice = stage.get(&slice).await.unwrap();
+    // Who still comes to the port of the first means that one.
+    assert_eq!(slice.ports.unwrap()[0].port, Some(20_001));
+    let ports = stage.status().await.ports;
+    assert_eq!(
+        (ports[0].resolver_port, ports[0].service.as_deref()),
+        (20_001, Some("shop"))
+    );
+    let freed: ConfigMap = stage.get("neaptide-idle-freed-ports").await.unwrap();
+    assert_eq!(freed.data.unwrap().keys().collect::<Vec<_>>(), ["20000"]);
 }
 
 #[tokio::test(start_paused = true)]
