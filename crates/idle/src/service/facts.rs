@@ -38,7 +38,7 @@ pub struct Facts<'a> {
     pub private: Option<&'a Service>,
     /// Those that bring resolvers into the public Service.
     pub slices: Vec<&'a EndpointSlice>,
-    /// The resolvers that are ready, by address.
+    /// The resolvers of our kind that are ready, by address.
     pub resolvers: Vec<Resolver>,
     /// How long there has been none.
     pub deserted: Option<Duration>,

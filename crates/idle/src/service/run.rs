@@ -52,6 +52,8 @@ pub const NAME: &str = "idle-operator";
 const UNPROVED: Duration = Duration::from_secs(1);
 /// So long after something could not be read it is tried again.
 const UNREAD: Duration = Duration::from_secs(5);
+/// So long after a resolver was found to be of another kind it is asked again.
+const STRANGERS: Duration = Duration::from_secs(5);
 /// What is watched from the beginning; targets are once somebody names one.
 const WATCHED: [&str; 5] = [
     "elastiservices",
@@ -162,7 +164,9 @@ impl Work {
             .grant(&self.tools, service, public.as_deref());
         let ports = ports.await?;
         let (private, slices) = (self.known.private(service), self.known.slices(service));
-        let resolvers = self.known.resolvers();
+        let listed = self.known.resolvers();
+        let resolvers = self.prover.ours(&listed).await;
+        let strangers = resolvers.len() < listed.len();
         let mut facts = Facts {
             service,
             rival: self.known.rival(service),
@@ -199,6 +203,10 @@ impl Work {
             None if missing => Some(Duration::from_mins(1)),
             None => again,
         };
+        let again = again
+            .into_iter()
+            .chain(strangers.then_some(STRANGERS))
+            .min();
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
     }
 

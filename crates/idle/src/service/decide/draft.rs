@@ -125,9 +125,14 @@ impl<'a> Draft<'a> {
         // until pods are there, and nothing else comes.
         let useless = self.facts.headless() && slices.is_empty();
         if let Some(public) = public.filter(|_| !ports.is_empty() && !useless) {
+            self.mode(Mode::Proxy);
+            // No watch of ours shows a slice of KubeElasti, whose resolvers may still answer. With
+            // nobody to put there it is left as it is.
+            if resolvers.is_empty() && slices.is_empty() {
+                return;
+            }
             let wanted = objects::slices(service, public, &ports, resolvers, slices);
             self.slices = Slices::Want(wanted);
-            self.mode(Mode::Proxy);
         }
     }
 

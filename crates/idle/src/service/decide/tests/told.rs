@@ -246,3 +246,14 @@ fn resolvers_come_into_no_service_on_the_ports_of_another() {
     assert_eq!(case.status().ports[0].service.as_deref(), Some("web"));
     assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
 }
+
+#[test]
+fn with_nobody_to_put_there_no_slice_is_made() {
+    let mut case = Case::asleep();
+    case.resolvers.clear();
+    case.slices.clear();
+    case.deserted = Duration::from_secs(3);
+    let steps = case.settle();
+    assert!(steps.iter().all(|step| step.slices == Slices::Leave));
+    assert_eq!(case.status().mode, Some(crate::api::Mode::Proxy));
+}

@@ -144,6 +144,57 @@ async fn what_kubeelasti_left_asleep_is_taken_over_in_place() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn resolvers_of_kubeelasti_stay_in_its_slice_until_ours_are_ready() {
+    let stage = Stage::open().await;
+    stage.prover.strangers(&["10.9.0.1"]);
+    stage.scale(0).await;
+    stage.pods_are_ready(false).await;
+    let slice = json!({
+        "metadata": {"name": SLICE, "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.9.0.1"]}],
+        "ports": [{"name": "http", "port": 8012, "protocol": "TCP"}],
+    });
+    let old: EndpointSlice = stage.create(slice).await;
+    stage.verdicts.idle();
+    stage.declare().await;
+    stage
+        .patch_status::<ElastiService>("web", json!({"mode": "proxy"}))
+        .await;
+    stage.pass(SECOND * 9).await;
+    let now: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(now, old, "they answer as before");
+    assert_eq!(stage.replicas().await, 0);
+    // One of ours beside them is the only one that listens where slices lead from then on.
+    stage.resolvers(&["10.9.0.1", "10.9.0.2"]).await;
+    stage.pass(SECOND * 5).await;
+    let addresses = async || {
+        let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+        assert_eq!(slice.ports.unwrap()[0].port, Some(20_000));
+        let endpoints = slice.endpoints.into_iter().flatten();
+        endpoints
+            .flat_map(|endpoint| endpoint.addresses)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(addresses().await, ["10.9.0.2"]);
+    // Nothing tells that another became one of ours, so it is asked again.
+    stage.prover.strangers(&[]);
+    stage.pass(SECOND * 6).await;
+    assert_eq!(addresses().await, ["10.9.0.1", "10.9.0.2"]);
+    assert_eq!(stage.replicas().await, 0, "and it slept on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_resolver_of_ours_everything_is_woken() {
+    let stage = Stage::asleep().await;
+    stage.prover.strangers(&["10.9.0.2"]);
+    stage.resolvers(&["10.9.0.2"]).await;
+    stage.pass(SECOND * 11).await;
+    assert_eq!(stage.replicas().await, 1);
+    let cause = stage.status().await.last_wake.unwrap().cause;
+    assert_eq!(cause, "ResolverUnavailable");
+}
+
+#[tokio::test(start_paused = true)]
 async fn anything_that_can_be_scaled_can_sleep() {
     let stage = Stage::open().await;
     let schema = json!({"type": "object", "properties": {
