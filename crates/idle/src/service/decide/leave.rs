@@ -12,7 +12,9 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
     let ours = asleep || !facts.slices.is_empty() || draft.status.hand_off.is_some();
     let nothing = facts.public.is_none() || facts.target == Target::Missing;
     let given_up = overdue(draft, facts.patience.giving_up);
-    if !ours || nothing || given_up {
+    // Nobody else would wake what was put to sleep here, however late it is and with no Service left.
+    let stranded = asleep && facts.target.replicas() == Some(0);
+    if !stranded && (!ours || nothing || given_up) {
         return let_go(draft);
     }
     match facts.target.replicas() {

@@ -252,6 +252,18 @@ async fn everybody_has_ports_of_their_own_until_there_are_none() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_sleeps_without_its_service_is_woken_before_it_is_let_go() {
+    let stage = Stage::asleep().await;
+    stage.delete::<Service>("web").await;
+    stage.pass(SECOND).await;
+    assert_eq!(stage.replicas().await, 0);
+    stage.delete::<ElastiService>("web").await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<ElastiService>("web").await.is_none());
+    assert_eq!(stage.replicas().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_two_that_name_one_service_the_elder_looks_after_it() {
     let stage = Stage::open().await;
     stage.declare().await;

@@ -517,6 +517,42 @@ fn what_is_deleted_does_not_wait_for_ever() {
 }
 
 #[test]
+fn what_was_put_to_sleep_is_woken_before_it_is_let_go_whatever_else_is_gone() {
+    type Change = fn(&mut Case);
+    let ways: [(&str, Change); 2] = [
+        ("no Service", |case| case.public = None),
+        ("nobody looked for long", |case| case.pass(3600)),
+    ];
+    for (what, change) in ways {
+        let mut case = Case::asleep();
+        case.keda = Keda::Found {
+            seen: Box::new(ObjectMeta::default()),
+            paused: true,
+            by_us: true,
+        };
+        let now = json!(case.now);
+        case.service.metadata.deletion_timestamp = serde_json::from_value(now).unwrap();
+        change(&mut case);
+        case.settle();
+        assert!(case.gone, "{what}");
+        assert_eq!(case.replicas, Some(3), "{what}");
+        assert!(
+            matches!(case.keda, Keda::Found { paused: false, .. }),
+            "{what}"
+        );
+    }
+    // What somebody else has at zero is none of our business.
+    let mut case = Case::new();
+    case.settle();
+    (case.public, case.replicas) = (None, Some(0));
+    let now = json!(case.now);
+    case.service.metadata.deletion_timestamp = serde_json::from_value(now).unwrap();
+    case.settle();
+    assert!(case.gone);
+    assert_eq!(case.replicas, Some(0));
+}
+
+#[test]
 fn what_is_asked_for_ahead_of_time_is_done_in_its_time() {
     let mut case = Case::asleep();
     let later = case.now + SignedDuration::from_secs(60);
