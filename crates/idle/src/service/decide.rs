@@ -6,6 +6,7 @@
 mod draft;
 mod hand_off;
 mod leave;
+mod restore;
 mod tell;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,8 @@ pub struct Decision {
     pub pause: Option<bool>,
     /// How many are to run.
     pub scale: Option<Scale>,
+    /// What is done for what slept before and is no longer named.
+    pub restore: Option<Restore>,
     /// Ports to be written down as freed, before the status no longer has them.
     pub free: Vec<i32>,
     /// The status afterwards.
@@ -84,11 +87,24 @@ pub struct Scale {
     pub unchanged: bool,
 }
 
+/// What is done for what slept before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restore {
+    /// So many are to run of it; nothing if it runs or is gone.
+    pub replicas: Option<i32>,
+    /// Whether KEDA is to go on.
+    pub resume: bool,
+}
+
 /// Decides.
 pub fn decide(facts: &Facts<'_>) -> Decision {
     let mut draft = Draft::new(facts);
     let finalizers = facts.service.finalizers();
     let held = finalizers.iter().any(|one| one == FINALIZER);
+    if let Some(former) = facts.former.as_ref().filter(|_| held) {
+        let because = restore::restore(&mut draft, former);
+        return draft.done(because);
+    }
     if facts.service.metadata.deletion_timestamp.is_some() {
         if held {
             leave::leave(&mut draft);
@@ -197,6 +213,7 @@ fn by_wish(draft: &mut Draft<'_>) -> Because {
 fn serve(draft: &mut Draft<'_>) {
     let facts = draft.facts;
     draft.status.replicas_before = None;
+    draft.status.resting = None;
     let counts = facts.counts() && !facts.headless();
     if counts && !facts.observed() && facts.ports.is_ok() {
         draft.status.hand_off = None;

@@ -48,6 +48,8 @@ pub struct Facts<'a> {
     pub ready_pods: usize,
     /// KEDA, if it scales it.
     pub keda: Keda,
+    /// What slept before and is no longer named.
+    pub former: Option<Former>,
     /// What the triggers say.
     pub verdict: Verdict,
     /// What was last proved about whom the data plane reaches.
@@ -64,6 +66,15 @@ pub struct Facts<'a> {
     pub patience: Patience,
     /// The time.
     pub now: Timestamp,
+}
+
+/// What slept before the spec named something else.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Former {
+    /// What was scaled to zero.
+    pub target: Target,
+    /// KEDA, if it stood still for it.
+    pub keda: Keda,
 }
 
 /// An address at which a resolver answers.

@@ -14,7 +14,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use k8s_openapi::api::core::v1::Service as KubeService;
 use kube::{Resource, ResourceExt};
 use neap_kit::{
-    apply::Error,
+    apply::{Error, Kind},
     controller::Outcome,
     key::Key,
     manager::Service,
@@ -26,24 +26,26 @@ use neap_kit::{
 use parking_lot::Mutex;
 
 use self::{
+    act::Kinds,
     allot::Allotment,
     known::{Known, tell_all},
     scalers::Scalers,
-    targets::Targets,
+    targets::{Found, Targets},
 };
 use super::{
     compatible::{self, Gone, Looked, Watched},
     decide::{Decision, decide},
-    facts::{Facts, Patience},
+    facts::{Facts, Former, Patience},
     namespaces::Namespaces,
     numbers, objects,
     ports::Range,
     prove::{Proof, Prover, Question, Search},
+    resting,
     verdict::Verdicts,
 };
 use crate::{
-    api::ElastiService,
-    target::{self, Target},
+    api::{Autoscaler, ElastiService, ScaleTarget},
+    target::{self, Keda, Target},
 };
 
 /// The controller, and who writes.
@@ -150,14 +152,15 @@ impl Work {
     }
 
     async fn look_after(&self, key: &Key, service: &ElastiService) -> Result<Outcome, Error> {
-        let found = self.targets.look(service).await;
-        let namespace = key.namespace();
-        let autoscaler = service.spec.autoscaler.as_ref();
-        let keda = target::keda(&self.site.client, namespace, autoscaler).await;
-        let (Some(keda), Some(found)) = (keda, found) else {
+        let spec = &service.spec;
+        let found = self.looked(service, &spec.scale_target_ref, spec.autoscaler.as_ref());
+        let former = self.former(service).await;
+        let (Some((found, keda)), Some(former)) = (found.await, former) else {
             // Nothing is decided on what nobody knows.
             return Ok(Outcome::Again(UNREAD));
         };
+        let (former, former_kind) = former.unzip();
+        let namespace = key.namespace();
         let public = self.known.public(service);
         let ports = self
             .allotment
@@ -179,6 +182,7 @@ impl Work {
             target: found.target,
             ready_pods: self.known.ready_pods(service),
             keda,
+            former,
             verdict: self.verdicts.of(service),
             proof: self.proofs.lock().get(key).cloned(),
             ports,
@@ -191,8 +195,11 @@ impl Work {
         tracing::debug!(%key, reason = decision.because.reason, "{}", decision.because);
         let search = self.search(&facts, &decision);
         let again = decision.again;
-        self.carry_out(&facts, decision, found.kind.as_ref())
-            .await?;
+        let kinds = Kinds {
+            target: found.kind.as_ref(),
+            former: former_kind.as_ref().and_then(Option::as_ref),
+        };
+        self.carry_out(&facts, decision, kinds).await?;
         let proved = match search {
             Some(search) => Some(self.prove(key, &search).await),
             None => None,
@@ -208,6 +215,30 @@ impl Work {
             .chain(strangers.then_some(STRANGERS))
             .min();
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
+    }
+
+    /// What runs, and KEDA; nothing if the server does not say.
+    async fn looked(
+        &self,
+        service: &ElastiService,
+        target: &ScaleTarget,
+        autoscaler: Option<&Autoscaler>,
+    ) -> Option<(Found, Keda)> {
+        let found = self.targets.look(service, target).await?;
+        let namespace = service.namespace().unwrap_or_default();
+        let keda = target::keda(&self.site.client, &namespace, autoscaler).await?;
+        Some((found, keda))
+    }
+
+    /// What slept before and is no longer named, and of which kind it is.
+    async fn former(&self, service: &ElastiService) -> Option<Option<(Former, Option<Kind>)>> {
+        let Some(resting) = resting::former(service) else {
+            return Some(None);
+        };
+        let autoscaler = resting::autoscaler(resting);
+        let found = self.looked(service, &resting.target, autoscaler.as_ref());
+        let (Found { target, kind }, keda) = found.await?;
+        Some(Some((Former { target, keda }, kind)))
     }
 
     /// Decides, and finds out first what a decision may turn on.

@@ -187,6 +187,7 @@ fn nothing_that_the_original_does_not_know_is_required() {
                     "conditions",
                     "handOff",
                     "lastWake",
+                    "resting",
                     "wouldSleep",
                 ]
                 .contains(&part)

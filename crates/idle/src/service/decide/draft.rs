@@ -5,8 +5,8 @@ use std::time::Duration;
 use neap_kit::{event::Note, status::Standing};
 
 use super::{
-    super::{facts::Facts, objects, prove::Question, verdict::Because},
-    Decision, Finalizer, Scale, Slices, tell,
+    super::{facts::Facts, objects, prove::Question, resting::resting, verdict::Because},
+    Decision, Finalizer, Restore, Scale, Slices, tell,
 };
 use crate::{
     api::{Breakdown, ElastiServiceStatus, LastWake, Mode},
@@ -24,6 +24,7 @@ pub(super) struct Draft<'a> {
     pub(super) slices: Slices,
     pub(super) pause: Option<bool>,
     pub(super) scale: Option<Scale>,
+    pub(super) restore: Option<Restore>,
     pub(super) free: Vec<i32>,
     pub(super) status: ElastiServiceStatus,
     pub(super) notes: Vec<Note>,
@@ -46,6 +47,7 @@ impl<'a> Draft<'a> {
             slices: Slices::Leave,
             pause: None,
             scale: None,
+            restore: None,
             free: Vec::new(),
             status: facts.status(),
             notes: Vec::new(),
@@ -66,6 +68,7 @@ impl<'a> Draft<'a> {
             slices: self.slices,
             pause: self.pause,
             scale: self.scale,
+            restore: self.restore,
             free: self.free,
             status: self.status,
             notes: self.notes,
@@ -154,6 +157,7 @@ impl<'a> Draft<'a> {
             self.notes.push(Note::normal("FellAsleep", message));
         }
         self.status.hand_off = None;
+        self.status.resting = Some(resting(&self.facts.service.spec));
         self.want_slices();
         self.ready("Asleep", "resolvers answer for it until somebody asks");
     }

@@ -15,7 +15,7 @@ use super::{Decision, Finalizer, Slices, decide};
 use crate::{
     api::{Breakdown, ElastiService, FINALIZER, ResolverPort},
     service::{
-        facts::{Facts, Patience, Resolver},
+        facts::{Facts, Former, Patience, Resolver},
         ports::{Exhausted, Granted},
         prove::Proof,
         switches::Switches,
@@ -34,6 +34,7 @@ struct Case {
     replicas: Option<i32>,
     ready_pods: usize,
     keda: Keda,
+    former: Option<Former>,
     verdict: Verdict,
     proof: Option<Proof>,
     ports: Result<Granted, Exhausted>,
@@ -106,6 +107,7 @@ impl Case {
             replicas: Some(3),
             ready_pods: 3,
             keda: Keda::Unused,
+            former: None,
             verdict: busy(),
             proof: None,
             ports: Ok(Granted {
@@ -152,6 +154,7 @@ impl Case {
                 }),
             ready_pods: self.ready_pods,
             keda: self.keda.clone(),
+            former: self.former.clone(),
             verdict: self.verdict.clone(),
             proof: self.proof.clone(),
             ports: self.ports.clone(),
@@ -186,6 +189,10 @@ impl Case {
         }
         if let (Some(pause), Keda::Found { paused, by_us, .. }) = (decision.pause, &mut self.keda) {
             (*paused, *by_us) = (pause, pause);
+        }
+        if decision.restore.is_some() {
+            // The status no longer has it.
+            self.former = None;
         }
         if let Some(scale) = decision.scale {
             self.replicas = Some(scale.replicas);

@@ -18,30 +18,40 @@ use crate::{
     api::{ElastiService, FINALIZER},
     service::{
         compatible::{Finalized, Updated},
-        decide::{Decision, Finalizer, Scale, Slices},
+        decide::{Decision, Finalizer, Restore, Scale, Slices},
         facts::Facts,
     },
     target::{self, Keda, Target},
 };
+
+/// Of which kind that is what is scaled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kinds<'a> {
+    pub(super) target: Option<&'a Kind>,
+    pub(super) former: Option<&'a Kind>,
+}
 
 impl Work {
     pub(super) async fn carry_out(
         &self,
         facts: &Facts<'_>,
         decision: Decision,
-        kind: Option<&Kind>,
+        kinds: Kinds<'_>,
     ) -> Result<(), Error> {
         let service = facts.service;
         if decision.finalizer == Finalizer::Add {
             return self.hold(service, true).await;
+        }
+        if let Some(restore) = decision.restore {
+            self.restore(facts, restore, kinds.former).await?;
         }
         self.private(facts, &decision).await?;
         self.slices(facts, &decision.slices).await?;
         if let (Some(pause), Keda::Found { seen, .. }) = (decision.pause, &facts.keda) {
             target::switch(&self.tools.hand, seen, pause).await?;
         }
-        if let (Some(scale), Some(kind)) = (decision.scale, kind) {
-            self.scale(facts, scale, kind).await?;
+        if let (Some(scale), Some(kind)) = (decision.scale, kinds.target) {
+            self.scale(facts, &facts.target, scale, kind).await?;
         }
         self.allotment.free(&self.tools, &decision.free).await?;
         if decision.status != facts.status() {
@@ -159,8 +169,38 @@ impl Work {
         hand.replace(&slice).await
     }
 
-    async fn scale(&self, facts: &Facts<'_>, scale: Scale, kind: &Kind) -> Result<(), Error> {
-        let Target::Scaled { seen, .. } = &facts.target else {
+    /// What slept before is as it was: KEDA goes on, so that it scales what it finds running.
+    async fn restore(
+        &self,
+        facts: &Facts<'_>,
+        restore: Restore,
+        kind: Option<&Kind>,
+    ) -> Result<(), Error> {
+        let Some(former) = &facts.former else {
+            return Ok(());
+        };
+        if let (true, Keda::Found { seen, .. }) = (restore.resume, &former.keda) {
+            target::switch(&self.tools.hand, seen, false).await?;
+        }
+        let (Some(replicas), Some(kind)) = (restore.replicas, kind) else {
+            return Ok(());
+        };
+        let unchanged = false;
+        let scale = Scale {
+            replicas,
+            unchanged,
+        };
+        self.scale(facts, &former.target, scale, kind).await
+    }
+
+    async fn scale(
+        &self,
+        facts: &Facts<'_>,
+        target: &Target,
+        scale: Scale,
+        kind: &Kind,
+    ) -> Result<(), Error> {
+        let Target::Scaled { seen, .. } = target else {
             return Ok(());
         };
         let version = seen.resource_version.clone();

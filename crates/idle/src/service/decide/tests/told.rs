@@ -257,3 +257,46 @@ fn with_nobody_to_put_there_no_slice_is_made() {
     assert!(steps.iter().all(|step| step.slices == Slices::Leave));
     assert_eq!(case.status().mode, Some(crate::api::Mode::Proxy));
 }
+
+#[test]
+fn what_slept_before_is_restored_once_and_first() {
+    let found = |replicas, paused| Former {
+        target: Target::Scaled {
+            replicas,
+            seen: Box::default(),
+        },
+        keda: Keda::Found {
+            seen: Box::default(),
+            paused,
+            by_us: paused,
+        },
+    };
+    let gone = Former {
+        target: Target::Missing,
+        keda: Keda::Missing,
+    };
+    for (former, replicas, resume) in [
+        (found(0, true), Some(3), true),
+        (found(2, false), None, false),
+        (gone, None, false),
+    ] {
+        for deleted in [false, true] {
+            let mut case = Case::asleep();
+            case.former = Some(former.clone());
+            // Whatever else is the matter with it.
+            case.public = None;
+            let now = serde_json::json!(case.now);
+            let deletion = deleted.then(|| serde_json::from_value(now).unwrap());
+            case.service.metadata.deletion_timestamp = deletion;
+            let first = case.decide();
+            let restore = first.restore.unwrap();
+            assert_eq!((restore.replicas, restore.resume), (replicas, resume));
+            assert_eq!((first.scale, first.finalizer), (None, Finalizer::Leave));
+            let status = &first.status;
+            assert_eq!((&status.resting, status.asleep_since), (&None, None));
+            assert_eq!(status.last_wake.as_ref().unwrap().cause, "TargetChanged");
+            case.apply(&first);
+            assert!(case.settle().iter().all(|step| step.restore.is_none()));
+        }
+    }
+}
