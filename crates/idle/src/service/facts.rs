@@ -56,6 +56,8 @@ pub struct Facts<'a> {
     pub proof: Option<Proof>,
     /// Which ports of the resolvers it may have.
     pub ports: Result<Granted, Exhausted>,
+    /// The last wake of somebody that needs it.
+    pub needed: Option<Needed>,
     /// What was said for all services where it is.
     pub switches: Switches,
     /// Who else scales it without being named.
@@ -66,6 +68,15 @@ pub struct Facts<'a> {
     pub patience: Patience,
     /// The time.
     pub now: Timestamp,
+}
+
+/// That another ElastiService woke which needs this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needed {
+    /// When it woke.
+    pub since: Timestamp,
+    /// Its name.
+    pub by: String,
 }
 
 /// What slept before the spec named something else.
@@ -286,7 +297,8 @@ impl Facts<'_> {
     pub(super) fn last_asked(&self, status: &ElastiServiceStatus) -> Option<Timestamp> {
         let created = self.service.creation_timestamp().map(|time| time.0);
         let woken = status.last_wake.as_ref().map(|wake| wake.time);
-        let asked = self.asked();
+        let needed = self.needed.as_ref().map(|needed| needed.since);
+        let asked = self.asked().max(needed);
         [created, status.last_scaled_up_time, woken, asked]
             .into_iter()
             .flatten()

@@ -4,6 +4,7 @@ mod act;
 mod allot;
 mod known;
 mod measure;
+mod needs;
 mod scalers;
 mod targets;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use self::{
     act::Kinds,
     allot::Allotment,
     known::{Known, tell_all},
+    needs::Needs,
     scalers::Scalers,
     targets::{Found, Targets},
 };
@@ -101,6 +103,7 @@ pub fn service(
     let targets = Targets::new(site, &known.all, wiring.trigger(), meter.clone());
     let work = Work {
         allotment: Allotment::new(&known.all, &settings),
+        needs: Needs::new(&wiring, &known.all),
         scalers: Scalers::new(&mut wiring, site, targets.by_target())?,
         targets,
         namespaces: namespaces.clone(),
@@ -124,6 +127,7 @@ struct Work {
     settings: Settings,
     known: Known,
     allotment: Allotment,
+    needs: Needs,
     targets: Targets,
     scalers: Scalers,
     namespaces: Namespaces,
@@ -186,6 +190,7 @@ impl Work {
             verdict: self.verdicts.of(service),
             proof: self.proofs.lock().get(key).cloned(),
             ports,
+            needed: self.needs.of(service),
             switches: self.namespaces.switches(namespace),
             breakdown: None,
             patience: self.settings.patience,

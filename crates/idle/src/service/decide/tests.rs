@@ -15,7 +15,7 @@ use super::{Decision, Finalizer, Slices, decide};
 use crate::{
     api::{Breakdown, ElastiService, FINALIZER, ResolverPort},
     service::{
-        facts::{Facts, Former, Patience, Resolver},
+        facts::{Facts, Former, Needed, Patience, Resolver},
         ports::{Exhausted, Granted},
         prove::Proof,
         switches::Switches,
@@ -38,6 +38,7 @@ struct Case {
     verdict: Verdict,
     proof: Option<Proof>,
     ports: Result<Granted, Exhausted>,
+    needed: Option<Needed>,
     switches: Switches,
     /// How long no resolver was there, where there is none.
     deserted: Duration,
@@ -114,6 +115,7 @@ impl Case {
                 ports: vec![port],
                 freed: Vec::new(),
             }),
+            needed: None,
             switches: Switches::default(),
             deserted: Duration::from_mins(1),
             conflict: None,
@@ -159,6 +161,7 @@ impl Case {
             proof: self.proof.clone(),
             ports: self.ports.clone(),
             deserted: self.resolvers.is_empty().then_some(self.deserted),
+            needed: self.needed.clone(),
             switches: self.switches,
             conflict: self.conflict.clone(),
             breakdown: self.breakdown,

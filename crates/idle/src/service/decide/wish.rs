@@ -67,6 +67,12 @@ pub(super) fn wish(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
     if begun.is_some() && asked >= begun && asked > told {
         return awake("Asked", "somebody asked for it to wake");
     }
+    if let Some(needed) = &facts.needed
+        && begun.is_some_and(|begun| needed.since >= begun)
+        && Some(needed.since) > told
+    {
+        return awake("Needed", &format!("{} woke, and needs it", needed.by));
+    }
     by_verdict(facts, status)
 }
 

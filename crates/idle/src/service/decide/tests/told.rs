@@ -300,3 +300,36 @@ fn what_slept_before_is_restored_once_and_first() {
         }
     }
 }
+
+#[test]
+fn what_somebody_who_woke_needs_is_woken_and_sleeps_again_in_its_time() {
+    let needed = |since| {
+        let by = "web".to_owned();
+        Some(Needed { since, by })
+    };
+    let mut case = Case::asleep();
+    let asleep = case.status().asleep_since.unwrap();
+    case.needed = needed(asleep - SignedDuration::from_secs(1));
+    assert_eq!(case.settle().len(), 1, "that was before it fell asleep");
+    case.needed = needed(case.now);
+    case.settle();
+    assert_eq!(case.replicas, Some(2));
+    assert_eq!(case.status().last_wake.unwrap().cause, "Needed");
+    case.ready_pods = 2;
+    case.settle();
+    case.pass(599);
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
+    case.pass(1);
+    case.settle();
+    case.pass(5);
+    case.settle();
+    assert_eq!(case.replicas, Some(0));
+    // What is told to sleep after that sleeps.
+    case.pass(10);
+    case.needed = needed(case.now);
+    case.pass(1);
+    case.annotate(crate::service::facts::SLEEP, &case.now.to_string());
+    case.settle();
+    assert_eq!(case.replicas, Some(0));
+}
