@@ -34,6 +34,8 @@ pub struct Decision {
     pub private: Option<Box<Service>>,
     /// What is to become of the slices.
     pub slices: Slices,
+    /// Whether a slice of KubeElasti may be left that no watch shows, and is to go.
+    pub stray: bool,
     /// Whether KEDA is to stand still.
     pub pause: Option<bool>,
     /// How many are to run.
@@ -132,6 +134,11 @@ fn look_after(draft: &mut Draft<'_>) -> Because {
     if let Some(why) = objects::unsuitable(public) {
         return draft.stalled("ServiceUnsuitable", why);
     }
+    // What KubeElasti left in the path of pods that answer. While it sleeps its slice is made ours.
+    let unseen = facts.service.status.as_ref();
+    let unseen = unseen.is_none_or(|status| status.observed_generation.is_none());
+    let runs = facts.target.replicas().is_some_and(|replicas| replicas > 0);
+    draft.stray = unseen && runs && draft.status.mode != Some(Mode::Proxy);
     match &facts.target {
         Target::Missing => {
             let target = &facts.service.spec.scale_target_ref;

@@ -13,9 +13,9 @@ use neap_kit::{
 };
 use serde_json::json;
 
-use super::Work;
+use super::{Work, beside};
 use crate::{
-    api::{ElastiService, FINALIZER},
+    api::{ElastiService, FINALIZER, names},
     service::{
         compatible::{Finalized, Updated},
         decide::{Decision, Finalizer, Restore, Scale, Slices},
@@ -47,6 +47,9 @@ impl Work {
         }
         self.private(facts, &decision).await?;
         self.slices(facts, &decision.slices).await?;
+        if decision.stray {
+            self.sweep(facts.service).await?;
+        }
         if let (Some(pause), Keda::Found { seen, .. }) = (decision.pause, &facts.keda) {
             target::switch(&self.tools.hand, seen, pause).await?;
         }
@@ -85,7 +88,7 @@ impl Work {
     }
 
     async fn let_go(&self, facts: &Facts<'_>) -> Result<(), Error> {
-        if let Some(private) = facts.private {
+        if let Some(private) = facts.private.filter(|_| facts.rival.is_none()) {
             self.tools.hand.remove(private, None).await?;
         }
         self.hold(facts.service, false).await
@@ -142,6 +145,18 @@ impl Work {
             }
         }
         Ok(())
+    }
+
+    /// Takes away the slice of that name, whatever its labels: one of KubeElasti has none of ours and
+    /// no owner, so it would lead to resolvers for ever.
+    async fn sweep(&self, service: &ElastiService) -> Result<(), Error> {
+        let name = names::resolver_slice(&service.spec.service);
+        let hand = &self.tools.hand;
+        let found: Option<EndpointSlice> = hand.find(&beside(service, &name)).await?;
+        match found {
+            Some(found) => hand.remove(&found, None).await,
+            None => Ok(()),
+        }
     }
 
     /// Makes the slice, or makes one of that name into it: one of KubeElasti has none of our labels,

@@ -194,6 +194,79 @@ async fn without_any_resolver_of_ours_everything_is_woken() {
     assert_eq!(cause, "ResolverUnavailable");
 }
 
+/// As 0.1.30 makes it: without an owner, and with no label of ours.
+async fn slice_of_kubeelasti(stage: &Stage) {
+    let slice = json!({
+        "metadata": {"name": SLICE, "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.9.0.1"]}],
+        "ports": [{"name": "http", "port": 8012, "protocol": "TCP"}],
+    });
+    stage.create::<EndpointSlice>(slice).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_that_kubeelasti_left_beside_pods_is_taken_away() {
+    let stage = Stage::open().await;
+    slice_of_kubeelasti(&stage).await;
+    stage.declare().await;
+    stage
+        .patch_status::<ElastiService>("web", json!({"mode": "serve"}))
+        .await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
+    assert_eq!(stage.status().await.mode, Some(Mode::Serve));
+    // Looked for once, and not each time.
+    let looks = || {
+        let asked = stage.asked();
+        let slice = |path: &str| path.ends_with(SLICE);
+        asked.iter().filter(|(_, path)| slice(path)).count()
+    };
+    let before = looks();
+    stage.verdicts.busy();
+    stage.pass(MINUTE * 5).await;
+    assert_eq!(looks(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_that_kubeelasti_left_goes_with_an_object_that_is_being_deleted() {
+    for mode in ["serve", "proxy"] {
+        let stage = Stage::open().await;
+        slice_of_kubeelasti(&stage).await;
+        let mut service = stage::elasti_service();
+        let kept = json!(["elasti.truefoundry.com/finalizer", "example.com/kept"]);
+        service["metadata"]["finalizers"] = kept;
+        stage.create::<ElastiService>(service).await;
+        stage.delete::<ElastiService>("web").await;
+        stage
+            .patch_status::<ElastiService>("web", json!({"mode": mode}))
+            .await;
+        stage.pass(MINUTE * 2).await;
+        assert!(stage.get::<EndpointSlice>(SLICE).await.is_none(), "{mode}");
+        let web: ElastiService = stage.get("web").await.unwrap();
+        let finalizers = web.metadata.finalizers.unwrap();
+        assert_eq!(finalizers, ["example.com/kept"], "{mode}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_looks_after_nothing_takes_nothing_with_it() {
+    let stage = Stage::asleep().await;
+    let mut other = stage::elasti_service();
+    other["metadata"]["name"] = json!("other");
+    stage.create::<ElastiService>(other).await;
+    stage.pass(SECOND * 5).await;
+    let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+    let private: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    stage.delete::<ElastiService>("other").await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<ElastiService>("other").await.is_none());
+    let now: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(now.metadata.uid, slice.metadata.uid);
+    let now: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    assert_eq!(now.metadata.uid, private.metadata.uid);
+    assert_eq!(stage.replicas().await, 0, "it sleeps on");
+}
+
 #[tokio::test(start_paused = true)]
 async fn anything_that_can_be_scaled_can_sleep() {
     let stage = Stage::open().await;
