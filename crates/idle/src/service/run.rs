@@ -141,7 +141,12 @@ struct Work {
 
 impl Work {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
-        let Some(service) = self.known.all.get(&key) else {
+        let found = self.known.all.get(&key);
+        let freed = self
+            .allotment
+            .free_after(&self.tools, &key, found.as_deref());
+        freed.await?;
+        let Some(service) = found else {
             self.forget(&key);
             return Ok(Outcome::Gone);
         };

@@ -249,6 +249,33 @@ async fn a_slice_that_kubeelasti_left_goes_with_an_object_that_is_being_deleted(
 }
 
 #[tokio::test(start_paused = true)]
+async fn ports_of_one_whose_finalizer_was_stripped_rest_too() {
+    let stage = Stage::open().await;
+    stage.declare().await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.status().await.ports[0].resolver_port, 20_000);
+    stage
+        .patch::<ElastiService>("web", json!({"metadata": {"finalizers": null}}))
+        .await;
+    stage.delete::<ElastiService>("web").await;
+    // At once, before anybody looked.
+    stage.declare().await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.status().await.ports[0].resolver_port, 20_001);
+    let freed: ConfigMap = stage.get("neaptide-idle-freed-ports").await.unwrap();
+    assert!(freed.data.unwrap().contains_key("20000"));
+    // And once it is gone for good.
+    stage
+        .patch::<ElastiService>("web", json!({"metadata": {"finalizers": null}}))
+        .await;
+    stage.delete::<ElastiService>("web").await;
+    stage.pass(SECOND * 5).await;
+    let freed: ConfigMap = stage.get("neaptide-idle-freed-ports").await.unwrap();
+    let freed = freed.data.unwrap();
+    assert_eq!(freed.keys().collect::<Vec<_>>(), ["20000", "20001"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_looks_after_nothing_takes_nothing_with_it() {
     let stage = Stage::asleep().await;
     let mut other = stage::elasti_service();
