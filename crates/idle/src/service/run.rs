@@ -2,6 +2,7 @@
 
 mod act;
 mod allot;
+mod former;
 mod known;
 mod measure;
 mod needs;
@@ -15,7 +16,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use k8s_openapi::api::core::v1::Service as KubeService;
 use kube::{Resource, ResourceExt};
 use neap_kit::{
-    apply::{Error, Kind},
+    apply::Error,
     controller::Outcome,
     key::Key,
     manager::Service,
@@ -32,23 +33,19 @@ use self::{
     known::{Known, tell_all},
     needs::Needs,
     scalers::Scalers,
-    targets::{Found, Targets},
+    targets::Targets,
 };
 use super::{
     compatible::{self, Gone, Looked, Watched},
     decide::{Decision, decide},
-    facts::{Facts, Former, Patience},
+    facts::{Facts, Patience},
     namespaces::Namespaces,
     numbers, objects,
     ports::Range,
     prove::{Proof, Prover, Question, Search},
-    resting,
     verdict::Verdicts,
 };
-use crate::{
-    api::{Autoscaler, ElastiService, ScaleTarget},
-    target::{self, Keda, Target},
-};
+use crate::{api::ElastiService, target::Target};
 
 /// The controller, and who writes.
 pub const NAME: &str = "idle-operator";
@@ -203,52 +200,36 @@ impl Work {
         };
         let decision = self.decided(&mut facts).await;
         tracing::debug!(%key, reason = decision.because.reason, "{}", decision.because);
-        let search = self.search(&facts, &decision);
-        let again = decision.again;
         let kinds = Kinds {
             target: found.kind.as_ref(),
             former: former_kind.as_ref().and_then(Option::as_ref),
         };
-        self.carry_out(&facts, decision, kinds).await?;
-        let proved = match search {
-            Some(search) => Some(self.prove(key, &search).await),
-            None => None,
-        };
-        let missing = matches!(facts.target, Target::Missing) && found.kind.is_none();
-        let again = match proved {
-            Some(again) => Some(again),
-            None if missing => Some(Duration::from_mins(1)),
-            None => again,
-        };
-        let again = again
-            .into_iter()
-            .chain(strangers.then_some(STRANGERS))
-            .min();
+        let again = self.see_through(&facts, decision, kinds).await?;
+        let strangers = strangers.then_some(STRANGERS);
+        let again = again.into_iter().chain(strangers).min();
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
     }
 
-    /// What runs, and KEDA; nothing if the server does not say.
-    async fn looked(
+    /// Has a decision carried out and proved what it asks for, and says when to look again.
+    async fn see_through(
         &self,
-        service: &ElastiService,
-        target: &ScaleTarget,
-        autoscaler: Option<&Autoscaler>,
-    ) -> Option<(Found, Keda)> {
-        let found = self.targets.look(service, target).await?;
-        let namespace = service.namespace().unwrap_or_default();
-        let keda = target::keda(&self.site.client, &namespace, autoscaler).await?;
-        Some((found, keda))
-    }
-
-    /// What slept before and is no longer named, and of which kind it is.
-    async fn former(&self, service: &ElastiService) -> Option<Option<(Former, Option<Kind>)>> {
-        let Some(resting) = resting::former(service) else {
-            return Some(None);
-        };
-        let autoscaler = resting::autoscaler(resting);
-        let found = self.looked(service, &resting.target, autoscaler.as_ref());
-        let (Found { target, kind }, keda) = found.await?;
-        Some(Some((Former { target, keda }, kind)))
+        facts: &Facts<'_>,
+        decision: Decision,
+        kinds: Kinds<'_>,
+    ) -> Result<Option<Duration>, Error> {
+        let search = self.search(facts, &decision);
+        let again = decision.again;
+        self.carry_out(facts, decision, kinds).await?;
+        if let Some(search) = search {
+            let proved = self.prove(&Key::of(facts.service), &search).await;
+            return Ok(Some(proved));
+        }
+        let missing = matches!(facts.target, Target::Missing) && kinds.target.is_none();
+        Ok(if missing {
+            Some(Duration::from_mins(1))
+        } else {
+            again
+        })
     }
 
     /// Decides, and finds out first what a decision may turn on.
