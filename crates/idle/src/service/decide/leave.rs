@@ -3,7 +3,12 @@
 
 use std::time::Duration;
 
-use super::{super::verdict::Because, Finalizer, Slices, draft::Draft, hand_off};
+use super::{
+    super::{objects, verdict::Because},
+    Finalizer, Slices,
+    draft::Draft,
+    hand_off,
+};
 use crate::{api::Mode, target::Target};
 
 pub(super) fn leave(draft: &mut Draft<'_>) {
@@ -17,6 +22,11 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
     let stranded = asleep && facts.target.replicas() == Some(0);
     if !stranded && (!ours || nothing || given_up) {
         return let_go(draft);
+    }
+    // That of KubeElasti has no label of ours, without which nobody sees whether its pods are ready.
+    if let (Some(public), Some(live), false) = (facts.public, facts.private, taken) {
+        let private = objects::private(facts.service, public, Some(live));
+        draft.private = Some(Box::new(private));
     }
     match facts.target.replicas() {
         None => draft.again(Duration::from_secs(5)),
@@ -51,6 +61,7 @@ fn overdue(draft: &mut Draft<'_>, limit: Duration) -> bool {
 fn let_go(draft: &mut Draft<'_>) {
     draft.unpause();
     draft.proof = None;
+    draft.private = None;
     // What stands in for a Service that another looks after is that one's.
     let taken = draft.facts.rival.is_some();
     draft.slices = if taken { Slices::Leave } else { Slices::Remove };

@@ -117,7 +117,12 @@ impl Work {
         if facts.private == Some(&**wanted) {
             return Ok(());
         }
-        self.tools.confirm(facts.service, true).await?;
+        match facts.private {
+            // Nothing is made for what is about to go.
+            None if is_leaving(facts) => return Ok(()),
+            Some(_) if is_leaving(facts) => {}
+            _ => self.tools.confirm(facts.service, true).await?,
+        }
         let done = match facts.private {
             Some(_) => self.tools.hand.replace(&**wanted).await.map(Some),
             None => self.tools.hand.create(&**wanted).await,
@@ -138,7 +143,13 @@ impl Work {
             Slices::Want(wanted) => {
                 let live = &facts.slices;
                 for slice in wanted.iter().filter(|slice| !live.contains(slice)) {
-                    self.tools.confirm(facts.service, true).await?;
+                    // For what is about to go none is made. Those that are there follow the
+                    // resolvers until pods answer.
+                    match is_leaving(facts) {
+                        true if slice.resource_version().is_none() => continue,
+                        true => {}
+                        false => self.tools.confirm(facts.service, true).await?,
+                    }
                     let written = self.put(slice).await?;
                     let _ = self.known.ours.shows_written(&written, ECHO).await;
                 }
@@ -243,4 +254,8 @@ impl Work {
         }
         Ok(())
     }
+}
+
+fn is_leaving(facts: &Facts<'_>) -> bool {
+    facts.service.metadata.deletion_timestamp.is_some()
 }

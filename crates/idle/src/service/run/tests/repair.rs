@@ -249,6 +249,54 @@ async fn a_slice_that_kubeelasti_left_goes_with_an_object_that_is_being_deleted(
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_deleted_is_woken_also_while_resolvers_are_replaced() {
+    let stage = Stage::asleep().await;
+    stage.delete::<ElastiService>("web").await;
+    stage.resolvers(&["10.9.0.2"]).await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.replicas().await, 3);
+    let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(slice.endpoints.unwrap()[0].addresses, ["10.9.0.2"]);
+    stage.pods_are_ready(true).await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<ElastiService>("web").await.is_none());
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_what_kubeelasti_was_deleting_are_seen() {
+    let stage = Stage::open().await;
+    stage.scale(0).await;
+    stage.pods_are_ready(false).await;
+    slice_of_kubeelasti(&stage).await;
+    let private = json!({
+        "metadata": {"name": PRIVATE_NAME},
+        "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}]},
+    });
+    stage.create::<Service>(private).await;
+    let mut service = stage::elasti_service();
+    service["metadata"]["finalizers"] = json!(["elasti.truefoundry.com/finalizer"]);
+    stage.create::<ElastiService>(service).await;
+    stage
+        .patch_status::<ElastiService>("web", json!({"mode": "proxy"}))
+        .await;
+    stage.delete::<ElastiService>("web").await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.replicas().await, 1);
+    let private: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    assert!(is_private(&private), "so that its pods are seen");
+    assert!(
+        stage.get::<EndpointSlice>(SLICE).await.is_some(),
+        "no pod is ready"
+    );
+    stage.pods_are_ready(true).await;
+    stage.pass(MINUTE * 2).await;
+    assert!(stage.get::<ElastiService>("web").await.is_none());
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
+    assert!(stage.get::<Service>(PRIVATE_NAME).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn ports_of_one_whose_finalizer_was_stripped_rest_too() {
     let stage = Stage::open().await;
     stage.declare().await;
