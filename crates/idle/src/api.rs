@@ -16,7 +16,8 @@ pub use probe_response::{
     Answer, Header, Matching, Path, PathMatching, ProbeResponse, QueryParameter,
 };
 pub use status::{
-    Breakdown, ElastiServiceStatus, HandOff, LastWake, Mode, ResolverPort, Towards, WouldSleep,
+    Breakdown, ElastiServiceStatus, HandOff, LastWake, Mode, ResolverPort, Resting, Towards,
+    WouldSleep,
 };
 pub use trigger::{PrometheusTrigger, Threshold, Trigger, TriggerKind};
 

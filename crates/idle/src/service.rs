@@ -22,6 +22,7 @@ pub mod numbers;
 pub mod objects;
 pub mod ports;
 pub mod prove;
+pub mod resting;
 pub mod run;
 pub mod switches;
 pub mod verdict;

@@ -43,7 +43,6 @@ pub struct ElastiServiceSpec {
     pub cooldown_period: Option<i32>,
     /// What says that nobody asks for it. All must say so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(min = 1))]
     pub triggers: Vec<Trigger>,
     /// Who else scales it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

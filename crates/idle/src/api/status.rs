@@ -6,6 +6,8 @@ use neap_kit::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ScaleTarget;
+
 /// How it is doing. All but the first three fields are ours.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +43,9 @@ pub struct ElastiServiceStatus {
     /// How many replicas it had when it fell asleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas_before: Option<i32>,
+    /// What is at zero for it, or is about to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resting: Option<Resting>,
     /// Why and how it last woke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_wake: Option<LastWake>,
@@ -113,6 +118,28 @@ pub struct ResolverPort {
     pub port: i32,
     /// Where resolvers listen for it.
     pub resolver_port: i32,
+    /// The Service whose port it is; the one that the spec names if absent. A data plane that lags
+    /// leads there for a while after the spec names another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+}
+
+impl ResolverPort {
+    /// Whether it stands in for a port of the Service of this name.
+    pub fn is_of(&self, service: &str) -> bool {
+        self.service.as_deref().is_none_or(|owner| owner == service)
+    }
+}
+
+/// What sleeps, so that it is woken also if the spec names something else meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Resting {
+    /// What is scaled to zero.
+    pub target: ScaleTarget,
+    /// The ScaledObject that is paused meanwhile, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaled_object: Option<String>,
 }
 
 /// A change of who answers, which is over when the data plane is proved to have followed.

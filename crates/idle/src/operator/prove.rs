@@ -12,6 +12,7 @@
 //! the proof's.
 
 mod judge;
+mod ours;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -34,6 +35,7 @@ use parking_lot::Mutex;
 
 use self::{
     judge::{Disguise, Disguises, Seen},
+    ours::Ours,
     told::Told,
 };
 use super::{
@@ -121,6 +123,8 @@ pub struct Proofs {
     others: Option<Places>,
     /// What the mirror last showed, to which resolvers.
     mirrored: Mutex<Option<(Vec<IpAddr>, Uptime, Disguises)>>,
+    /// Who is of this kind.
+    ours: Ours,
 }
 
 /// Some connections, and who is to say what became of them.
@@ -149,6 +153,7 @@ impl Proofs {
             internal,
             shared,
             mirrored: Mutex::default(),
+            ours: Ours::default(),
         }
     }
 
@@ -375,6 +380,11 @@ impl Prover for Proofs {
                 None => false,
             }
         })
+    }
+
+    fn ours<'a>(&'a self, resolvers: &'a [Resolver]) -> BoxFuture<'a, Vec<Resolver>> {
+        let ask = |pod| self.ask.activity(self.internal_of(pod));
+        Box::pin(self.ours.among(resolvers, self.clock, ask))
     }
 
     fn cold<'a>(

@@ -23,6 +23,14 @@ pub struct Silent {
     pub why: String,
 }
 
+impl Silent {
+    /// Whether it answered that it knows no such question. Ours know all that they are asked; those
+    /// of KubeElasti say this.
+    pub fn is_of_another_kind(&self) -> bool {
+        self.why.starts_with("status 404")
+    }
+}
+
 /// Asks resolvers in the name of this process. Cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Resolvers(Asking);

@@ -6,6 +6,7 @@
 mod draft;
 mod hand_off;
 mod leave;
+mod restore;
 mod tell;
 #[cfg(test)]
 mod tests;
@@ -33,10 +34,14 @@ pub struct Decision {
     pub private: Option<Box<Service>>,
     /// What is to become of the slices.
     pub slices: Slices,
+    /// Whether a slice of KubeElasti may be left that no watch shows, and is to go.
+    pub stray: bool,
     /// Whether KEDA is to stand still.
     pub pause: Option<bool>,
     /// How many are to run.
     pub scale: Option<Scale>,
+    /// What is done for what slept before and is no longer named.
+    pub restore: Option<Restore>,
     /// Ports to be written down as freed, before the status no longer has them.
     pub free: Vec<i32>,
     /// The status afterwards.
@@ -84,11 +89,24 @@ pub struct Scale {
     pub unchanged: bool,
 }
 
+/// What is done for what slept before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restore {
+    /// So many are to run of it; nothing if it runs or is gone.
+    pub replicas: Option<i32>,
+    /// Whether KEDA is to go on.
+    pub resume: bool,
+}
+
 /// Decides.
 pub fn decide(facts: &Facts<'_>) -> Decision {
     let mut draft = Draft::new(facts);
     let finalizers = facts.service.finalizers();
     let held = finalizers.iter().any(|one| one == FINALIZER);
+    if let Some(former) = facts.former.as_ref().filter(|_| held) {
+        let because = restore::restore(&mut draft, former);
+        return draft.done(because);
+    }
     if facts.service.metadata.deletion_timestamp.is_some() {
         if held {
             leave::leave(&mut draft);
@@ -116,6 +134,11 @@ fn look_after(draft: &mut Draft<'_>) -> Because {
     if let Some(why) = objects::unsuitable(public) {
         return draft.stalled("ServiceUnsuitable", why);
     }
+    // What KubeElasti left in the path of pods that answer. While it sleeps its slice is made ours.
+    let unseen = facts.service.status.as_ref();
+    let unseen = unseen.is_none_or(|status| status.observed_generation.is_none());
+    let runs = facts.target.replicas().is_some_and(|replicas| replicas > 0);
+    draft.stray = unseen && runs && draft.status.mode != Some(Mode::Proxy);
     match &facts.target {
         Target::Missing => {
             let target = &facts.service.spec.scale_target_ref;
@@ -197,7 +220,9 @@ fn by_wish(draft: &mut Draft<'_>) -> Because {
 fn serve(draft: &mut Draft<'_>) {
     let facts = draft.facts;
     draft.status.replicas_before = None;
-    if facts.counts() && !facts.observed() && facts.ports.is_ok() {
+    draft.status.resting = None;
+    let counts = facts.counts() && !facts.headless();
+    if counts && !facts.observed() && facts.ports.is_ok() {
         draft.status.hand_off = None;
         draft.want_slices();
         let message = "its pods answer, and resolvers stay beside them to count the share of \

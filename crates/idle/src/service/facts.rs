@@ -14,7 +14,7 @@ use super::{
     verdict::{Because, Verdict},
 };
 use crate::{
-    api::{Breakdown, ElastiService, ElastiServiceStatus, Trigger, TriggerKind},
+    api::{Breakdown, ElastiService, ElastiServiceStatus, ResolverPort, Trigger, TriggerKind},
     target::{Keda, Target},
 };
 
@@ -38,7 +38,7 @@ pub struct Facts<'a> {
     pub private: Option<&'a Service>,
     /// Those that bring resolvers into the public Service.
     pub slices: Vec<&'a EndpointSlice>,
-    /// The resolvers that are ready, by address.
+    /// The resolvers of our kind that are ready, by address.
     pub resolvers: Vec<Resolver>,
     /// How long there has been none.
     pub deserted: Option<Duration>,
@@ -48,12 +48,16 @@ pub struct Facts<'a> {
     pub ready_pods: usize,
     /// KEDA, if it scales it.
     pub keda: Keda,
+    /// What slept before and is no longer named.
+    pub former: Option<Former>,
     /// What the triggers say.
     pub verdict: Verdict,
     /// What was last proved about whom the data plane reaches.
     pub proof: Option<Proof>,
     /// Which ports of the resolvers it may have.
     pub ports: Result<Granted, Exhausted>,
+    /// The last wake of somebody that needs it.
+    pub needed: Option<Needed>,
     /// What was said for all services where it is.
     pub switches: Switches,
     /// Who else scales it without being named.
@@ -64,6 +68,24 @@ pub struct Facts<'a> {
     pub patience: Patience,
     /// The time.
     pub now: Timestamp,
+}
+
+/// That another ElastiService woke which needs this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needed {
+    /// When it woke.
+    pub since: Timestamp,
+    /// Its name.
+    pub by: String,
+}
+
+/// What slept before the spec named something else.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Former {
+    /// What was scaled to zero.
+    pub target: Target,
+    /// KEDA, if it stood still for it.
+    pub keda: Keda,
 }
 
 /// An address at which a resolver answers.
@@ -118,6 +140,13 @@ impl Facts<'_> {
         self.service.status.clone().unwrap_or_default()
     }
 
+    /// The ports in the status that stand in for the Service that the spec names.
+    pub(super) fn own_ports(&self, status: &ElastiServiceStatus) -> Vec<ResolverPort> {
+        let ports = status.ports.iter();
+        let own = ports.filter(|port| port.is_of(&self.service.spec.service));
+        own.cloned().collect()
+    }
+
     pub(super) fn minimum(&self) -> i32 {
         self.service.spec.min_target_replicas.unwrap_or(1).max(1)
     }
@@ -158,11 +187,31 @@ impl Facts<'_> {
         !triggers.is_empty() && triggers.iter().all(counts)
     }
 
-    /// Whether clients reach only what is on their own node, which not every resolver is.
-    pub(super) fn node_local(&self) -> bool {
+    /// Whether clients learn the addresses of pods instead of one that is the Service's. They dial
+    /// the port of a pod there, where no resolver listens.
+    pub(super) fn headless(&self) -> bool {
         let spec = self.public.and_then(|public| public.spec.as_ref());
-        let policy = spec.and_then(|spec| spec.internal_traffic_policy.as_deref());
-        policy == Some("Local")
+        let address = spec.and_then(|spec| spec.cluster_ip.as_deref());
+        address == Some("None")
+    }
+
+    /// Why some would reach only what is on one node, which not every resolver is, if so.
+    pub(super) fn node_local(&self) -> Option<&'static str> {
+        let spec = self.public.and_then(|public| public.spec.as_ref())?;
+        let local = |policy: &Option<String>| policy.as_deref() == Some("Local");
+        if local(&spec.internal_traffic_policy) {
+            Some(
+                "internalTrafficPolicy of the Service is Local, so that clients on nodes without \
+                 a resolver would find nobody; set it to Cluster",
+            )
+        } else if local(&spec.external_traffic_policy) {
+            Some(
+                "externalTrafficPolicy of the Service is Local, so that nodes without a resolver \
+                 would drop what comes from outside; set it to Cluster",
+            )
+        } else {
+            None
+        }
     }
 
     /// How long ago that was.
@@ -248,7 +297,8 @@ impl Facts<'_> {
     pub(super) fn last_asked(&self, status: &ElastiServiceStatus) -> Option<Timestamp> {
         let created = self.service.creation_timestamp().map(|time| time.0);
         let woken = status.last_wake.as_ref().map(|wake| wake.time);
-        let asked = self.asked();
+        let needed = self.needed.as_ref().map(|needed| needed.since);
+        let asked = self.asked().max(needed);
         [created, status.last_scaled_up_time, woken, asked]
             .into_iter()
             .flatten()

@@ -86,11 +86,13 @@ pub struct Granted {
 #[error("no port is left in {0}; widen ELASTI_RESOLVER_PORT_RANGE or delete ElastiServices")]
 pub struct Exhausted(pub Range);
 
-/// Gives `us` a port for each of the `wanted` names and numbers. What is `recorded` stays, unless
-/// somebody elder has the same.
+/// Gives `us` a port for each of the `wanted` names and numbers of `service`. What is `recorded`
+/// stays, unless somebody elder has the same or it stood in for another Service: who still comes
+/// there means that one.
 pub fn grant(
     book: &Book<'_>,
     us: &Holder,
+    service: &str,
     recorded: &[ResolverPort],
     wanted: &[(String, i32)],
 ) -> Result<Granted, Exhausted> {
@@ -99,7 +101,8 @@ pub fn grant(
     let mut ports: Vec<ResolverPort> = Vec::new();
     for (name, port) in wanted {
         let given = |resolver: i32| ports.iter().any(|other| other.resolver_port == resolver);
-        let kept = recorded.iter().filter(mine).find(|it| it.port == *port);
+        let mut kept = recorded.iter().filter(mine);
+        let kept = kept.find(|it| it.port == *port && it.is_of(service));
         let kept = kept.map(|kept| kept.resolver_port);
         let resolver_port = match kept.filter(|resolver| !given(*resolver)) {
             Some(kept) => kept,
@@ -112,6 +115,7 @@ pub fn grant(
             name: name.clone(),
             port: *port,
             resolver_port,
+            service: Some(service.to_owned()),
         });
     }
     let had = recorded.iter().filter(mine).map(|port| port.resolver_port);
@@ -191,6 +195,7 @@ mod tests {
             name: String::new(),
             port,
             resolver_port,
+            service: Some("web".to_owned()),
         }
     }
 
@@ -214,7 +219,7 @@ mod tests {
             freed,
             now: at(1000),
         };
-        grant(&book, &holder(50, "us"), recorded, &wanted(ports))
+        grant(&book, &holder(50, "us"), "web", recorded, &wanted(ports))
     }
 
     #[test]
@@ -246,6 +251,19 @@ mod tests {
         assert_eq!(
             try_grant(&nobody, &resting, &[], &[80]),
             granted(&[port(80, 101)], &[])
+        );
+        // What stood in for another Service is freed, and what nobody wrote a Service beside is ours.
+        let of = |service: Option<&str>| ResolverPort {
+            service: service.map(str::to_owned),
+            ..port(80, 100)
+        };
+        assert_eq!(
+            try_grant(&nobody, &none, &[of(Some("shop"))], &[80]),
+            granted(&[port(80, 101)], &[100])
+        );
+        assert_eq!(
+            try_grant(&nobody, &none, &[of(None)], &[80]),
+            granted(&[port(80, 100)], &[])
         );
         // The younger gives way, and does not free what the elder has.
         let held = BTreeMap::from([(100, elder.clone())]);

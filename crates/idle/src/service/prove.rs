@@ -56,6 +56,12 @@ pub trait Prover: fmt::Debug + Send + Sync {
     /// keeps it from knowing means that it is not proved.
     fn prove<'a>(&'a self, search: &'a Search) -> BoxFuture<'a, bool>;
 
+    /// Those of `resolvers` that can stand in for services. Others may be ready beside them while one
+    /// kind of resolver takes the place of another.
+    fn ours<'a>(&'a self, resolvers: &'a [Resolver]) -> BoxFuture<'a, Vec<Resolver>> {
+        Box::pin(async { resolvers.to_vec() })
+    }
+
     /// Where the time of those went that waited for this Service since then, by whoever waited
     /// longest. Nothing if nobody says.
     fn cold<'a>(

@@ -2,8 +2,10 @@
 
 mod act;
 mod allot;
+mod former;
 mod known;
 mod measure;
+mod needs;
 mod scalers;
 mod targets;
 #[cfg(test)]
@@ -26,8 +28,10 @@ use neap_kit::{
 use parking_lot::Mutex;
 
 use self::{
+    act::Kinds,
     allot::Allotment,
     known::{Known, tell_all},
+    needs::Needs,
     scalers::Scalers,
     targets::Targets,
 };
@@ -41,10 +45,7 @@ use super::{
     prove::{Proof, Prover, Question, Search},
     verdict::Verdicts,
 };
-use crate::{
-    api::ElastiService,
-    target::{self, Target},
-};
+use crate::{api::ElastiService, target::Target};
 
 /// The controller, and who writes.
 pub const NAME: &str = "idle-operator";
@@ -52,6 +53,8 @@ pub const NAME: &str = "idle-operator";
 const UNPROVED: Duration = Duration::from_secs(1);
 /// So long after something could not be read it is tried again.
 const UNREAD: Duration = Duration::from_secs(5);
+/// So long after a resolver was found to be of another kind it is asked again.
+const STRANGERS: Duration = Duration::from_secs(5);
 /// What is watched from the beginning; targets are once somebody names one.
 const WATCHED: [&str; 5] = [
     "elastiservices",
@@ -97,6 +100,7 @@ pub fn service(
     let targets = Targets::new(site, &known.all, wiring.trigger(), meter.clone());
     let work = Work {
         allotment: Allotment::new(&known.all, &settings),
+        needs: Needs::new(&wiring, &known.all),
         scalers: Scalers::new(&mut wiring, site, targets.by_target())?,
         targets,
         namespaces: namespaces.clone(),
@@ -120,6 +124,7 @@ struct Work {
     settings: Settings,
     known: Known,
     allotment: Allotment,
+    needs: Needs,
     targets: Targets,
     scalers: Scalers,
     namespaces: Namespaces,
@@ -133,7 +138,12 @@ struct Work {
 
 impl Work {
     async fn reconcile(self: Arc<Self>, key: Key) -> Result<Outcome, Error> {
-        let Some(service) = self.known.all.get(&key) else {
+        let found = self.known.all.get(&key);
+        let freed = self
+            .allotment
+            .free_after(&self.tools, &key, found.as_deref());
+        freed.await?;
+        let Some(service) = found else {
             self.forget(&key);
             return Ok(Outcome::Gone);
         };
@@ -148,21 +158,24 @@ impl Work {
     }
 
     async fn look_after(&self, key: &Key, service: &ElastiService) -> Result<Outcome, Error> {
-        let found = self.targets.look(service).await;
-        let namespace = key.namespace();
-        let autoscaler = service.spec.autoscaler.as_ref();
-        let keda = target::keda(&self.site.client, namespace, autoscaler).await;
-        let (Some(keda), Some(found)) = (keda, found) else {
+        let spec = &service.spec;
+        let found = self.looked(service, &spec.scale_target_ref, spec.autoscaler.as_ref());
+        let former = self.former(service).await;
+        let (Some((found, keda)), Some(former)) = (found.await, former) else {
             // Nothing is decided on what nobody knows.
             return Ok(Outcome::Again(UNREAD));
         };
+        let (former, former_kind) = former.unzip();
+        let namespace = key.namespace();
         let public = self.known.public(service);
         let ports = self
             .allotment
             .grant(&self.tools, service, public.as_deref());
         let ports = ports.await?;
         let (private, slices) = (self.known.private(service), self.known.slices(service));
-        let resolvers = self.known.resolvers();
+        let listed = self.known.resolvers();
+        let resolvers = self.prover.ours(&listed).await;
+        let strangers = resolvers.len() < listed.len();
         let mut facts = Facts {
             service,
             rival: self.known.rival(service),
@@ -175,9 +188,11 @@ impl Work {
             target: found.target,
             ready_pods: self.known.ready_pods(service),
             keda,
+            former,
             verdict: self.verdicts.of(service),
             proof: self.proofs.lock().get(key).cloned(),
             ports,
+            needed: self.needs.of(service),
             switches: self.namespaces.switches(namespace),
             breakdown: None,
             patience: self.settings.patience,
@@ -185,21 +200,36 @@ impl Work {
         };
         let decision = self.decided(&mut facts).await;
         tracing::debug!(%key, reason = decision.because.reason, "{}", decision.because);
-        let search = self.search(&facts, &decision);
-        let again = decision.again;
-        self.carry_out(&facts, decision, found.kind.as_ref())
-            .await?;
-        let proved = match search {
-            Some(search) => Some(self.prove(key, &search).await),
-            None => None,
+        let kinds = Kinds {
+            target: found.kind.as_ref(),
+            former: former_kind.as_ref().and_then(Option::as_ref),
         };
-        let missing = matches!(facts.target, Target::Missing) && found.kind.is_none();
-        let again = match proved {
-            Some(again) => Some(again),
-            None if missing => Some(Duration::from_mins(1)),
-            None => again,
-        };
+        let again = self.see_through(&facts, decision, kinds).await?;
+        let strangers = strangers.then_some(STRANGERS);
+        let again = again.into_iter().chain(strangers).min();
         Ok(again.map_or(Outcome::Settled, Outcome::Again))
+    }
+
+    /// Has a decision carried out and proved what it asks for, and says when to look again.
+    async fn see_through(
+        &self,
+        facts: &Facts<'_>,
+        decision: Decision,
+        kinds: Kinds<'_>,
+    ) -> Result<Option<Duration>, Error> {
+        let search = self.search(facts, &decision);
+        let again = decision.again;
+        self.carry_out(facts, decision, kinds).await?;
+        if let Some(search) = search {
+            let proved = self.prove(&Key::of(facts.service), &search).await;
+            return Ok(Some(proved));
+        }
+        let missing = matches!(facts.target, Target::Missing) && kinds.target.is_none();
+        Ok(if missing {
+            Some(Duration::from_mins(1))
+        } else {
+            again
+        })
     }
 
     /// Decides, and finds out first what a decision may turn on.
@@ -230,7 +260,8 @@ impl Work {
         let public = facts.public?;
         let spec = public.spec.as_ref()?;
         let addresses = spec.cluster_ips.iter().flatten();
-        let ports = decision.status.ports.iter();
+        let ports = facts.own_ports(&decision.status);
+        let ports = ports.iter();
         Some(Search {
             question,
             addresses: addresses.filter_map(|it| it.parse().ok()).collect(),

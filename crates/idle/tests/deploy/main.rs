@@ -67,7 +67,7 @@ spec.scaleTargetRef.kind string required {"enum":["deployments","rollouts","Depl
 spec.scaleTargetRef.name string required {}
 spec.minTargetReplicas integer optional {"format":"int32","minimum":1}
 spec.cooldownPeriod integer optional {"format":"int32","minimum":0,"maximum":604800,"default":900}
-spec.triggers array optional {"minItems":1}
+spec.triggers array optional {"minItems":null}
 spec.triggers[].type string required {"enum":["prometheus"]}
 spec.triggers[].metadata any optional {"x-kubernetes-preserve-unknown-fields":true}
 spec.autoscaler object optional {}
@@ -189,6 +189,7 @@ fn nothing_that_the_original_does_not_know_is_required() {
                     "conditions",
                     "handOff",
                     "lastWake",
+                    "resting",
                     "wouldSleep",
                 ]
                 .contains(&part)

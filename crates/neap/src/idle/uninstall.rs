@@ -11,6 +11,7 @@ use neap_idle::{
     account::{State, account},
     api::ElastiService,
     service::facts::OFF,
+    target::{self, Kinds, Target},
 };
 use neap_kit::{apply::Kind, key::Key, why::chain};
 use serde_json::{Value, json};
@@ -47,12 +48,10 @@ pub(super) async fn run(
     switch(&place, home, &json!("true")).await?;
     remove(&place, &services).await?;
     gone(&place, options.wait).await?;
+    let kinds = Kinds::default();
     for service in &services {
-        let line = format!(
-            "{} {} is awake and restored",
-            symbols.done,
-            Key::of(service)
-        );
+        let left = left(&place, &kinds, service).await;
+        let line = format!("{} {} {left}", symbols.done, Key::of(service));
         print::text(out, &line)?;
     }
     undefine(&place).await?;
@@ -63,6 +62,27 @@ pub(super) async fn run(
     let last = "Operator and resolver are idle now. Remove them as they were installed:\n  \
         helm uninstall elasti -n elasti    or    kubectl delete -k deploy/idle/kustomize";
     print::text(out, last)
+}
+
+/// How it is left, by what runs behind it now.
+async fn left(place: &Place, kinds: &Kinds, service: &ElastiService) -> String {
+    let named = &service.spec.scale_target_ref;
+    let client = &place.cluster.client;
+    let key = Key::new(&service.namespace().unwrap_or_default(), &named.name);
+    let target = match kinds.of(client, named).await {
+        Ok(kind) => target::look(client, &kind, &key).await.0,
+        Err(unknown) if unknown.is_answered() => Target::Missing,
+        Err(_) => Target::Unknown,
+    };
+    let what = format!("{} {}", named.kind, named.name);
+    match target {
+        Target::Scaled { replicas: 0, .. } => {
+            format!("is restored; {what} has 0 replicas, scale it up if it is to run")
+        }
+        Target::Scaled { .. } => "is awake and restored".to_owned(),
+        Target::Missing => format!("is restored; there is no {what}"),
+        Target::Unknown => format!("is restored; the server does not say whether {what} runs"),
+    }
 }
 
 fn unconfirmed(place: &Place, services: &[ElastiService]) -> Failure {

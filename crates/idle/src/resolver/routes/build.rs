@@ -91,7 +91,7 @@ impl Table {
                 };
                 table.routes.insert(port.resolver_port, Arc::new(route));
             }
-            let statuses = object.status.iter().flat_map(|status| &status.ports);
+            let statuses = standing_in(object);
             let slices = slices.get(&own).map_or(&[][..], Vec::as_slice);
             let mut endpoints = slices
                 .iter()
@@ -118,6 +118,12 @@ fn by_age(objects: &[Arc<ElastiService>]) -> Vec<&ElastiService> {
     objects
 }
 
+/// The ports that stand in for its Service. Who still comes to one of another means that one.
+fn standing_in(object: &ElastiService) -> impl Iterator<Item = &ResolverPort> {
+    let ports = object.status.iter().flat_map(|status| &status.ports);
+    ports.filter(|port| port.is_of(&object.spec.service))
+}
+
 fn service(
     object: &ElastiService,
     key: Key,
@@ -126,7 +132,7 @@ fn service(
     before: &Table,
 ) -> Service {
     let spec = &object.spec;
-    let ports = object.status.iter().flat_map(|status| &status.ports);
+    let ports = standing_in(object);
     let mode = object.status.as_ref().and_then(|status| status.mode);
     let queue = spec.queue.clone().unwrap_or_default();
     let number = |value: Option<i32>, otherwise| {

@@ -71,6 +71,21 @@ fn only_pods_that_are_ready_take_connections_on_the_port_of_the_same_name() {
 }
 
 #[test]
+fn a_port_that_stood_in_for_another_service_leads_nowhere() {
+    let ports = json!([
+        {"name": "http", "port": 80, "resolverPort": 20000, "service": "shop"},
+        {"name": "http", "port": 80, "resolverPort": 20001, "service": "cart"},
+        {"name": "", "port": 81, "resolverPort": 20002},
+    ]);
+    let table = table(&Objects {
+        elasti_services: vec![elasti("cart", OLD, &json!({}), &ports)],
+        ..Objects::default()
+    });
+    let routes: Vec<_> = table.routes().keys().copied().collect();
+    assert_eq!(routes, [20001, 20002]);
+}
+
+#[test]
 fn the_older_keeps_a_port_that_two_claim() {
     let port = json!([{"name": "", "port": 80, "resolverPort": 20000}]);
     let both = vec![

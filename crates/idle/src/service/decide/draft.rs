@@ -5,8 +5,8 @@ use std::time::Duration;
 use neap_kit::{event::Note, status::Standing};
 
 use super::{
-    super::{facts::Facts, objects, prove::Question, verdict::Because},
-    Decision, Finalizer, Scale, Slices, tell,
+    super::{facts::Facts, objects, prove::Question, resting::resting, verdict::Because},
+    Decision, Finalizer, Restore, Scale, Slices, tell,
 };
 use crate::{
     api::{Breakdown, ElastiServiceStatus, LastWake, Mode},
@@ -22,8 +22,10 @@ pub(super) struct Draft<'a> {
     pub(super) finalizer: Finalizer,
     pub(super) private: Option<Box<k8s_openapi::api::core::v1::Service>>,
     pub(super) slices: Slices,
+    pub(super) stray: bool,
     pub(super) pause: Option<bool>,
     pub(super) scale: Option<Scale>,
+    pub(super) restore: Option<Restore>,
     pub(super) free: Vec<i32>,
     pub(super) status: ElastiServiceStatus,
     pub(super) notes: Vec<Note>,
@@ -44,8 +46,10 @@ impl<'a> Draft<'a> {
             finalizer: Finalizer::Leave,
             private: None,
             slices: Slices::Leave,
+            stray: false,
             pause: None,
             scale: None,
+            restore: None,
             free: Vec::new(),
             status: facts.status(),
             notes: Vec::new(),
@@ -64,8 +68,10 @@ impl<'a> Draft<'a> {
             finalizer: self.finalizer,
             private: self.private,
             slices: self.slices,
+            stray: self.stray,
             pause: self.pause,
             scale: self.scale,
+            restore: self.restore,
             free: self.free,
             status: self.status,
             notes: self.notes,
@@ -120,11 +126,19 @@ impl<'a> Draft<'a> {
             slices,
             ..
         } = self.facts;
-        let ports = &self.status.ports;
-        if let Some(public) = public.filter(|_| !ports.is_empty()) {
-            let wanted = objects::slices(service, public, ports, resolvers, slices);
-            self.slices = Slices::Want(wanted);
+        let ports = self.facts.own_ports(&self.status);
+        // Nobody finds a resolver by way of a headless Service. What was brought in before stays
+        // until pods are there, and nothing else comes.
+        let useless = self.facts.headless() && slices.is_empty();
+        if let Some(public) = public.filter(|_| !ports.is_empty() && !useless) {
             self.mode(Mode::Proxy);
+            // No watch of ours shows a slice of KubeElasti, whose resolvers may still answer. With
+            // nobody to put there it is left as it is.
+            if resolvers.is_empty() && slices.is_empty() {
+                return;
+            }
+            let wanted = objects::slices(service, public, &ports, resolvers, slices);
+            self.slices = Slices::Want(wanted);
         }
     }
 
@@ -146,6 +160,7 @@ impl<'a> Draft<'a> {
             self.notes.push(Note::normal("FellAsleep", message));
         }
         self.status.hand_off = None;
+        self.status.resting = Some(resting(&self.facts.service.spec));
         self.want_slices();
         self.ready("Asleep", "resolvers answer for it until somebody asks");
     }

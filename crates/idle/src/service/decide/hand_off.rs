@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{
-    super::{facts::Facts, prove::Question},
+    super::{facts::Facts, prove::Question, resting::resting},
     Scale, Slices,
     draft::Draft,
 };
@@ -22,15 +22,19 @@ pub(super) fn to_resolvers(draft: &mut Draft<'_>, replicas: i32) {
         "FallingAsleep",
         "resolvers take its place before its pods end",
     );
+    let resting = resting(&facts.service.spec);
     let begun = draft.status.hand_off.clone();
     let Some(hand_off) = begun.filter(|begun| begun.towards == Towards::Resolvers) else {
         draft.status.hand_off = Some(begin(Towards::Resolvers, facts.now));
         draft.status.replicas_before = Some(replicas);
+        draft.status.resting = Some(resting);
         return;
     };
     // Written down before anything ends: nobody could say afterwards.
-    let noted = draft.status.replicas_before == Some(replicas);
+    let noted = draft.status.replicas_before == Some(replicas)
+        && draft.status.resting.as_ref() == Some(&resting);
     draft.status.replicas_before = Some(replicas);
+    draft.status.resting = Some(resting);
     let Some(proved) = fresh(draft, &hand_off) else {
         if draft.has_slices() {
             try_to_prove(draft, &hand_off, true);

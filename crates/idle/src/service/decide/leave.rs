@@ -3,17 +3,30 @@
 
 use std::time::Duration;
 
-use super::{super::verdict::Because, Finalizer, Slices, draft::Draft, hand_off};
+use super::{
+    super::{objects, verdict::Because},
+    Finalizer, Slices,
+    draft::Draft,
+    hand_off,
+};
 use crate::{api::Mode, target::Target};
 
 pub(super) fn leave(draft: &mut Draft<'_>) {
     let facts = draft.facts;
     let asleep = draft.status.asleep_since.is_some() || draft.status.mode == Some(Mode::Proxy);
     let ours = asleep || !facts.slices.is_empty() || draft.status.hand_off.is_some();
-    let nothing = facts.public.is_none() || facts.target == Target::Missing;
+    let taken = facts.rival.is_some();
+    let nothing = facts.public.is_none() || facts.target == Target::Missing || taken;
     let given_up = overdue(draft, facts.patience.giving_up);
-    if !ours || nothing || given_up {
+    // Nobody else would wake what was put to sleep here, however late it is and with no Service left.
+    let stranded = asleep && facts.target.replicas() == Some(0);
+    if !stranded && (!ours || nothing || given_up) {
         return let_go(draft);
+    }
+    // That of KubeElasti has no label of ours, without which nobody sees whether its pods are ready.
+    if let (Some(public), Some(live), false) = (facts.public, facts.private, taken) {
+        let private = objects::private(facts.service, public, Some(live));
+        draft.private = Some(Box::new(private));
     }
     match facts.target.replicas() {
         None => draft.again(Duration::from_secs(5)),
@@ -48,7 +61,11 @@ fn overdue(draft: &mut Draft<'_>, limit: Duration) -> bool {
 fn let_go(draft: &mut Draft<'_>) {
     draft.unpause();
     draft.proof = None;
-    draft.slices = Slices::Remove;
+    draft.private = None;
+    // What stands in for a Service that another looks after is that one's.
+    let taken = draft.facts.rival.is_some();
+    draft.slices = if taken { Slices::Leave } else { Slices::Remove };
+    draft.stray = !taken;
     draft.finalizer = Finalizer::Remove;
     if let Ok(granted) = &draft.facts.ports {
         draft.free.clone_from(&granted.freed);

@@ -34,7 +34,9 @@ pub(super) fn tell(draft: &mut Draft<'_>) {
 
 /// Conditions that not everybody has: said where they are so, and taken back where they were.
 fn extra(draft: &Draft<'_>) -> Vec<Statement> {
-    let unprovable = draft.facts.blind().map(|why| {
+    // A headless Service is told of as such, and never waits for a proof to sleep.
+    let blind = draft.facts.blind().filter(|_| !draft.facts.headless());
+    let unprovable = blind.map(|why| {
         let message = format!(
             "{why}: whom the data plane reaches cannot be proved, so a longer wait stands in for it"
         );

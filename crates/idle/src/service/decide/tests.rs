@@ -15,7 +15,7 @@ use super::{Decision, Finalizer, Slices, decide};
 use crate::{
     api::{Breakdown, ElastiService, FINALIZER, ResolverPort},
     service::{
-        facts::{Facts, Patience, Resolver},
+        facts::{Facts, Former, Needed, Patience, Resolver},
         ports::{Exhausted, Granted},
         prove::Proof,
         switches::Switches,
@@ -34,9 +34,11 @@ struct Case {
     replicas: Option<i32>,
     ready_pods: usize,
     keda: Keda,
+    former: Option<Former>,
     verdict: Verdict,
     proof: Option<Proof>,
     ports: Result<Granted, Exhausted>,
+    needed: Option<Needed>,
     switches: Switches,
     /// How long no resolver was there, where there is none.
     deserted: Duration,
@@ -95,6 +97,7 @@ impl Case {
             name: "http".to_owned(),
             port: 80,
             resolver_port: 20_000,
+            service: Some("web".to_owned()),
         };
         Self {
             service: serde_json::from_value(service).unwrap(),
@@ -105,12 +108,14 @@ impl Case {
             replicas: Some(3),
             ready_pods: 3,
             keda: Keda::Unused,
+            former: None,
             verdict: busy(),
             proof: None,
             ports: Ok(Granted {
                 ports: vec![port],
                 freed: Vec::new(),
             }),
+            needed: None,
             switches: Switches::default(),
             deserted: Duration::from_mins(1),
             conflict: None,
@@ -151,10 +156,12 @@ impl Case {
                 }),
             ready_pods: self.ready_pods,
             keda: self.keda.clone(),
+            former: self.former.clone(),
             verdict: self.verdict.clone(),
             proof: self.proof.clone(),
             ports: self.ports.clone(),
             deserted: self.resolvers.is_empty().then_some(self.deserted),
+            needed: self.needed.clone(),
             switches: self.switches,
             conflict: self.conflict.clone(),
             breakdown: self.breakdown,
@@ -185,6 +192,10 @@ impl Case {
         }
         if let (Some(pause), Keda::Found { paused, by_us, .. }) = (decision.pause, &mut self.keda) {
             (*paused, *by_us) = (pause, pause);
+        }
+        if decision.restore.is_some() {
+            // The status no longer has it.
+            self.former = None;
         }
         if let Some(scale) = decision.scale {
             self.replicas = Some(scale.replicas);

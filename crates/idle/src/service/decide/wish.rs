@@ -67,6 +67,12 @@ pub(super) fn wish(facts: &Facts<'_>, status: &ElastiServiceStatus) -> Wish {
     if begun.is_some() && asked >= begun && asked > told {
         return awake("Asked", "somebody asked for it to wake");
     }
+    if let Some(needed) = &facts.needed
+        && begun.is_some_and(|begun| needed.since >= begun)
+        && Some(needed.since) > told
+    {
+        return awake("Needed", &format!("{} woke, and needs it", needed.by));
+    }
     by_verdict(facts, status)
 }
 
@@ -118,9 +124,12 @@ pub(super) fn problem(facts: &Facts<'_>) -> Option<(&'static str, String)> {
         );
         return Some(("ResolverFamilyMissing", message));
     }
-    if facts.node_local() {
-        let message = "internalTrafficPolicy of the Service is Local, so that nodes without a \
-                       resolver would find nobody";
+    if facts.headless() {
+        let message = "the Service is headless (clusterIP: None), so that clients dial the port of \
+                       a pod, where no resolver listens; name a Service with an address of its own";
+        return Some(("ServiceHeadless", message.to_owned()));
+    }
+    if let Some(message) = facts.node_local() {
         return Some(("ServiceNodeLocal", message.to_owned()));
     }
     if let Err(exhausted) = &facts.ports {

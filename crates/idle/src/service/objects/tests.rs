@@ -32,6 +32,7 @@ fn made(families: &Value, resolvers: &[&str]) -> Vec<(String, String, Vec<String
         name: "http".to_owned(),
         port: 80,
         resolver_port: 20_000,
+        service: None,
     };
     let resolvers: Vec<_> = resolvers.iter().map(|address| resolver(address)).collect();
     let slices = slices(&owner(), &public, &[port], &resolvers, &[]);

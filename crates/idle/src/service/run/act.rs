@@ -13,35 +13,48 @@ use neap_kit::{
 };
 use serde_json::json;
 
-use super::Work;
+use super::{Work, beside};
 use crate::{
-    api::{ElastiService, FINALIZER},
+    api::{ElastiService, FINALIZER, names},
     service::{
         compatible::{Finalized, Updated},
-        decide::{Decision, Finalizer, Scale, Slices},
+        decide::{Decision, Finalizer, Restore, Scale, Slices},
         facts::Facts,
     },
     target::{self, Keda, Target},
 };
+
+/// Of which kind that is what is scaled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kinds<'a> {
+    pub(super) target: Option<&'a Kind>,
+    pub(super) former: Option<&'a Kind>,
+}
 
 impl Work {
     pub(super) async fn carry_out(
         &self,
         facts: &Facts<'_>,
         decision: Decision,
-        kind: Option<&Kind>,
+        kinds: Kinds<'_>,
     ) -> Result<(), Error> {
         let service = facts.service;
         if decision.finalizer == Finalizer::Add {
             return self.hold(service, true).await;
         }
+        if let Some(restore) = decision.restore {
+            self.restore(facts, restore, kinds.former).await?;
+        }
         self.private(facts, &decision).await?;
         self.slices(facts, &decision.slices).await?;
+        if decision.stray {
+            self.sweep(facts.service).await?;
+        }
         if let (Some(pause), Keda::Found { seen, .. }) = (decision.pause, &facts.keda) {
             target::switch(&self.tools.hand, seen, pause).await?;
         }
-        if let (Some(scale), Some(kind)) = (decision.scale, kind) {
-            self.scale(facts, scale, kind).await?;
+        if let (Some(scale), Some(kind)) = (decision.scale, kinds.target) {
+            self.scale(facts, &facts.target, scale, kind).await?;
         }
         self.allotment.free(&self.tools, &decision.free).await?;
         if decision.status != facts.status() {
@@ -75,7 +88,7 @@ impl Work {
     }
 
     async fn let_go(&self, facts: &Facts<'_>) -> Result<(), Error> {
-        if let Some(private) = facts.private {
+        if let Some(private) = facts.private.filter(|_| facts.rival.is_none()) {
             self.tools.hand.remove(private, None).await?;
         }
         self.hold(facts.service, false).await
@@ -104,7 +117,12 @@ impl Work {
         if facts.private == Some(&**wanted) {
             return Ok(());
         }
-        self.tools.confirm(facts.service, true).await?;
+        match facts.private {
+            // Nothing is made for what is about to go.
+            None if is_leaving(facts) => return Ok(()),
+            Some(_) if is_leaving(facts) => {}
+            _ => self.tools.confirm(facts.service, true).await?,
+        }
         let done = match facts.private {
             Some(_) => self.tools.hand.replace(&**wanted).await.map(Some),
             None => self.tools.hand.create(&**wanted).await,
@@ -125,13 +143,31 @@ impl Work {
             Slices::Want(wanted) => {
                 let live = &facts.slices;
                 for slice in wanted.iter().filter(|slice| !live.contains(slice)) {
-                    self.tools.confirm(facts.service, true).await?;
+                    // For what is about to go none is made. Those that are there follow the
+                    // resolvers until pods answer.
+                    match is_leaving(facts) {
+                        true if slice.resource_version().is_none() => continue,
+                        true => {}
+                        false => self.tools.confirm(facts.service, true).await?,
+                    }
                     let written = self.put(slice).await?;
                     let _ = self.known.ours.shows_written(&written, ECHO).await;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Takes away the slice of that name, whatever its labels: one of KubeElasti has none of ours and
+    /// no owner, so it would lead to resolvers for ever.
+    async fn sweep(&self, service: &ElastiService) -> Result<(), Error> {
+        let name = names::resolver_slice(&service.spec.service);
+        let hand = &self.tools.hand;
+        let found: Option<EndpointSlice> = hand.find(&beside(service, &name)).await?;
+        match found {
+            Some(found) => hand.remove(&found, None).await,
+            None => Ok(()),
+        }
     }
 
     /// Makes the slice, or makes one of that name into it: one of KubeElasti has none of our labels,
@@ -159,8 +195,38 @@ impl Work {
         hand.replace(&slice).await
     }
 
-    async fn scale(&self, facts: &Facts<'_>, scale: Scale, kind: &Kind) -> Result<(), Error> {
-        let Target::Scaled { seen, .. } = &facts.target else {
+    /// What slept before is as it was: KEDA goes on, so that it scales what it finds running.
+    async fn restore(
+        &self,
+        facts: &Facts<'_>,
+        restore: Restore,
+        kind: Option<&Kind>,
+    ) -> Result<(), Error> {
+        let Some(former) = &facts.former else {
+            return Ok(());
+        };
+        if let (true, Keda::Found { seen, .. }) = (restore.resume, &former.keda) {
+            target::switch(&self.tools.hand, seen, false).await?;
+        }
+        let (Some(replicas), Some(kind)) = (restore.replicas, kind) else {
+            return Ok(());
+        };
+        let unchanged = false;
+        let scale = Scale {
+            replicas,
+            unchanged,
+        };
+        self.scale(facts, &former.target, scale, kind).await
+    }
+
+    async fn scale(
+        &self,
+        facts: &Facts<'_>,
+        target: &Target,
+        scale: Scale,
+        kind: &Kind,
+    ) -> Result<(), Error> {
+        let Target::Scaled { seen, .. } = target else {
             return Ok(());
         };
         let version = seen.resource_version.clone();
@@ -188,4 +254,8 @@ impl Work {
         }
         Ok(())
     }
+}
+
+fn is_leaving(facts: &Facts<'_>) -> bool {
+    facts.service.metadata.deletion_timestamp.is_some()
 }

@@ -36,7 +36,13 @@ pub(super) struct Allotment {
     by_port: Index<ElastiService>,
     /// Given, but not yet in a status that the watches show.
     promised: Mutex<HashMap<i32, Key>>,
+    /// Who was last seen with a port. One that is gone without a word had it until just now.
+    last: Mutex<HashMap<i32, Identity>>,
+    all: Cache<ElastiService>,
 }
+
+/// An ElastiService that lives once: another of its name is another.
+type Identity = (Key, Option<String>);
 
 impl Allotment {
     pub(super) fn new(all: &Cache<ElastiService>, settings: &Settings) -> Self {
@@ -49,11 +55,33 @@ impl Allotment {
             namespace: settings.namespace.clone(),
             by_port: Index::new(all, ports),
             promised: Mutex::default(),
+            last: Mutex::default(),
+            all: all.clone(),
         }
     }
 
     pub(super) fn forget(&self, key: &Key) {
         self.promised.lock().retain(|_, holder| holder != key);
+        self.last.lock().retain(|_, (holder, _)| holder != key);
+    }
+
+    /// Writes down as freed what one of this name had that is gone, be it that another is there now.
+    /// Who goes as it should has freed everything before.
+    pub(super) async fn free_after(
+        &self,
+        tools: &Tools,
+        key: &Key,
+        now: Option<&ElastiService>,
+    ) -> Result<(), Error> {
+        let uid = now.and_then(ResourceExt::uid);
+        let left: Vec<i32> = {
+            let last = self.last.lock();
+            let theirs = last
+                .iter()
+                .filter(|(_, (holder, was))| holder == key && (now.is_none() || *was != uid));
+            theirs.map(|(port, _)| *port).collect()
+        };
+        self.free(tools, &left).await
     }
 
     /// The ports that `service` has or may have.
@@ -65,13 +93,21 @@ impl Allotment {
     ) -> Result<Result<Granted, Exhausted>, Error> {
         let leaving = service.metadata.deletion_timestamp.is_some();
         let recorded = recorded(service);
-        let known = recorded.iter().map(|port| (port.name.clone(), port.port));
+        let known = recorded.iter();
+        let known = known.filter(|port| port.is_of(&service.spec.service));
+        let known = known.map(|port| (port.name.clone(), port.port));
         let wanted = match public {
             _ if leaving => Vec::new(),
             Some(public) => objects::ports(public),
             // It may come back.
             None => known.collect(),
         };
+        if !leaving {
+            let identity = (Key::of(service), service.uid());
+            let ports = recorded.iter().map(|port| port.resolver_port);
+            let mut last = self.last.lock();
+            last.extend(ports.map(|port| (port, identity.clone())));
+        }
         let now = tools.clock.now();
         let unread = self.try_grant(service, &wanted, None, now);
         if leaving || matches!(&unread, Ok(granted) if granted.ports == recorded) {
@@ -92,12 +128,16 @@ impl Allotment {
     ) -> Result<Granted, Exhausted> {
         let key = Key::of(service);
         let mut promised = self.promised.lock();
+        let last = self.last.lock();
         let others = |port: i32| {
             let holders = self.by_port.get(&port.to_string());
             let others = holders.iter().filter(|other| Key::of(&***other) != key);
             let promised = promised.get(&port).filter(|holder| **holder != key);
+            // One that is gone has it until that is written down.
+            let gone = last.get(&port).map(|(holder, _)| holder);
+            let gone = gone.filter(|holder| **holder != key && self.all.get(holder).is_none());
             // What was promised is as good as given long ago.
-            let promised = promised.map(|_| Holder {
+            let promised = promised.or(gone).map(|_| Holder {
                 created: None,
                 uid: String::new(),
             });
@@ -110,7 +150,8 @@ impl Allotment {
             freed: freed.unwrap_or(&none),
             now,
         };
-        let granted = grant(&book, &holder(service), recorded(service), wanted)?;
+        let (us, name) = (holder(service), &service.spec.service);
+        let granted = grant(&book, &us, name, recorded(service), wanted)?;
         if freed.is_some() {
             let ports = granted.ports.iter().map(|port| port.resolver_port);
             promised.extend(ports.map(|port| (port, key.clone())));
@@ -128,11 +169,13 @@ impl Allotment {
             return Ok(());
         }
         let now = tools.clock.now();
-        self.promised.lock().retain(|port, _| !ports.contains(port));
         match self.read(tools).await? {
-            Some(live) => self.add(tools, live, ports, now).await,
-            None => self.begin(tools, ports, now).await,
+            Some(live) => self.add(tools, live, ports, now).await?,
+            None => self.begin(tools, ports, now).await?,
         }
+        self.promised.lock().retain(|port, _| !ports.contains(port));
+        self.last.lock().retain(|port, _| !ports.contains(port));
+        Ok(())
     }
 
     async fn begin(&self, tools: &Tools, ports: &[i32], now: Timestamp) -> Result<(), Error> {

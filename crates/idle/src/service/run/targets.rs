@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use super::beside;
 use crate::{
-    api::ElastiService,
+    api::{ElastiService, ScaleTarget},
     service::compatible::{Metrics, Watched},
     target::{Kinds, Target, look},
 };
@@ -68,9 +68,13 @@ impl Targets {
         self.by_target.clone()
     }
 
-    /// What runs behind `service` now; nothing if the server does not say.
-    pub(super) async fn look(&self, service: &ElastiService) -> Option<Found> {
-        let target = &service.spec.scale_target_ref;
+    /// What runs behind `service` now, or what `target` of its namespace is; nothing if the server
+    /// does not say.
+    pub(super) async fn look(
+        &self,
+        service: &ElastiService,
+        target: &ScaleTarget,
+    ) -> Option<Found> {
         let client = &self.site.client;
         let kind = match self.kinds.of(client, target).await {
             Ok(kind) => kind,

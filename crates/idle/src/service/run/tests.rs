@@ -252,6 +252,69 @@ async fn everybody_has_ports_of_their_own_until_there_are_none() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_sleeps_without_its_service_is_woken_before_it_is_let_go() {
+    let stage = Stage::asleep().await;
+    stage.delete::<Service>("web").await;
+    stage.pass(SECOND).await;
+    assert_eq!(stage.replicas().await, 0);
+    stage.delete::<ElastiService>("web").await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<ElastiService>("web").await.is_none());
+    assert_eq!(stage.replicas().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_one_is_woken_what_it_needs_is_woken_too() {
+    let stage = Stage::open().await;
+    stage.verdicts.idle();
+    // Each needs the next, in a circle.
+    for (name, needs) in [("web", "api"), ("api", "store"), ("store", "web")] {
+        let mut service = stage::elasti_service();
+        service["metadata"]["name"] = json!(name);
+        service["spec"]["service"] = json!(name);
+        service["spec"]["scaleTargetRef"]["name"] = json!(name);
+        service["spec"]["dependencies"] = json!([needs]);
+        let (mut public, mut deployment) = (stage::public(), stage::deployment());
+        public["metadata"]["name"] = json!(name);
+        deployment["metadata"]["name"] = json!(name);
+        if name != "web" {
+            stage.create::<Service>(public).await;
+            stage.create::<Deployment>(deployment).await;
+        }
+        stage.create::<ElastiService>(service).await;
+    }
+    stage.pass(MINUTE * 12).await;
+    let replicas = async || {
+        let mut all = Vec::new();
+        for name in ["web", "api", "store"] {
+            let deployment: Deployment = stage.get(name).await.unwrap();
+            all.push(deployment.spec.unwrap().replicas.unwrap());
+        }
+        all
+    };
+    assert_eq!(replicas().await, [0, 0, 0]);
+    stage
+        .patch::<Deployment>("api", json!({"spec": {"replicas": 2}}))
+        .await;
+    stage.pass(SECOND * 2).await;
+    assert_eq!(replicas().await, [1, 2, 1]);
+    let cause = async |name: &str| {
+        let service: ElastiService = stage.get(name).await.unwrap();
+        service.status.unwrap().last_wake.unwrap().cause
+    };
+    assert_eq!(cause("api").await, "Scaled");
+    assert_eq!(cause("store").await, "Needed");
+    assert_eq!(cause("web").await, "Needed");
+    // Once, and not for ever: each sleeps again in its time.
+    stage.pass(MINUTE * 12).await;
+    assert_eq!(replicas().await, [0, 0, 0]);
+    let wake = json!({"metadata": {"annotations": {WAKE: stage.now().to_string()}}});
+    stage.patch::<ElastiService>("web", wake).await;
+    stage.pass(SECOND * 2).await;
+    assert_eq!(replicas().await, [1, 1, 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_two_that_name_one_service_the_elder_looks_after_it() {
     let stage = Stage::open().await;
     stage.declare().await;

@@ -1,5 +1,6 @@
 //! Asleep and awake again, step by step.
 
+use k8s_openapi::api::core::v1::ServiceSpec;
 use kube::api::ObjectMeta;
 use serde_json::json;
 
@@ -234,7 +235,7 @@ fn where_nothing_can_be_proved_a_longer_wait_stands_in() {
     let mut case = Case::new();
     case.proves = false;
     let public = case.public.as_mut().unwrap();
-    public.spec.as_mut().unwrap().cluster_ip = Some("None".to_owned());
+    public.spec.as_mut().unwrap().session_affinity = Some("ClientIP".to_owned());
     case.verdict = idle();
     case.settle();
     case.pass(29);
@@ -317,15 +318,72 @@ fn clients_that_stick_to_pods_are_never_taken_for_nobody() {
 
 #[test]
 fn a_service_of_each_node_alone_is_kept_awake() {
+    type Change = fn(&mut ServiceSpec);
+    let policies: [(&str, Change); 2] = [
+        ("internalTrafficPolicy", |spec| {
+            spec.internal_traffic_policy = Some("Local".to_owned());
+        }),
+        ("externalTrafficPolicy", |spec| {
+            spec.type_ = Some("LoadBalancer".to_owned());
+            spec.external_traffic_policy = Some("Local".to_owned());
+        }),
+    ];
+    for (field, change) in policies {
+        let mut case = Case::new();
+        change(case.public.as_mut().unwrap().spec.as_mut().unwrap());
+        case.verdict = idle();
+        case.settle();
+        case.pass(5);
+        case.settle();
+        assert_eq!(case.replicas, Some(3), "{field}");
+        is(&case.condition("Stalled"), "True", "ServiceNodeLocal");
+        let conditions = case.status().conditions;
+        let stalled = conditions.iter().find(|it| it.type_ == "Stalled");
+        assert!(stalled.unwrap().message.starts_with(field));
+        // And woken if it sleeps.
+        let mut case = Case::asleep();
+        change(case.public.as_mut().unwrap().spec.as_mut().unwrap());
+        case.settle();
+        assert_eq!(case.replicas, Some(2), "{field}");
+    }
+}
+
+#[test]
+fn a_headless_service_is_kept_awake_and_resolvers_stay_out_of_it() {
+    let headless = |case: &mut Case| {
+        let spec = case.public.as_mut().unwrap().spec.as_mut().unwrap();
+        spec.cluster_ip = Some("None".to_owned());
+    };
+    for kind in [TriggerKind::Prometheus, TriggerKind::Requests] {
+        let mut case = Case::new();
+        headless(&mut case);
+        case.service.spec.triggers[0].kind = kind;
+        case.verdict = idle();
+        case.pass(100_000);
+        case.settle();
+        assert_eq!((case.replicas, case.slices.len()), (Some(3), 0));
+        is(&case.condition("Stalled"), "True", "ServiceHeadless");
+        is(&case.condition("Unprovable"), "", "");
+    }
+    // What was put to sleep before is woken, and resolvers go once there are pods.
+    let mut case = Case::asleep();
+    headless(&mut case);
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 1));
+    assert_eq!(case.status().last_wake.unwrap().cause, "ServiceHeadless");
+    case.ready_pods = 2;
+    for _ in 0..3 {
+        case.settle();
+        case.pass(30);
+    }
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
+    is(&case.condition("Stalled"), "True", "ServiceHeadless");
+    // What somebody else has at zero is no reason to bring resolvers in.
     let mut case = Case::new();
-    let spec = case.public.as_mut().unwrap().spec.as_mut().unwrap();
-    spec.internal_traffic_policy = Some("Local".to_owned());
-    case.verdict = idle();
+    headless(&mut case);
+    (case.replicas, case.ready_pods) = (Some(0), 0);
     case.settle();
-    case.pass(5);
-    case.settle();
-    assert_eq!(case.replicas, Some(3));
-    is(&case.condition("Stalled"), "True", "ServiceNodeLocal");
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
 }
 
 #[test]
@@ -456,6 +514,42 @@ fn what_is_deleted_does_not_wait_for_ever() {
         case.settle();
         assert!(case.gone, "{what}");
     }
+}
+
+#[test]
+fn what_was_put_to_sleep_is_woken_before_it_is_let_go_whatever_else_is_gone() {
+    type Change = fn(&mut Case);
+    let ways: [(&str, Change); 2] = [
+        ("no Service", |case| case.public = None),
+        ("nobody looked for long", |case| case.pass(3600)),
+    ];
+    for (what, change) in ways {
+        let mut case = Case::asleep();
+        case.keda = Keda::Found {
+            seen: Box::new(ObjectMeta::default()),
+            paused: true,
+            by_us: true,
+        };
+        let now = json!(case.now);
+        case.service.metadata.deletion_timestamp = serde_json::from_value(now).unwrap();
+        change(&mut case);
+        case.settle();
+        assert!(case.gone, "{what}");
+        assert_eq!(case.replicas, Some(3), "{what}");
+        assert!(
+            matches!(case.keda, Keda::Found { paused: false, .. }),
+            "{what}"
+        );
+    }
+    // What somebody else has at zero is none of our business.
+    let mut case = Case::new();
+    case.settle();
+    (case.public, case.replicas) = (None, Some(0));
+    let now = json!(case.now);
+    case.service.metadata.deletion_timestamp = serde_json::from_value(now).unwrap();
+    case.settle();
+    assert!(case.gone);
+    assert_eq!(case.replicas, Some(0));
 }
 
 #[test]

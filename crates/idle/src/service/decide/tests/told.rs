@@ -234,3 +234,102 @@ fn a_service_of_two_families_sleeps_only_where_resolvers_have_both() {
     case.settle();
     assert_eq!((case.replicas, case.slices.len()), (Some(0), 2));
 }
+
+#[test]
+fn resolvers_come_into_no_service_on_the_ports_of_another() {
+    let mut case = Case::asleep();
+    case.service.spec.service = "shop".to_owned();
+    case.slices.clear();
+    // No port is left for the other one, so the status still has those of the first.
+    case.ports = Err(Exhausted(crate::service::ports::Range::default()));
+    case.settle();
+    assert_eq!(case.status().ports[0].service.as_deref(), Some("web"));
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
+}
+
+#[test]
+fn with_nobody_to_put_there_no_slice_is_made() {
+    let mut case = Case::asleep();
+    case.resolvers.clear();
+    case.slices.clear();
+    case.deserted = Duration::from_secs(3);
+    let steps = case.settle();
+    assert!(steps.iter().all(|step| step.slices == Slices::Leave));
+    assert_eq!(case.status().mode, Some(crate::api::Mode::Proxy));
+}
+
+#[test]
+fn what_slept_before_is_restored_once_and_first() {
+    let found = |replicas, paused| Former {
+        target: Target::Scaled {
+            replicas,
+            seen: Box::default(),
+        },
+        keda: Keda::Found {
+            seen: Box::default(),
+            paused,
+            by_us: paused,
+        },
+    };
+    let gone = Former {
+        target: Target::Missing,
+        keda: Keda::Missing,
+    };
+    for (former, replicas, resume) in [
+        (found(0, true), Some(3), true),
+        (found(2, false), None, false),
+        (gone, None, false),
+    ] {
+        for deleted in [false, true] {
+            let mut case = Case::asleep();
+            case.former = Some(former.clone());
+            // Whatever else is the matter with it.
+            case.public = None;
+            let now = serde_json::json!(case.now);
+            let deletion = deleted.then(|| serde_json::from_value(now).unwrap());
+            case.service.metadata.deletion_timestamp = deletion;
+            let first = case.decide();
+            let restore = first.restore.unwrap();
+            assert_eq!((restore.replicas, restore.resume), (replicas, resume));
+            assert_eq!((first.scale, first.finalizer), (None, Finalizer::Leave));
+            let status = &first.status;
+            assert_eq!((&status.resting, status.asleep_since), (&None, None));
+            assert_eq!(status.last_wake.as_ref().unwrap().cause, "TargetChanged");
+            case.apply(&first);
+            assert!(case.settle().iter().all(|step| step.restore.is_none()));
+        }
+    }
+}
+
+#[test]
+fn what_somebody_who_woke_needs_is_woken_and_sleeps_again_in_its_time() {
+    let needed = |since| {
+        let by = "web".to_owned();
+        Some(Needed { since, by })
+    };
+    let mut case = Case::asleep();
+    let asleep = case.status().asleep_since.unwrap();
+    case.needed = needed(asleep - SignedDuration::from_secs(1));
+    assert_eq!(case.settle().len(), 1, "that was before it fell asleep");
+    case.needed = needed(case.now);
+    case.settle();
+    assert_eq!(case.replicas, Some(2));
+    assert_eq!(case.status().last_wake.unwrap().cause, "Needed");
+    case.ready_pods = 2;
+    case.settle();
+    case.pass(599);
+    case.settle();
+    assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
+    case.pass(1);
+    case.settle();
+    case.pass(5);
+    case.settle();
+    assert_eq!(case.replicas, Some(0));
+    // What is told to sleep after that sleeps.
+    case.pass(10);
+    case.needed = needed(case.now);
+    case.pass(1);
+    case.annotate(crate::service::facts::SLEEP, &case.now.to_string());
+    case.settle();
+    assert_eq!(case.replicas, Some(0));
+}

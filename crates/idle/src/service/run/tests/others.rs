@@ -133,6 +133,69 @@ async fn keda_that_kubeelasti_paused_goes_on_and_a_users_pause_stays() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_slept_is_restored_when_another_is_named() {
+    let stage = Stage::open().await;
+    stage.define(keda()).await;
+    let objects = Objects::new(&stage);
+    for name in ["scale-web", "scale-more"] {
+        objects.create(name, json!({})).await;
+    }
+    named(&stage).await;
+    let mut other = stage::deployment();
+    other["metadata"]["name"] = json!("other");
+    stage.create::<Deployment>(other).await;
+    stage.verdicts.idle();
+    stage.pass(MINUTE * 11).await;
+    assert_eq!(stage.replicas().await, 0);
+    let resting = stage.status().await.resting.unwrap();
+    assert_eq!(resting.scaled_object.as_deref(), Some("scale-web"));
+    let change = json!({"spec": {
+        "scaleTargetRef": {"name": "other"},
+        "autoscaler": {"type": "keda", "name": "scale-more"},
+    }});
+    stage.patch::<ElastiService>("web", change).await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.replicas().await, 3, "as many as before");
+    let goes_on = json!({"autoscaling.keda.sh/paused": "false"});
+    assert_eq!(objects.annotations("scale-web").await, goes_on);
+    let wake = stage.status().await.last_wake.unwrap();
+    assert_eq!(wake.cause, "TargetChanged");
+    // The other one sleeps in its time.
+    stage.pass(MINUTE * 11).await;
+    let other: Deployment = stage.get("other").await.unwrap();
+    assert_eq!(other.spec.unwrap().replicas, Some(0));
+    assert_eq!(stage.replicas().await, 3);
+    // What is gone when another is named holds nobody up.
+    stage.delete::<Deployment>("other").await;
+    objects
+        .0
+        .delete("scale-more", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    let change = json!({"spec": {"scaleTargetRef": {"name": "web"}, "autoscaler": null}});
+    stage.patch::<ElastiService>("web", change).await;
+    stage.pass(SECOND * 5).await;
+    let status = stage.status().await;
+    assert_eq!((status.mode, status.resting), (Some(Mode::Serve), None));
+    assert_eq!(stage.replicas().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_slept_is_restored_also_if_its_object_is_deleted_at_once() {
+    let stage = Stage::asleep().await;
+    let mut other = stage::deployment();
+    other["metadata"]["name"] = json!("other");
+    stage.create::<Deployment>(other).await;
+    let change = json!({"spec": {"scaleTargetRef": {"name": "other"}}});
+    stage.patch::<ElastiService>("web", change).await;
+    stage.delete::<ElastiService>("web").await;
+    stage.pods_are_ready(true).await;
+    stage.pass(SECOND * 10).await;
+    assert!(stage.get::<ElastiService>("web").await.is_none());
+    assert_eq!(stage.replicas().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn scaled_objects_and_autoscalers_that_nobody_named_are_told_of() {
     let stage = Stage::open().await;
     stage.define(keda()).await;

@@ -99,7 +99,16 @@ async fn another_service_is_followed_and_nothing_is_left_of_the_first() {
     assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
     assert!(stage.get::<Service>(PRIVATE_NAME).await.is_none());
     let slice = crate::api::names::resolver_slice("shop");
-    assert!(stage.get::<EndpointSlice>(&slice).await.is_some());
+    let slice: EndpointSlice = stage.get(&slice).await.unwrap();
+    // Who still comes to the port of the first means that one.
+    assert_eq!(slice.ports.unwrap()[0].port, Some(20_001));
+    let ports = stage.status().await.ports;
+    assert_eq!(
+        (ports[0].resolver_port, ports[0].service.as_deref()),
+        (20_001, Some("shop"))
+    );
+    let freed: ConfigMap = stage.get("neaptide-idle-freed-ports").await.unwrap();
+    assert_eq!(freed.data.unwrap().keys().collect::<Vec<_>>(), ["20000"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,6 +141,205 @@ async fn what_kubeelasti_left_asleep_is_taken_over_in_place() {
     assert_eq!(now.metadata.uid, was.metadata.uid);
     assert_eq!(now.spec.unwrap().type_.as_deref(), Some("ClusterIP"));
     assert_eq!(stage.replicas().await, 0, "and it sleeps on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn resolvers_of_kubeelasti_stay_in_its_slice_until_ours_are_ready() {
+    let stage = Stage::open().await;
+    stage.prover.strangers(&["10.9.0.1"]);
+    stage.scale(0).await;
+    stage.pods_are_ready(false).await;
+    let slice = json!({
+        "metadata": {"name": SLICE, "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.9.0.1"]}],
+        "ports": [{"name": "http", "port": 8012, "protocol": "TCP"}],
+    });
+    let old: EndpointSlice = stage.create(slice).await;
+    stage.verdicts.idle();
+    stage.declare().await;
+    stage
+        .patch_status::<ElastiService>("web", json!({"mode": "proxy"}))
+        .await;
+    stage.pass(SECOND * 9).await;
+    let now: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(now, old, "they answer as before");
+    assert_eq!(stage.replicas().await, 0);
+    // One of ours beside them is the only one that listens where slices lead from then on.
+    stage.resolvers(&["10.9.0.1", "10.9.0.2"]).await;
+    stage.pass(SECOND * 5).await;
+    let addresses = async || {
+        let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+        assert_eq!(slice.ports.unwrap()[0].port, Some(20_000));
+        let endpoints = slice.endpoints.into_iter().flatten();
+        endpoints
+            .flat_map(|endpoint| endpoint.addresses)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(addresses().await, ["10.9.0.2"]);
+    // Nothing tells that another became one of ours, so it is asked again.
+    stage.prover.strangers(&[]);
+    stage.pass(SECOND * 6).await;
+    assert_eq!(addresses().await, ["10.9.0.1", "10.9.0.2"]);
+    assert_eq!(stage.replicas().await, 0, "and it slept on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_resolver_of_ours_everything_is_woken() {
+    let stage = Stage::asleep().await;
+    stage.prover.strangers(&["10.9.0.2"]);
+    stage.resolvers(&["10.9.0.2"]).await;
+    stage.pass(SECOND * 11).await;
+    assert_eq!(stage.replicas().await, 1);
+    let cause = stage.status().await.last_wake.unwrap().cause;
+    assert_eq!(cause, "ResolverUnavailable");
+}
+
+/// As 0.1.30 makes it: without an owner, and with no label of ours.
+async fn slice_of_kubeelasti(stage: &Stage) {
+    let slice = json!({
+        "metadata": {"name": SLICE, "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.9.0.1"]}],
+        "ports": [{"name": "http", "port": 8012, "protocol": "TCP"}],
+    });
+    stage.create::<EndpointSlice>(slice).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_that_kubeelasti_left_beside_pods_is_taken_away() {
+    let stage = Stage::open().await;
+    slice_of_kubeelasti(&stage).await;
+    stage.declare().await;
+    stage
+        .patch_status::<ElastiService>("web", json!({"mode": "serve"}))
+        .await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
+    assert_eq!(stage.status().await.mode, Some(Mode::Serve));
+    // Looked for once, and not each time.
+    let looks = || {
+        let asked = stage.asked();
+        let slice = |path: &str| path.ends_with(SLICE);
+        asked.iter().filter(|(_, path)| slice(path)).count()
+    };
+    let before = looks();
+    stage.verdicts.busy();
+    stage.pass(MINUTE * 5).await;
+    assert_eq!(looks(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_that_kubeelasti_left_goes_with_an_object_that_is_being_deleted() {
+    for mode in ["serve", "proxy"] {
+        let stage = Stage::open().await;
+        slice_of_kubeelasti(&stage).await;
+        let mut service = stage::elasti_service();
+        let kept = json!(["elasti.truefoundry.com/finalizer", "example.com/kept"]);
+        service["metadata"]["finalizers"] = kept;
+        stage.create::<ElastiService>(service).await;
+        stage.delete::<ElastiService>("web").await;
+        stage
+            .patch_status::<ElastiService>("web", json!({"mode": mode}))
+            .await;
+        stage.pass(MINUTE * 2).await;
+        assert!(stage.get::<EndpointSlice>(SLICE).await.is_none(), "{mode}");
+        let web: ElastiService = stage.get("web").await.unwrap();
+        let finalizers = web.metadata.finalizers.unwrap();
+        assert_eq!(finalizers, ["example.com/kept"], "{mode}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_is_woken_also_while_resolvers_are_replaced() {
+    let stage = Stage::asleep().await;
+    stage.delete::<ElastiService>("web").await;
+    stage.resolvers(&["10.9.0.2"]).await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.replicas().await, 3);
+    let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(slice.endpoints.unwrap()[0].addresses, ["10.9.0.2"]);
+    stage.pods_are_ready(true).await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<ElastiService>("web").await.is_none());
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_what_kubeelasti_was_deleting_are_seen() {
+    let stage = Stage::open().await;
+    stage.scale(0).await;
+    stage.pods_are_ready(false).await;
+    slice_of_kubeelasti(&stage).await;
+    let private = json!({
+        "metadata": {"name": PRIVATE_NAME},
+        "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80}]},
+    });
+    stage.create::<Service>(private).await;
+    let mut service = stage::elasti_service();
+    service["metadata"]["finalizers"] = json!(["elasti.truefoundry.com/finalizer"]);
+    stage.create::<ElastiService>(service).await;
+    stage
+        .patch_status::<ElastiService>("web", json!({"mode": "proxy"}))
+        .await;
+    stage.delete::<ElastiService>("web").await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.replicas().await, 1);
+    let private: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    assert!(is_private(&private), "so that its pods are seen");
+    assert!(
+        stage.get::<EndpointSlice>(SLICE).await.is_some(),
+        "no pod is ready"
+    );
+    stage.pods_are_ready(true).await;
+    stage.pass(MINUTE * 2).await;
+    assert!(stage.get::<ElastiService>("web").await.is_none());
+    assert!(stage.get::<EndpointSlice>(SLICE).await.is_none());
+    assert!(stage.get::<Service>(PRIVATE_NAME).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_of_one_whose_finalizer_was_stripped_rest_too() {
+    let stage = Stage::open().await;
+    stage.declare().await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.status().await.ports[0].resolver_port, 20_000);
+    stage
+        .patch::<ElastiService>("web", json!({"metadata": {"finalizers": null}}))
+        .await;
+    stage.delete::<ElastiService>("web").await;
+    // At once, before anybody looked.
+    stage.declare().await;
+    stage.pass(SECOND * 5).await;
+    assert_eq!(stage.status().await.ports[0].resolver_port, 20_001);
+    let freed: ConfigMap = stage.get("neaptide-idle-freed-ports").await.unwrap();
+    assert!(freed.data.unwrap().contains_key("20000"));
+    // And once it is gone for good.
+    stage
+        .patch::<ElastiService>("web", json!({"metadata": {"finalizers": null}}))
+        .await;
+    stage.delete::<ElastiService>("web").await;
+    stage.pass(SECOND * 5).await;
+    let freed: ConfigMap = stage.get("neaptide-idle-freed-ports").await.unwrap();
+    let freed = freed.data.unwrap();
+    assert_eq!(freed.keys().collect::<Vec<_>>(), ["20000", "20001"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_looks_after_nothing_takes_nothing_with_it() {
+    let stage = Stage::asleep().await;
+    let mut other = stage::elasti_service();
+    other["metadata"]["name"] = json!("other");
+    stage.create::<ElastiService>(other).await;
+    stage.pass(SECOND * 5).await;
+    let slice: EndpointSlice = stage.get(SLICE).await.unwrap();
+    let private: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    stage.delete::<ElastiService>("other").await;
+    stage.pass(SECOND * 5).await;
+    assert!(stage.get::<ElastiService>("other").await.is_none());
+    let now: EndpointSlice = stage.get(SLICE).await.unwrap();
+    assert_eq!(now.metadata.uid, slice.metadata.uid);
+    let now: Service = stage.get(PRIVATE_NAME).await.unwrap();
+    assert_eq!(now.metadata.uid, private.metadata.uid);
+    assert_eq!(stage.replicas().await, 0, "it sleeps on");
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,7 +37,7 @@ use super::super::{Settings, service};
 use crate::{
     api::{ElastiService, ElastiServiceStatus},
     service::{
-        facts::Patience,
+        facts::{Patience, Resolver},
         objects::{PRIVATE, SERVICE_NAME},
         ports::Range,
         prove::{Prover, Search},
@@ -145,11 +145,20 @@ impl Verdicts for Said {
 
 /// Proves what the test says.
 #[derive(Debug)]
-pub(super) struct Proves(AtomicBool);
+pub(super) struct Proves {
+    holds: AtomicBool,
+    /// Resolvers of another kind.
+    strangers: Mutex<Vec<String>>,
+}
 
 impl Proves {
+    pub(super) fn strangers(&self, addresses: &[&str]) {
+        let addresses = addresses.iter().map(ToString::to_string);
+        *self.strangers.lock() = addresses.collect();
+    }
+
     pub(super) fn set(&self, holds: bool) {
-        self.0.store(holds, Ordering::Relaxed);
+        self.holds.store(holds, Ordering::Relaxed);
     }
 }
 
@@ -157,7 +166,15 @@ impl Prover for Proves {
     fn prove<'a>(&'a self, search: &'a Search) -> BoxFuture<'a, bool> {
         assert!(!search.resolvers.is_empty() && !search.addresses.is_empty());
         assert_eq!(search.ports[0], 80);
-        Box::pin(async { self.0.load(Ordering::Relaxed) })
+        Box::pin(async { self.holds.load(Ordering::Relaxed) })
+    }
+
+    fn ours<'a>(&'a self, resolvers: &'a [Resolver]) -> BoxFuture<'a, Vec<Resolver>> {
+        let strangers = self.strangers.lock().clone();
+        let ours = resolvers.iter();
+        let ours = ours.filter(|it| !strangers.contains(&it.address.to_string()));
+        let ours = ours.cloned().collect();
+        Box::pin(async { ours })
     }
 }
 
@@ -228,7 +245,10 @@ impl Stage {
         let mut stage = Self {
             client,
             verdicts,
-            prover: Arc::new(Proves(AtomicBool::new(true))),
+            prover: Arc::new(Proves {
+                holds: AtomicBool::new(true),
+                strangers: Mutex::default(),
+            }),
             clock,
             site,
             stop: CancellationToken::new(),
