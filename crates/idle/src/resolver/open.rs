@@ -32,8 +32,9 @@ use crate::{
     },
 };
 
-/// The latest that the data plane hears of a resolver's end, in its own share of the time.
-const LAG: Duration = Duration::from_secs(5);
+/// So late some node may hear of a resolver's end: its endpoint changes, an operator changes the slices
+/// of all that sleep, and the data plane follows.
+const LAG: Duration = Duration::from_secs(20);
 /// What is cut off at the end has this time to notice.
 const REST: Duration = Duration::from_secs(8);
 

@@ -2,6 +2,10 @@
 
 use std::{collections::HashSet, fmt};
 
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::apps::v1::{Deployment, StatefulSet},
+};
 use kube::{
     Api, Resource,
     api::{ApiResource, DynamicObject},
@@ -13,7 +17,7 @@ use neap_kit::{
     key::Key,
     site::Site,
     telemetry::Meter,
-    watch::{Cache, Index, Lenient, Metadata, Selection},
+    watch::{Cache, Ended, Index, Lenient, Metadata, Selection},
 };
 use parking_lot::Mutex;
 
@@ -98,18 +102,43 @@ impl Targets {
             return;
         }
         self.meter.emit(&Watched(&kind.resource.plural));
+        let ApiResource {
+            group, kind: name, ..
+        } = &kind.resource;
+        // If nothing is watched any longer the process is about to end.
+        let _ = match (group.as_str(), name.as_str()) {
+            // Others in this process have these already, by the types that are known of them.
+            ("apps", "Deployment") => self.follow_all::<Deployment>(),
+            ("apps", "StatefulSet") => self.follow_all::<StatefulSet>(),
+            _ => self.follow_unknown(kind),
+        };
+    }
+
+    fn follow_all<K>(&self) -> Result<(), Ended>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + 'static,
+    {
+        let all = self.site.here::<Metadata<K>>(&Selection::default())?;
+        self.tell_of(&all);
+        Ok(())
+    }
+
+    fn follow_unknown(&self, kind: &Kind) -> Result<(), Ended> {
         for (_, api) in dynamic::<Metadata<DynamicObject>>(&self.site, kind) {
-            let Ok(cache) = self.site.watches.of(api, Selection::default()) else {
-                // Nothing is watched any longer: the process is about to end.
-                return;
-            };
-            let (by_target, trigger) = (self.by_target.clone(), self.trigger.clone());
-            cache.follow(move |change| {
-                for service in by_target.get(&change.key().to_string()) {
-                    trigger.changed(Key::of(&*service));
-                }
-            });
+            let all = self.site.watches.of(api, Selection::default())?;
+            self.tell_of(&all);
         }
+        Ok(())
+    }
+
+    /// Has services looked at whose target changes.
+    fn tell_of<K: Resource + Send + Sync + 'static>(&self, all: &Cache<K>) {
+        let (by_target, trigger) = (self.by_target.clone(), self.trigger.clone());
+        all.follow(move |change| {
+            for service in by_target.get(&change.key().to_string()) {
+                trigger.changed(Key::of(&*service));
+            }
+        });
     }
 }
 
