@@ -17,6 +17,12 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// Somebody in the same cluster answers sooner.
 pub(super) const LIMIT: Duration = Duration::from_secs(5);
+/// Whoever waits for a wake is answered within this time: well before they give up, and late enough
+/// for several tries.
+pub(super) const OUTCOME_WITHIN: Duration = Duration::from_secs(4);
+/// The query by which resolvers of ours ask that the answer wait until replicas are written.
+/// KubeElasti reads no query: its operator answers at once, and its resolvers are answered at once.
+pub(crate) const AND_WAIT: &str = "wait=written";
 /// No answer is longer, whatever was asked for.
 const LONGEST: usize = 16 << 20;
 /// Where a pod finds its token. It is read each time: the kubelet writes a new one now and then.

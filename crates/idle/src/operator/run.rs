@@ -20,7 +20,7 @@ use neap_kit::{
 use tokio::net::TcpListener;
 
 use super::{
-    asking::Asking,
+    asking::{Asking, OUTCOME_WITHIN},
     http::{OperatorRoutes, serve},
     prove::Proofs,
     resolvers::{Counted, Places as Whereabouts, Resolvers},
@@ -108,6 +108,8 @@ pub fn services(
         waker: waker.clone(),
         services: all,
         process: site.watches.process().clone(),
+        clock: site.clock,
+        patience: OUTCOME_WITHIN,
     };
     let keeper = run::service(site, kept(options), judge.clone(), Arc::new(prover))?;
     let services = vec![
