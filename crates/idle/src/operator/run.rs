@@ -92,6 +92,13 @@ pub fn services(
         asking = asking.showing(token.clone());
     }
     let (resolvers, whereabouts) = (Resolvers::from(asking), whereabouts(site, &options.places)?);
+    if options.prometheus.is_sent_to_nobody() {
+        tracing::warn!(
+            "PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER is set and sent to nobody: set \
+             PROMETHEUS_TRIGGER_SERVER_ADDRESS, or name the servers that triggers ask in \
+             PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS"
+        );
+    }
     let oracle = Arc::new(Prometheus::new(site.clock));
     let poll = Poll::new(oracle, options.prometheus.clone(), site.clock);
     let counted = Counted::new(resolvers.clone(), whereabouts.clone());

@@ -128,6 +128,35 @@ fn each_variable_is_read_by_its_name() {
 }
 
 #[test]
+fn a_secret_that_nobody_is_shown_is_noticed() {
+    const HEADER: (&str, &str) = ("PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER", "Bearer hush");
+    for (more, nobody) in [
+        (None, true),
+        (
+            Some(("PROMETHEUS_TRIGGER_SERVER_ADDRESS", "http://a")),
+            false,
+        ),
+        (
+            Some(("PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS", "http://a")),
+            false,
+        ),
+        (
+            Some(("PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS", "*")),
+            false,
+        ),
+        (
+            Some(("PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS", ",")),
+            true,
+        ),
+    ] {
+        let all: Vec<_> = std::iter::once(HEADER).chain(more).collect();
+        let settings = operator(&all).unwrap();
+        assert_eq!(settings.prometheus.is_sent_to_nobody(), nobody, "{more:?}");
+    }
+    assert!(!operator(&[]).unwrap().prometheus.is_sent_to_nobody());
+}
+
+#[test]
 fn whoever_chose_what_has_no_effect_is_told() {
     let unheeded = |pairs: &[(&'static str, &'static str)]| resolver(pairs).unwrap().unheeded;
     assert_eq!(unheeded(&[]), [] as [&str; 0]);
@@ -176,6 +205,10 @@ fn what_cannot_be_meant_is_named_with_what_to_do_and_a_code() {
         ("ELASTI_RESOLVER_PORT_RANGE", "8000-9000"),
         ("PROMETHEUS_TRIGGER_SERVER_ADDRESS", "me:hush@prom:9090"),
         ("PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER", "hush\nhush"),
+        (
+            "PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS",
+            "http://a,http://me:hush@b",
+        ),
     ] {
         let error = operator(&[(name, value)]).unwrap_err();
         let text = error.to_string();

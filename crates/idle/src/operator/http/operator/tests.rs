@@ -40,8 +40,8 @@ struct Stage {
     routes: OperatorRoutes,
     client: Client,
     clock: Clock,
-    _tasks: JoinSet<()>,
-    _pocket: Pocket,
+    tasks: JoinSet<()>,
+    pocket: Pocket,
 }
 
 async fn stage(door: Door) -> Stage {
@@ -84,8 +84,8 @@ async fn stage_with(door: Door, server: impl FnOnce(Client) -> Client) -> Stage 
         },
         client,
         clock,
-        _tasks: tasks,
-        _pocket: pocket,
+        tasks,
+        pocket,
     }
 }
 

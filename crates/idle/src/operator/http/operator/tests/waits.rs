@@ -75,8 +75,8 @@ impl Pair {
         Self {
             resolver: Operator::new(Asking::new(stage.clock), address),
             targets,
-            _tasks: [stage._tasks, serving],
-            _pocket: stage._pocket,
+            _tasks: [stage.tasks, serving],
+            _pocket: stage.pocket,
         }
     }
 
