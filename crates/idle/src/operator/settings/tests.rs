@@ -269,6 +269,32 @@ fn flags_are_those_of_the_original() {
 }
 
 #[test]
+fn where_to_listen_may_be_a_name_or_nothing() {
+    let at = |host: Option<&str>, port| {
+        let host = host.map(|host| host.parse().unwrap());
+        Some(Listen { host, port })
+    };
+    for (said, metrics, health) in [
+        (
+            "localhost:9",
+            at(Some("127.0.0.1"), 9),
+            at(Some("127.0.0.1"), 9),
+        ),
+        ("[::1]:9", at(Some("::1"), 9), at(Some("::1"), 9)),
+        (":9", at(None, 9), at(None, 9)),
+        ("0", None, None),
+        ("", at(None, 8080), None),
+    ] {
+        let flags = flags(&[
+            &format!("--metrics-bind-address={said}"),
+            &format!("--health-probe-bind-address={said}"),
+        ]);
+        let flags = flags.unwrap();
+        assert_eq!((flags.metrics, flags.health), (metrics, health), "{said:?}");
+    }
+}
+
+#[test]
 fn a_namespace_given_by_flag_gives_way_to_the_variable() {
     let flags = flags(&["--watch-namespace=a"]).unwrap();
     let seen = |listed: &str| {
@@ -290,6 +316,10 @@ fn flags_that_cannot_be_meant_are_named() {
         (
             &["--metrics-bind-address=8080"],
             "--metrics-bind-address is \"8080\"",
+        ),
+        (
+            &["--metrics-bind-address=localhost:"],
+            "--metrics-bind-address is \"localhost:\"",
         ),
         (
             &["--watch-namespace"],
