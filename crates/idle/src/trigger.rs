@@ -8,6 +8,8 @@ pub mod answer;
 pub mod duration;
 pub mod jitter;
 pub mod judge;
+mod metadata;
+pub mod origin;
 pub mod poll;
 pub mod problem;
 pub mod prometheus;
@@ -17,6 +19,7 @@ pub mod window;
 
 pub use self::{
     judge::{Counters, Judge},
+    origin::{Origin, Origins},
     poll::{Poll, Watched},
     problem::Problem,
     prometheus::{Oracle, Prometheus},

@@ -127,7 +127,7 @@ async fn a_real_prometheus_says_who_is_idle_and_its_silence_says_nothing() {
     drop(free);
     let defaults = Defaults {
         address: Some(format!("http://127.0.0.1:{port}")),
-        authorization: None,
+        ..Defaults::default()
     };
     let clock = Clock::system();
     let poll = Poll::new(Arc::new(Prometheus::new(clock)), defaults, clock).at_once();

@@ -16,6 +16,9 @@ use super::{Breakdown, ElastiService, ElastiServiceSpec};
 
 /// Where a resolver says that somebody asks for a service.
 pub const INCOMING_REQUEST: &str = "/informer/incoming-request";
+/// The query by which resolvers of ours ask that the answer wait until replicas are written.
+/// KubeElasti reads no query: its operator answers at once, and its resolvers are answered at once.
+pub const AND_WAIT: &str = "wait=written";
 /// Where an operator says which services may sleep.
 pub const CRD_CACHE: &str = "/crd-cache";
 /// Where a resolver says whether it holds requests for a service.

@@ -17,6 +17,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// Somebody in the same cluster answers sooner.
 pub(super) const LIMIT: Duration = Duration::from_secs(5);
+/// Whoever waits for a wake is answered within this time: well before they give up, and late enough
+/// for several tries.
+pub(super) const OUTCOME_WITHIN: Duration = Duration::from_secs(4);
 /// No answer is longer, whatever was asked for.
 const LONGEST: usize = 16 << 20;
 /// Where a pod finds its token. It is read each time: the kubelet writes a new one now and then.

@@ -13,6 +13,8 @@
 
 mod judge;
 mod ours;
+mod reached;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -36,6 +38,8 @@ use parking_lot::Mutex;
 use self::{
     judge::{Disguise, Disguises, Seen},
     ours::Ours,
+    reached::{Path, Reached},
+    sources::Sources,
     told::Told,
 };
 use super::{
@@ -55,8 +59,9 @@ use crate::{
 
 /// So many connections in a row say the same before it is believed.
 const SEVERAL: u32 = 4;
-/// So many show whether sources are rewritten; a resolver opens no more at a time.
-const MIRRORED: u32 = 16;
+/// So many show whether sources are rewritten, and look for the resolvers among many pods; a
+/// resolver opens no more at a time.
+const AT_ONCE: u32 = 16;
 /// So many times it is tried again where a connection may go to either of two sides.
 const ROUNDS: u32 = 4;
 /// So long a look into the mirror holds.
@@ -125,16 +130,16 @@ pub struct Proofs {
     mirrored: Mutex<Option<(Vec<IpAddr>, Uptime, Disguises)>>,
     /// Who is of this kind.
     ours: Ours,
+    /// What earlier attempts found.
+    reached: Reached,
+    /// What earlier connections came from.
+    sources: Sources,
 }
 
 /// Some connections, and who is to say what became of them.
 struct Look<'a> {
     towards: Towards,
-    /// The resolver that opens them.
-    from: IpAddr,
-    to: (IpAddr, u16),
-    /// Where a resolver would take them.
-    resolver_port: u16,
+    path: Path,
     count: u32,
     pods: &'a [IpAddr],
     disguise: &'a Disguise,
@@ -154,6 +159,8 @@ impl Proofs {
             shared,
             mirrored: Mutex::default(),
             ours: Ours::default(),
+            reached: Reached::default(),
+            sources: Sources::default(),
         }
     }
 
@@ -205,9 +212,11 @@ impl Proofs {
         };
         let look = Look {
             towards: Towards::Resolvers,
-            from,
-            to: (to, port),
-            resolver_port: port,
+            path: Path {
+                from,
+                to: (to, port),
+                resolver_port: port,
+            },
             count: 1,
             pods,
             disguise: &Disguise::None,
@@ -225,49 +234,74 @@ impl Proofs {
         disguise: &Disguise,
     ) -> Maybe<bool> {
         for address in &search.addresses {
-            let mut ports = vec![Seen::default(); search.ports.len()];
-            let mut holds = false;
-            for _ in 0..ROUNDS {
-                let mut looks: Vec<BoxFuture<'_, Maybe<Seen>>> = Vec::new();
-                for (port, other) in search.ports.iter().zip(&search.resolver_ports) {
-                    if let (Some(port), Some(other)) = (number(*port), number(*other)) {
-                        looks.push(Box::pin(self.seen(Look {
-                            towards: search.question.towards,
-                            from: pod,
-                            to: (*address, port),
-                            resolver_port: other,
-                            count: SEVERAL,
-                            pods,
-                            disguise,
-                        })));
-                    }
-                }
-                for (port, seen) in ports.iter_mut().zip(join_all(looks).await) {
-                    port.add(seen?);
-                }
-                holds = judge::holds(&search.question, &ports, disguise);
-                if holds || judge::is_final(&search.question) {
-                    break;
-                }
-            }
-            if !holds {
+            let Some(paths) = paths(pod, *address, search) else {
+                return Ok(false);
+            };
+            if !self.at(&paths, search, pods, disguise).await? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
+    /// What is found at the ports of one address.
+    async fn at(
+        &self,
+        paths: &[Path],
+        search: &Search,
+        pods: &[IpAddr],
+        disguise: &Disguise,
+    ) -> Maybe<bool> {
+        let (question, now) = (&search.question, self.clock.uptime());
+        let before = |path| self.reached.at(search, path, now).unwrap_or_default();
+        let mut ports: Vec<Seen> = paths.iter().map(before).collect();
+        let mut count = SEVERAL;
+        for _ in 0..ROUNDS {
+            let mut looks: Vec<BoxFuture<'_, Maybe<Seen>>> = Vec::new();
+            let mut open: Vec<(&Path, &mut Seen)> = paths.iter().zip(&mut ports).collect();
+            open.retain(|(_, port)| !judge::is_enough(question, port, disguise));
+            for (path, _) in &open {
+                looks.push(Box::pin(self.seen(Look {
+                    towards: question.towards,
+                    path: **path,
+                    count,
+                    pods,
+                    disguise,
+                })));
+            }
+            for ((path, port), seen) in open.into_iter().zip(join_all(looks).await) {
+                port.add(seen?);
+                if judge::is_enough(question, port, disguise) {
+                    let now = self.clock.uptime();
+                    self.reached.note(search, *path, port.clone(), now);
+                }
+            }
+            if judge::holds(question, &ports, disguise) {
+                return Ok(true);
+            }
+            if judge::is_final(question) {
+                break;
+            }
+            // There may be many more of the others, on either way.
+            count = AT_ONCE;
+        }
+        Ok(false)
+    }
+
     /// What becomes of some connections from a resolver.
     async fn seen(&self, look: Look<'_>) -> Maybe<Seen> {
         let before = self.before(&look).await?;
         let begun = self.clock.uptime();
-        let (address, port) = look.to;
+        let (address, port) = look.path.to;
         let probe = Probe {
             address,
             port,
             count: look.count,
         };
-        let probed = self.ask.probe(self.internal_of(look.from), &probe).await?;
+        let probed = self
+            .ask
+            .probe(self.internal_of(look.path.from), &probe)
+            .await?;
         let mut told = self.told(&look, &probed.sources, begun).await?;
         // Nobody says of pods that they took something, so whoever may have is asked twice.
         if look.towards == Towards::Pods && told.taken.len() < probed.sources.len() {
@@ -278,6 +312,7 @@ impl Proofs {
         Ok(Seen {
             opened: probed.sources.len(),
             by_resolvers: told.taken.len(),
+            again: self.sources.again(&told.taken, self.clock.uptime()),
             disguised: strangers.filter(|it| look.disguise.may_be(*it)).collect(),
             failed: probed.failed as usize,
         })
@@ -302,7 +337,7 @@ impl Proofs {
         let lately = self.clock.uptime().saturating_sub(since) + spare;
         let asked = Took {
             sources: sources.to_vec(),
-            ports: vec![look.resolver_port],
+            ports: vec![look.path.resolver_port],
             lately: u64::try_from(lately.as_millis()).unwrap_or(u64::MAX),
         };
         let ready = look.pods.iter().map(|pod| self.internal_of(*pod));
@@ -342,10 +377,12 @@ impl Proofs {
         for mirror in &search.mirrors {
             let look = Look {
                 towards: Towards::Resolvers,
-                from: pod,
-                to: (*mirror, self.shared),
-                resolver_port: self.shared,
-                count: MIRRORED,
+                path: Path {
+                    from: pod,
+                    to: (*mirror, self.shared),
+                    resolver_port: self.shared,
+                },
+                count: AT_ONCE,
                 pods,
                 disguise: &Disguise::Unknown,
             };
@@ -372,7 +409,12 @@ impl Prover for Proofs {
         Box::pin(async move {
             let found = self.clock.within(LIMIT, self.found(search)).await;
             match found {
-                Some(Ok(holds)) => holds,
+                Some(Ok(holds)) => {
+                    if holds {
+                        self.reached.forget(search);
+                    }
+                    holds
+                }
                 Some(Err(silent)) => {
                     tracing::debug!(%silent, "a proof was not had");
                     false
@@ -416,6 +458,19 @@ fn pods(resolvers: &[Resolver]) -> Vec<IpAddr> {
         pods.entry(&resolver.pod).or_insert(resolver.address);
     }
     pods.into_values().collect()
+}
+
+/// The ways from a resolver to every port of an address.
+fn paths(from: IpAddr, address: IpAddr, search: &Search) -> Option<Vec<Path>> {
+    let ports = search.ports.iter().zip(&search.resolver_ports);
+    let paths = ports.map(|(port, stand_in)| {
+        Some(Path {
+            from,
+            to: (address, number(*port)?),
+            resolver_port: number(*stand_in)?,
+        })
+    });
+    paths.collect()
 }
 
 fn all(each: Vec<Maybe<bool>>) -> Maybe<bool> {

@@ -20,7 +20,7 @@ use neap_kit::{
 use tokio::net::TcpListener;
 
 use super::{
-    asking::Asking,
+    asking::{Asking, OUTCOME_WITHIN},
     http::{OperatorRoutes, serve},
     prove::Proofs,
     resolvers::{Counted, Places as Whereabouts, Resolvers},
@@ -92,6 +92,13 @@ pub fn services(
         asking = asking.showing(token.clone());
     }
     let (resolvers, whereabouts) = (Resolvers::from(asking), whereabouts(site, &options.places)?);
+    if options.prometheus.is_sent_to_nobody() {
+        tracing::warn!(
+            "PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER is set and sent to nobody: set \
+             PROMETHEUS_TRIGGER_SERVER_ADDRESS, or name the servers that triggers ask in \
+             PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS"
+        );
+    }
     let oracle = Arc::new(Prometheus::new(site.clock));
     let poll = Poll::new(oracle, options.prometheus.clone(), site.clock);
     let counted = Counted::new(resolvers.clone(), whereabouts.clone());
@@ -108,6 +115,8 @@ pub fn services(
         waker: waker.clone(),
         services: all,
         process: site.watches.process().clone(),
+        clock: site.clock,
+        patience: OUTCOME_WITHIN,
     };
     let keeper = run::service(site, kept(options), judge.clone(), Arc::new(prover))?;
     let services = vec![

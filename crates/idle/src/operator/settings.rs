@@ -16,7 +16,7 @@ pub use self::{
     flags::{Flags, Listen},
     resolver::ResolverSettings,
 };
-use crate::trigger::Defaults;
+use crate::trigger::{Defaults, origin::NotAnOrigin};
 
 /// Why a process cannot start so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -210,6 +210,7 @@ impl Settings {
 fn prometheus(environment: &Environment<'_>) -> Result<Defaults, Error> {
     const ADDRESS: &str = "PROMETHEUS_TRIGGER_SERVER_ADDRESS";
     const AUTHORIZATION: &str = "PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER";
+    const ORIGINS: &str = "PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS";
     let address = environment.text(ADDRESS);
     let known = |it: &String| {
         ["http://", "https://"]
@@ -237,9 +238,16 @@ fn prometheus(environment: &Environment<'_>) -> Result<Defaults, Error> {
             wants: "one line such as Bearer and a token",
         })
     });
+    let origins = environment.text(ORIGINS).unwrap_or_default();
+    let origins = origins.parse().map_err(|wrong: NotAnOrigin| Error::Bad {
+        name: ORIGINS.to_owned(),
+        value: format!("a list whose {wrong}"),
+        wants: "origins with commas between them, such as https://prometheus.example:9090, or *",
+    });
     Ok(Defaults {
         address,
         authorization: authorization.transpose()?,
+        origins: origins?,
     })
 }
 

@@ -6,7 +6,7 @@ use neap_kit::key::Key;
 
 use super::hold::{NotWoken, Waker};
 use crate::{
-    api::wire::{INCOMING_REQUEST, IncomingRequest, Received},
+    api::wire::{AND_WAIT, INCOMING_REQUEST, IncomingRequest, Received},
     operator::asking::Asking,
 };
 
@@ -34,7 +34,8 @@ impl Waker for Operator {
             namespace: service.namespace().to_owned(),
         };
         Box::pin(async move {
-            let answer = asking.ask(&address, Method::POST, INCOMING_REQUEST, Some(&asked));
+            let path = format!("{INCOMING_REQUEST}?{AND_WAIT}");
+            let answer = asking.ask(&address, Method::POST, &path, Some(&asked));
             let answer: Result<Received, _> = answer.await;
             answer
                 .map(drop)

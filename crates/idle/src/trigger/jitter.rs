@@ -21,6 +21,11 @@ impl Jitter {
         mixed ^ (mixed >> 31)
     }
 
+    /// Another row, for somebody who goes on beside this one.
+    pub fn another(&mut self) -> Self {
+        Self(self.next())
+    }
+
     /// Somewhere from nothing up to, but not including, `most`.
     pub fn below(&mut self, most: Duration) -> Duration {
         let nanos = (u128::from(self.next()) * most.as_nanos()) >> 64;

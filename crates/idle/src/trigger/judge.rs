@@ -1,13 +1,13 @@
 //! Keeps at hand whether anybody asks for each service.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt,
     sync::Arc,
     time::Duration,
 };
 
-use futures::future::BoxFuture;
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use neap_kit::{
     clock::{Clock, Uptime},
     controller::Trigger as Look,
@@ -47,6 +47,8 @@ pub struct Judge {
     clock: Clock,
     leadership: Leadership,
     said: Mutex<HashMap<Key, Said>>,
+    /// Those whose triggers have not said anything yet, as they were when they were asked.
+    asked: Mutex<HashMap<Key, Arc<ElastiService>>>,
     told: Mutex<Vec<Look<Key>>>,
 }
 
@@ -76,6 +78,7 @@ impl Judge {
             clock: site.clock,
             leadership: site.leadership.clone(),
             said: Mutex::default(),
+            asked: Mutex::default(),
             told: Mutex::default(),
         })
     }
@@ -90,10 +93,12 @@ impl Judge {
         let mut leadership = self.leadership.clone();
         let asking = async {
             self.services.synced().await;
+            let mut rounds = FuturesUnordered::new();
             loop {
-                leadership.gained().await;
-                self.round(&mut jitter).await;
-                self.clock.sleep(jitter.around(self.interval)).await;
+                beside(&mut rounds, leadership.gained()).await;
+                rounds.push(self.round(jitter.another()));
+                let pause = self.clock.sleep(jitter.around(self.interval));
+                beside(&mut rounds, pause).await;
             }
         };
         tokio::select! {
@@ -102,22 +107,66 @@ impl Judge {
         }
     }
 
-    async fn round(&self, jitter: &mut Jitter) {
-        let services = self.services.list("");
-        let all = services.iter().map(|one| &**one);
-        let verdicts = self.asked(&self.poll, all, jitter).await;
-        let at = self.clock.uptime();
-        let mut said = HashMap::new();
-        for service in services {
-            let key = Key::of(&*service);
-            if let Some(verdict) = verdicts.get(&key).cloned() {
-                let uid = service.metadata.uid.clone();
-                let now = Said { uid, at, verdict };
-                self.compare(&service, &key, &now);
-                said.insert(key, now);
+    /// Asks for all whom nobody has asked for yet. Those whose resolvers count wait for these, and
+    /// keep nobody else waiting.
+    async fn round(&self, mut jitter: Jitter) {
+        let due = self.due();
+        let (counted, others): (Vec<_>, Vec<_>) = due.into_iter().partition(|one| counts(one));
+        let mut own = jitter.another();
+        let count = async {
+            if !counted.is_empty() {
+                let quiet = self.counters.quiet().await;
+                self.ask_for(&counted, &quiet, &mut own).await;
             }
+        };
+        let uncounted = Ok(BTreeMap::new());
+        tokio::join!(count, self.ask_for(&others, &uncounted, &mut jitter));
+    }
+
+    /// The services to ask for. A server that is slow to answer is not asked again meanwhile.
+    fn due(&self) -> Vec<Arc<ElastiService>> {
+        let services = self.services.list("");
+        let there: HashSet<_> = services.iter().map(|one| Key::of(&**one)).collect();
+        self.said.lock().retain(|key, _| there.contains(key));
+        let mut asked = self.asked.lock();
+        let mut due = services;
+        due.retain(|one| {
+            let before = asked.insert(Key::of(&**one), one.clone());
+            before.is_none_or(|before| !asks_the_same(&before, one))
+        });
+        due
+    }
+
+    async fn ask_for(
+        &self,
+        services: &[Arc<ElastiService>],
+        quiet: &Result<BTreeMap<String, Quiet>, Problem>,
+        jitter: &mut Jitter,
+    ) {
+        let watched: Vec<_> = services.iter().map(|one| watched(one, quiet)).collect();
+        let said = |index: usize, verdict| self.said(&services[index], verdict);
+        self.poll.each(&watched, jitter, said).await;
+    }
+
+    /// The triggers of a service said so. If it has others by now, that is not said of it.
+    fn said(&self, service: &ElastiService, verdict: Verdict) {
+        let key = Key::of(service);
+        let mut asked = self.asked.lock();
+        if asked
+            .get(&key)
+            .is_some_and(|now| asks_the_same(now, service))
+        {
+            asked.remove(&key);
         }
-        *self.said.lock() = said;
+        drop(asked);
+        let now = self.services.get(&key);
+        let Some(service) = now.filter(|now| asks_the_same(now, service)) else {
+            return;
+        };
+        let (uid, at) = (service.metadata.uid.clone(), self.clock.uptime());
+        let said = Said { uid, at, verdict };
+        self.compare(&service, &key, &said);
+        self.said.lock().insert(key, said);
     }
 
     /// Has a service looked at again if something else is said than before, or if it is time to note
@@ -137,25 +186,6 @@ impl Judge {
         }
     }
 
-    async fn asked<'a>(
-        &self,
-        poll: &Poll,
-        services: impl Iterator<Item = &'a ElastiService> + Clone,
-        jitter: &mut Jitter,
-    ) -> BTreeMap<Key, Verdict> {
-        let counts = |one: &ElastiService| {
-            let mut triggers = one.spec.triggers.iter();
-            triggers.any(|trigger| trigger.kind == TriggerKind::Requests)
-        };
-        let quiet = if services.clone().any(counts) {
-            self.counters.quiet().await
-        } else {
-            Ok(BTreeMap::new())
-        };
-        let watched: Vec<_> = services.map(|one| watched(one, &quiet)).collect();
-        poll.round(&watched, jitter).await
-    }
-
     /// Outside of its window a service is wanted, whatever triggers say. A window that cannot be read
     /// lets nothing sleep.
     fn in_window(&self, service: &ElastiService) -> Option<Verdict> {
@@ -168,6 +198,31 @@ impl Judge {
         };
         Some(Verdict::Busy(Because::new(window.reason(), sentence)))
     }
+}
+
+/// Goes on with `rounds` until something else has come to its end.
+async fn beside<R: Future>(rounds: &mut FuturesUnordered<R>, until: impl Future) {
+    let all = async {
+        while rounds.next().await.is_some() {}
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = until => {}
+        () = all => {}
+    }
+}
+
+/// Whether resolvers say who asks for it.
+fn counts(service: &ElastiService) -> bool {
+    let mut triggers = service.spec.triggers.iter();
+    triggers.any(|trigger| trigger.kind == TriggerKind::Requests)
+}
+
+/// Whether what was said of one can be said of the other.
+fn asks_the_same(one: &ElastiService, other: &ElastiService) -> bool {
+    one.metadata.uid == other.metadata.uid
+        && one.spec.triggers == other.spec.triggers
+        && one.spec.cooldown_period == other.spec.cooldown_period
 }
 
 fn watched(service: &ElastiService, quiet: &Result<BTreeMap<String, Quiet>, Problem>) -> Watched {
@@ -208,9 +263,14 @@ impl Verdicts for Judge {
             if let Some(closed) = self.in_window(service) {
                 return closed;
             }
+            let quiet = if counts(service) {
+                self.counters.quiet().await
+            } else {
+                Ok(BTreeMap::new())
+            };
             let poll = self.poll.clone().at_once();
-            let one = std::iter::once(service);
-            let verdicts = self.asked(&poll, one, &mut Jitter::new(0)).await;
+            let watched = [watched(service, &quiet)];
+            let verdicts = poll.round(&watched, &mut Jitter::new(0)).await;
             let verdict = verdicts.into_values().next();
             verdict.unwrap_or_else(|| self.of(service))
         })

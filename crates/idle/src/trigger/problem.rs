@@ -36,6 +36,16 @@ pub enum Problem {
         /// Why, if it is a Prometheus that says so.
         said: Option<String>,
     },
+    /// It refused, and was not shown what the operator has to show.
+    #[error(
+        "Prometheus answered with status {status}; PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER is not sent to {origin}: add it to PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS of the operator, or give the trigger headers of its own"
+    )]
+    Withheld {
+        /// How.
+        status: u16,
+        /// Who, without a user.
+        origin: String,
+    },
     /// The answer is longer than anybody reads.
     #[error("the answer of Prometheus is longer than {0} bytes")]
     Long(usize),
@@ -69,7 +79,9 @@ impl Problem {
             Self::Metadata(_) | Self::NoQuery | Self::Address | Self::Header(_) => "TriggerInvalid",
             Self::NoAddress => "PrometheusUnknown",
             Self::Unreachable(_) | Self::Late(_) => "PrometheusUnreachable",
-            Self::Status { .. } | Self::Long(_) | Self::Unreadable(_) => "PrometheusFailed",
+            Self::Status { .. } | Self::Withheld { .. } | Self::Long(_) | Self::Unreadable(_) => {
+                "PrometheusFailed"
+            }
             Self::Nothing => "NoValue",
             Self::Several(_) | Self::Kind(_) => "NotOneValue",
             Self::NotFinite(_) => "NotANumber",

@@ -91,7 +91,8 @@ impl Oracle for Prometheus {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<f64, Problem>> {
         Box::pin(async {
             let answer = self.clock.within(self.limit, self.asked(question)).await;
-            answer.unwrap_or(Err(Problem::Late(self.limit)))
+            let answer = answer.unwrap_or(Err(Problem::Late(self.limit)));
+            answer.map_err(|problem| question.met(problem))
         })
     }
 }

@@ -11,10 +11,12 @@ use http::{
     header::{
         AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
     },
+    uri::Authority,
 };
 use jiff::Timestamp;
+use serde_json::Value;
 
-use super::Problem;
+use super::{Origin, Origins, Problem, metadata};
 use crate::api::{PrometheusTrigger, Trigger};
 
 /// What the operator was told about Prometheus.
@@ -22,9 +24,19 @@ use crate::api::{PrometheusTrigger, Trigger};
 pub struct Defaults {
     /// Whom to ask if a trigger does not say.
     pub address: Option<String>,
-    /// What that one is shown as `Authorization`, and nobody else: whoever may write a trigger could
-    /// have it sent to themselves.
+    /// What that one is shown as `Authorization`, and nobody else who is not in `origins`: whoever may
+    /// write a trigger could have it sent to themselves.
     pub authorization: Option<HeaderValue>,
+    /// Who else is shown it.
+    pub origins: Origins,
+}
+
+impl Defaults {
+    /// Whether there is a secret that nobody is shown.
+    pub fn is_sent_to_nobody(&self) -> bool {
+        let nobody = self.address.is_none() && self.origins == Origins::default();
+        nobody && self.authorization.is_some()
+    }
 }
 
 /// A query and who is asked. Two that are equal have one answer.
@@ -41,13 +53,8 @@ struct Server {
     origin: Origin,
     /// In the order of their names. Marked as secret, so that they are not shown.
     headers: Vec<(HeaderName, HeaderValue)>,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Origin {
-    secure: bool,
-    host: String,
-    port: u16,
+    /// It is not shown the operator's secret, and has no other.
+    withheld: bool,
 }
 
 /// The two questions of one trigger, and what the answer is held against.
@@ -64,8 +71,8 @@ pub struct Questions {
 impl Questions {
     /// What `trigger` asks, for a service with this cooldown.
     pub fn of(trigger: &Trigger, cooldown: Duration, defaults: &Defaults) -> Result<Self, Problem> {
-        let metadata = trigger.metadata.clone().unwrap_or_default();
-        let trigger: PrometheusTrigger = serde_json::from_value(metadata)
+        let metadata = trigger.metadata.as_ref().unwrap_or(&Value::Null);
+        let trigger: PrometheusTrigger = serde_json::from_value(metadata::named(metadata))
             .map_err(|error| Problem::Metadata(field_only(&error)))?;
         if trigger.query.trim().is_empty() {
             return Err(Problem::NoQuery);
@@ -100,9 +107,18 @@ fn field_only(error: &serde_json::Error) -> String {
 impl Question {
     /// Where it is asked: a question is fair to each server apart.
     pub fn asked_of(&self) -> String {
-        let Origin { secure, host, port } = &self.server.origin;
-        let scheme = if *secure { "https" } else { "http" };
-        format!("{scheme}://{host}:{port}")
+        self.server.origin.to_string()
+    }
+
+    /// A problem that it met, with what to do about it if the server was not shown a secret.
+    pub fn met(&self, problem: Problem) -> Problem {
+        match problem {
+            Problem::Status { status, .. } if self.server.withheld && is_denial(status) => {
+                let origin = self.asked_of();
+                Problem::Withheld { status, origin }
+            }
+            other => other,
+        }
     }
 
     /// The address of the question at `now`.
@@ -139,9 +155,10 @@ impl Server {
         let at_home = defaults.address.as_deref().is_some_and(|address| {
             Self::at(address).is_ok_and(|(home, _)| home.origin == server.origin)
         });
+        let trusted = at_home || defaults.origins.include(&server.origin);
         if let Some(user) = user {
             server.set(AUTHORIZATION, user);
-        } else if at_home && let Some(authorization) = &defaults.authorization {
+        } else if trusted && let Some(authorization) = &defaults.authorization {
             server.set(AUTHORIZATION, authorization.clone());
         }
         for (name, value) in &trigger.headers {
@@ -153,6 +170,8 @@ impl Server {
             }
             server.set(header, value);
         }
+        let shows = server.headers.iter().any(|(name, _)| name == AUTHORIZATION);
+        server.withheld = !shows && defaults.authorization.is_some();
         server
             .headers
             .sort_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
@@ -162,30 +181,17 @@ impl Server {
     /// The server at `address`, and the user that the address names.
     fn at(address: &str) -> Result<(Self, Option<HeaderValue>), Problem> {
         let uri: Uri = address.trim().parse().map_err(|_| Problem::Address)?;
-        let secure = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            _ => return Err(Problem::Address),
-        };
-        let (Some(authority), None) = (uri.authority(), uri.query()) else {
-            return Err(Problem::Address);
-        };
-        let host = authority.host().to_ascii_lowercase();
-        if host.is_empty() {
-            return Err(Problem::Address);
-        }
-        let port = authority
-            .port_u16()
-            .unwrap_or(if secure { 443 } else { 80 });
-        let scheme = if secure { "https" } else { "http" };
+        let origin = Origin::of(&uri)?;
         let path = uri.path().trim_end_matches('/');
-        let user = authority.as_str().rsplit_once('@').map(|(user, _)| user);
+        let authority = uri.authority().map(Authority::as_str);
+        let user = authority.and_then(|it| it.rsplit_once('@'));
         let server = Self {
-            address: format!("{scheme}://{host}:{port}{path}"),
-            origin: Origin { secure, host, port },
+            address: format!("{origin}{path}"),
+            origin,
             headers: Vec::new(),
+            withheld: false,
         };
-        Ok((server, user.and_then(basic)))
+        Ok((server, user.and_then(|(user, _)| basic(user))))
     }
 
     fn set(&mut self, name: HeaderName, mut value: HeaderValue) {
@@ -193,6 +199,10 @@ impl Server {
         self.headers.retain(|(known, _)| *known != name);
         self.headers.push((name, value));
     }
+}
+
+fn is_denial(status: u16) -> bool {
+    matches!(status, 401 | 403)
 }
 
 /// With these in it a request would be another request.

@@ -20,6 +20,7 @@ use serde_json::json;
 use super::{
     Cause, Outcome,
     metrics::{Metrics, Woke},
+    service::Waiters,
 };
 use crate::{
     api::{Breakdown, ElastiService},
@@ -69,13 +70,15 @@ enum Failure {
 }
 
 impl Tools {
-    /// Wakes `service`, tells of it, and says what came of it.
+    /// Wakes `service` and says what came of it, to those who wait before all others: they have
+    /// somebody in line, and what is told in status and Events may take its time.
     pub(super) async fn wake(
         self,
         client: Client,
         service: Arc<ElastiService>,
         cause: Cause,
-    ) -> Outcome {
+        waiters: Waiters,
+    ) {
         let (began, start) = (self.clock.now(), self.clock.uptime());
         let outcome = self.raise(&client, &service).await;
         let took = self.clock.uptime().saturating_sub(start);
@@ -85,9 +88,11 @@ impl Tools {
             outcome: &outcome,
             took,
         });
+        for waiter in waiters {
+            let _ = waiter.send(outcome.clone());
+        }
         let began = Began { time: began, took };
         self.tell(&service, &outcome, &cause, began).await;
-        outcome
     }
 
     async fn raise(&self, client: &Client, service: &ElastiService) -> Outcome {

@@ -93,7 +93,7 @@ pub struct Pending(oneshot::Receiver<Outcome>);
 impl Pending {
     /// What came of it.
     pub async fn outcome(self) -> Outcome {
-        let ended = || Outcome::Failed("the operator ended before it was done".to_owned());
+        let ended = || Outcome::Failed("it broke off; the operator's log says why".to_owned());
         self.0.await.unwrap_or_else(|_| ended())
     }
 }
@@ -102,15 +102,10 @@ impl Pending {
 type Identity = (Key, Option<String>);
 
 /// Those who wait for the outcome of a wake.
-type Waiters = Vec<oneshot::Sender<Outcome>>;
+pub(super) type Waiters = Vec<oneshot::Sender<Outcome>>;
 
-/// The wakes of one ElastiService.
-#[derive(Default)]
-struct UnderWay {
-    waiters: Waiters,
-    /// Asked for since it began.
-    next: Option<(Arc<ElastiService>, Cause, Waiters)>,
-}
+/// What was asked for since a wake began.
+type Next = Option<(Arc<ElastiService>, Cause, Waiters)>;
 
 /// Sees wakes through.
 pub struct WakeService {
@@ -119,8 +114,8 @@ pub struct WakeService {
     by_service: Index<ElastiService>,
     client: kube::Client,
     tools: Tools,
-    under_way: HashMap<Identity, UnderWay>,
-    flights: JoinSet<Outcome>,
+    under_way: HashMap<Identity, Next>,
+    flights: JoinSet<()>,
     identities: HashMap<Id, Identity>,
 }
 
@@ -248,8 +243,7 @@ impl WakeService {
         reply: Option<oneshot::Sender<Outcome>>,
     ) {
         let identity = (Key::of(&*service), service.uid());
-        if let Some(under_way) = self.under_way.get_mut(&identity) {
-            let next = &mut under_way.next;
+        if let Some(next) = self.under_way.get_mut(&identity) {
             let (_, _, waiters) = next.get_or_insert_with(|| (service, cause, Waiters::new()));
             waiters.extend(reply);
         } else {
@@ -264,35 +258,25 @@ impl WakeService {
         cause: Cause,
         waiters: Waiters,
     ) {
-        let flight = self.tools.clone().wake(self.client.clone(), service, cause);
+        let (tools, client) = (self.tools.clone(), self.client.clone());
+        let flight = tools.wake(client, service, cause, waiters);
         let task = self.flights.spawn(flight);
         self.identities.insert(task.id(), identity.clone());
-        let next = None;
-        self.under_way.insert(identity, UnderWay { waiters, next });
+        self.under_way.insert(identity, None);
     }
 
-    fn landed(&mut self, done: Result<(Id, Outcome), tokio::task::JoinError>) {
-        let (id, outcome) = match done {
-            Ok(done) => done,
+    fn landed(&mut self, done: Result<(Id, ()), tokio::task::JoinError>) {
+        let id = match done {
+            Ok((id, ())) => id,
             Err(error) => {
-                tracing::error!(%error, "a wake panicked");
-                (
-                    error.id(),
-                    Outcome::Failed("it panicked; please report it".to_owned()),
-                )
+                tracing::error!(%error, "a wake panicked; please report it");
+                error.id()
             }
         };
-        let identity = self.identities.remove(&id);
-        let Some((identity, over)) = identity.and_then(|it| {
-            let over = self.under_way.remove(&it)?;
-            Some((it, over))
-        }) else {
+        let Some(identity) = self.identities.remove(&id) else {
             return;
         };
-        for waiter in over.waiters {
-            let _ = waiter.send(outcome.clone());
-        }
-        if let Some((service, cause, waiters)) = over.next {
+        if let Some(Some((service, cause, waiters))) = self.under_way.remove(&identity) {
             self.fly(identity, service, cause, waiters);
         }
     }

@@ -222,6 +222,7 @@ async fn what_sleeps_is_woken_by_whoever_runs_and_it_is_told() {
     stage.service("web", json!({})).await;
     assert_eq!(stage.wake("web").await, WOKEN);
     assert_eq!(stage.replicas("web").await, 1);
+    stage.clock.sleep(Duration::from_millis(10)).await;
     let status = stage.status("web").await;
     assert_eq!(status["lastWake"]["cause"], "request");
     assert_eq!(status["lastWake"]["time"], status["lastScaledUpTime"]);
@@ -255,6 +256,7 @@ async fn that_somebody_asks_is_noted_now_and_then() {
     let mut noted = Vec::new();
     for _ in 0..4 {
         assert_eq!(stage.wake("web").await, Outcome::Awake { replicas: 1 });
+        stage.clock.sleep(Duration::from_millis(10)).await;
         let time = stage.status("web").await["lastScaledUpTime"].clone();
         if noted.last() != Some(&time) {
             noted.push(time);

@@ -1,8 +1,10 @@
 //! What the operator answers.
 
+use std::time::Duration;
+
 use futures::future::BoxFuture;
 use http::{HeaderValue, Method, StatusCode, header::RETRY_AFTER};
-use neap_kit::{key::Key, process::Process, watch::Cache};
+use neap_kit::{clock::Clock, key::Key, process::Process, watch::Cache};
 
 use super::{
     Answer, Answers, Asked,
@@ -11,10 +13,10 @@ use super::{
 use crate::{
     api::{
         ElastiService,
-        wire::{CRD_CACHE, Directory, INCOMING_REQUEST, IncomingRequest, Received},
+        wire::{AND_WAIT, CRD_CACHE, Directory, INCOMING_REQUEST, IncomingRequest, Received},
     },
     operator::tokens::Door,
-    wake::{Cause, Waker, Whom},
+    wake::{Cause, Outcome, Pending, Waker, Whom},
 };
 
 /// What the operator answers, whether it leads or not.
@@ -28,6 +30,10 @@ pub struct OperatorRoutes {
     pub services: Cache<ElastiService>,
     /// What is counted.
     pub process: Process,
+    /// Goes on while somebody waits for a wake.
+    pub clock: Clock,
+    /// So long they wait.
+    pub patience: Duration,
 }
 
 impl Answers for OperatorRoutes {
@@ -45,8 +51,9 @@ impl Answers for OperatorRoutes {
 }
 
 impl OperatorRoutes {
-    /// The answer does not wait for the wake, and is the same for a service that nobody knows: a
-    /// resolver goes by what the watches show it.
+    /// To a resolver of KubeElasti the answer does not wait for the wake, and is the same for a
+    /// service that nobody knows. One of ours is told what came of it, so that it can say so to
+    /// whoever it holds, and asks again soon.
     async fn incoming(&self, asked: &Asked) -> Result<Answer, Answer> {
         only(&Method::POST, asked)?;
         self.let_in(asked).await?;
@@ -54,14 +61,36 @@ impl OperatorRoutes {
         if svc.is_empty() || namespace.is_empty() {
             return Ok(json(&Received::default()));
         }
-        let whom = Whom::Service(Key::new(&namespace, &svc));
-        self.waker.wake(whom, Cause::Request).map_err(|full| {
+        let key = Key::new(&namespace, &svc);
+        let wake = self.waker.wake(Whom::Service(key.clone()), Cause::Request);
+        let wake = wake.map_err(|full| {
             let mut answer = text(StatusCode::SERVICE_UNAVAILABLE, &full.to_string());
             let soon = HeaderValue::from_static("1");
             answer.headers_mut().insert(RETRY_AFTER, soon);
             answer
         })?;
-        Ok(json(&Received::default()))
+        if asked.uri().query() == Some(AND_WAIT) {
+            self.outcome(&key, wake).await
+        } else {
+            Ok(json(&Received::default()))
+        }
+    }
+
+    /// What came of a wake. One that takes longer than anybody waits goes on, and has not failed.
+    async fn outcome(&self, key: &Key, wake: Pending) -> Result<Answer, Answer> {
+        let mut answer = json(&Received::default());
+        match self.clock.within(self.patience, wake.outcome()).await {
+            Some(Outcome::Woken { .. } | Outcome::Awake { .. }) => Ok(answer),
+            None => {
+                *answer.status_mut() = StatusCode::ACCEPTED;
+                Ok(answer)
+            }
+            Some(Outcome::Unknown) => {
+                let words = format!("no ElastiService is known here for the Service {key}");
+                Err(text(StatusCode::NOT_FOUND, &words))
+            }
+            Some(Outcome::Failed(why)) => Err(text(StatusCode::BAD_GATEWAY, &why)),
+        }
     }
 
     async fn directory(&self, asked: &Asked) -> Result<Answer, Answer> {

@@ -14,6 +14,8 @@ pub(super) struct Seen {
     pub(super) opened: usize,
     /// Resolvers know so many of them by their sources.
     pub(super) by_resolvers: usize,
+    /// So many of those have sources that resolvers knew before, so it may be said of earlier ones.
+    pub(super) again: usize,
     /// Others that came to resolvers meanwhile, from addresses that may be disguises.
     pub(super) disguised: Vec<IpAddr>,
     /// Nobody took so many.
@@ -24,6 +26,7 @@ impl Seen {
     pub(super) fn add(&mut self, other: Self) {
         self.opened += other.opened;
         self.by_resolvers += other.by_resolvers;
+        self.again += other.again;
         self.disguised.extend(other.disguised);
         self.failed += other.failed;
     }
@@ -81,14 +84,21 @@ pub(super) fn is_final(question: &Question) -> bool {
     question.towards == Towards::Pods && !question.beside
 }
 
+/// Whether one look more at a port could show nothing new. Pods are looked for everywhere at once.
+pub(super) fn is_enough(question: &Question, port: &Seen, disguise: &Disguise) -> bool {
+    question.towards == Towards::Resolvers && reaches_a_resolver(port, disguise)
+}
+
+fn reaches_a_resolver(port: &Seen, disguise: &Disguise) -> bool {
+    let known = matches!(disguise, Disguise::Known(_));
+    port.by_resolvers > port.again || known && !port.disguised.is_empty()
+}
+
 /// Whether it is proved by what was seen at all ports of one address.
 pub(super) fn holds(question: &Question, ports: &[Seen], disguise: &Disguise) -> bool {
     let any_to_pods = ports.iter().any(|port| port.by_pods() > 0);
     let proved = |port: &Seen| match (question.towards, question.beside) {
-        (Towards::Resolvers, _) => {
-            let known = matches!(disguise, Disguise::Known(_));
-            port.by_resolvers > 0 || known && !port.disguised.is_empty()
-        }
+        (Towards::Resolvers, _) => reaches_a_resolver(port, disguise),
         // No pod listens on some ports. The data plane learns of all ports of a pod together, so one
         // that answers speaks for those.
         (Towards::Pods, true) => port.by_pods() > 0 || port.failed > 0,

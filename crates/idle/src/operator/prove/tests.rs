@@ -1,16 +1,20 @@
 //! Proofs on a data plane that does what a test says.
 
+mod among_pods;
+
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use jiff::Timestamp;
 
 use super::*;
-use crate::service::prove::Question;
+use crate::{service::prove::Question, trigger::jitter::Jitter};
 
 const SERVICE: &str = "10.96.0.1";
 const MIRROR: &str = "10.96.0.2";
 const HTTP: u16 = 80;
 const STAND_IN: u16 = 20_000;
+/// So long a resolver knows what it took.
+const REMEMBERED_BY_THEM: Duration = crate::resolver::taken::REMEMBERED;
 /// So long a resolver keeps connections of a proof open.
 const OPEN: Duration = Duration::from_millis(250);
 
@@ -36,7 +40,9 @@ struct Plane {
     /// Resolvers that do not answer.
     silent: Vec<usize>,
     /// Resolvers whose data plane leads to pods yet.
-    lagging: Vec<usize>,
+    lagging: Mutex<Vec<usize>>,
+    /// Who takes a connection is left to chance, instead of one after the other.
+    chance: Option<Mutex<Jitter>>,
     /// Nobody can be reached through the Service of the resolvers.
     blind: bool,
     /// So long an answer is on the way.
@@ -47,6 +53,8 @@ struct Plane {
     visited: bool,
     clock: Clock,
     sources: AtomicU16,
+    /// So many ports a machine has to connect from.
+    machine_has: u16,
     took: Mutex<Vec<Note>>,
 }
 
@@ -59,13 +67,15 @@ impl Plane {
             rewrites: false,
             deaf: Vec::new(),
             silent: Vec::new(),
-            lagging: Vec::new(),
+            lagging: Mutex::default(),
+            chance: None,
             blind: false,
             answers_after: Duration::ZERO,
             accepts_after: Duration::ZERO,
             visited: false,
             clock: Clock::system(),
             sources: AtomicU16::new(40_000),
+            machine_has: u16::MAX,
             took: Mutex::default(),
         }
     }
@@ -86,7 +96,7 @@ impl Plane {
 
     /// The source of a connection that somebody took.
     fn connect(&self, from: usize, probe: &Probe, nth: usize) -> Option<SocketAddr> {
-        let number = self.sources.fetch_add(1, Ordering::Relaxed);
+        let number = self.sources.fetch_add(1, Ordering::Relaxed) % self.machine_has;
         let source = SocketAddr::new(self.resolvers[from], number);
         let direct = self.resolvers.iter().position(|it| *it == probe.address);
         let (behind, port) = if let Some(direct) = direct {
@@ -94,15 +104,15 @@ impl Plane {
         } else if probe.address == MIRROR.parse::<IpAddr>().unwrap() {
             let mirror = Behind::Resolver(nth % self.resolvers.len());
             (if self.blind { Nobody } else { mirror }, 8012)
-        } else if self.lagging.contains(&from) {
-            (Pod, STAND_IN)
+        } else if self.lagging.lock().contains(&from) {
+            (Pod, stand_in(probe.port))
         } else {
-            (self.behind[nth % self.behind.len()], STAND_IN)
+            (self.behind[self.chosen(nth)], stand_in(probe.port))
         };
         match behind {
             Nobody => None,
             Pod => Some(source),
-            Behind::Resolver(to) if self.deaf.contains(&to) && port == STAND_IN => None,
+            Behind::Resolver(to) if self.deaf.contains(&to) && port >= STAND_IN => None,
             Behind::Resolver(to) => {
                 let rewritten = self.rewrites && to == from && direct.is_none();
                 let seen = if rewritten {
@@ -116,8 +126,16 @@ impl Plane {
         }
     }
 
+    fn chosen(&self, nth: usize) -> usize {
+        let Some(chance) = &self.chance else {
+            return nth % self.behind.len();
+        };
+        let all = Duration::from_nanos(self.behind.len() as u64);
+        chance.lock().below(all).as_nanos() as usize
+    }
+
     fn note(&self, by: usize, source: SocketAddr, port: u16) {
-        let waits = if port == STAND_IN {
+        let waits = if port >= STAND_IN {
             self.accepts_after
         } else {
             Duration::ZERO
@@ -137,7 +155,9 @@ impl Plane {
         let took = self.took.lock();
         let now = self.clock.uptime();
         let mine = took.iter();
-        let mine = mine.filter(|(accepted, to, ..)| *to == by && *accepted <= now);
+        let remembered = |accepted| now.saturating_sub(accepted) < REMEMBERED_BY_THEM;
+        let mine = mine
+            .filter(|(accepted, to, ..)| *to == by && *accepted <= now && remembered(*accepted));
         let known = |source: &SocketAddr| asked.sources.contains(source);
         let (taken, others): (Vec<&Note>, Vec<&Note>) =
             mine.partition(|(_, _, source, _)| known(source));
@@ -196,6 +216,15 @@ async fn proves(plane: Plane, towards: Towards, beside: bool) -> bool {
 }
 
 fn prepared(plane: Plane, towards: Towards, beside: bool) -> (Proofs, Search) {
+    prepared_with(Arc::new(plane), towards, beside, 1)
+}
+
+fn prepared_with(
+    plane: Arc<Plane>,
+    towards: Towards,
+    beside: bool,
+    ports: u16,
+) -> (Proofs, Search) {
     let clock = plane.clock;
     let resolvers = plane.resolvers.iter().enumerate();
     let resolvers = resolvers.map(|(index, address)| Resolver {
@@ -212,13 +241,18 @@ fn prepared(plane: Plane, towards: Towards, beside: bool) -> (Proofs, Search) {
             resolvers: plane.resolvers.clone(),
         },
         addresses: vec![SERVICE.parse().unwrap()],
-        ports: vec![HTTP.into()],
-        resolver_ports: vec![STAND_IN.into()],
+        ports: (HTTP..HTTP + ports).map(i32::from).collect(),
+        resolver_ports: (STAND_IN..STAND_IN + ports).map(i32::from).collect(),
         mirrors: vec![MIRROR.parse().unwrap()],
         resolvers: resolvers.collect(),
     };
-    let proofs = Proofs::new(Arc::new(plane), clock, (8013, 8012));
+    let proofs = Proofs::new(plane, clock, (8013, 8012));
     (proofs, search)
+}
+
+/// Where resolvers stand in for a port.
+fn stand_in(port: u16) -> u16 {
+    STAND_IN + port - HTTP
 }
 
 /// The address of the node that a resolver is on.
@@ -311,7 +345,7 @@ fn a_mirror_shows_disguises_only_if_every_connection_is_accounted_for() {
         opened,
         by_resolvers,
         disguised: disguised.to_vec(),
-        failed: 0,
+        ..Seen::default()
     };
     let known = Disguise::Known([node].into());
     for (mirrors, shown) in [
@@ -374,7 +408,7 @@ async fn a_disguise_of_one_resolver_proves_nothing_for_another() {
     let plane = |lagging: &[usize]| Plane {
         rewrites: true,
         visited: true,
-        lagging: lagging.to_vec(),
+        lagging: Mutex::new(lagging.to_vec()),
         ..Plane::new(2, &[resolver(0)])
     };
     assert!(proves(plane(&[]), Towards::Resolvers, true).await);

@@ -1,6 +1,6 @@
 //! Reads flags as Go programs do: one dash or two, a value after `=` or as the next word.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 
 use super::{
     Error,
@@ -120,6 +120,9 @@ impl Flags {
         let value = value.or_else(|| rest.next());
         let value = value.ok_or_else(|| bad(name, "", "a value"))?;
         match name {
+            // As the original reads it: numbers are then shown where they usually are, health nowhere.
+            METRICS if value.is_empty() => self.metrics = Self::default().metrics,
+            HEALTH if value.is_empty() => self.health = None,
             METRICS => self.metrics = listen(name, &value)?,
             HEALTH => self.health = listen(name, &value)?,
             NAMESPACE => self.watch_namespace = Some(value).filter(|it| !it.is_empty()),
@@ -130,7 +133,7 @@ impl Flags {
     }
 }
 
-/// `:8080`, `127.0.0.1:8080` or `[::1]:8080`; `0` is nowhere.
+/// `:8080`, `127.0.0.1:8080`, `[::1]:8080` or `localhost:8080`; `0` is nowhere.
 fn listen(name: &str, text: &str) -> Result<Option<Listen>, Error> {
     if text == "0" {
         return Ok(None);
@@ -138,16 +141,30 @@ fn listen(name: &str, text: &str) -> Result<Option<Listen>, Error> {
     let read = || {
         let (host, port) = text.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
+        let port = port.parse().ok()?;
         let host = if host.is_empty() {
             None
         } else {
-            Some(host.parse().ok()?)
+            Some(address(host)?)
         };
-        let port = port.parse().ok()?;
         Some(Listen { host, port })
     };
-    let wants = "an address such as :8080 or 127.0.0.1:8080, or 0 for none";
+    let wants =
+        "an address of this machine such as :8080, 127.0.0.1:8080 or localhost:8080, or 0 for none";
     read().map(Some).ok_or_else(|| bad(name, text, wants))
+}
+
+/// The address that `host` is or has. Of several the first of IPv4, as Go takes it.
+fn address(host: &str) -> Option<IpAddr> {
+    if let Ok(address) = host.parse() {
+        return Some(address);
+    }
+    // Also where nobody is there to be asked for names.
+    if host == "localhost" {
+        return Some(Ipv4Addr::LOCALHOST.into());
+    }
+    let named = (host, 0).to_socket_addrs().ok()?;
+    named.map(|it| it.ip()).min_by_key(IpAddr::is_ipv6)
 }
 
 fn unknown(name: &str) -> Error {

@@ -128,6 +128,35 @@ fn each_variable_is_read_by_its_name() {
 }
 
 #[test]
+fn a_secret_that_nobody_is_shown_is_noticed() {
+    const HEADER: (&str, &str) = ("PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER", "Bearer hush");
+    for (more, nobody) in [
+        (None, true),
+        (
+            Some(("PROMETHEUS_TRIGGER_SERVER_ADDRESS", "http://a")),
+            false,
+        ),
+        (
+            Some(("PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS", "http://a")),
+            false,
+        ),
+        (
+            Some(("PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS", "*")),
+            false,
+        ),
+        (
+            Some(("PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS", ",")),
+            true,
+        ),
+    ] {
+        let all: Vec<_> = std::iter::once(HEADER).chain(more).collect();
+        let settings = operator(&all).unwrap();
+        assert_eq!(settings.prometheus.is_sent_to_nobody(), nobody, "{more:?}");
+    }
+    assert!(!operator(&[]).unwrap().prometheus.is_sent_to_nobody());
+}
+
+#[test]
 fn whoever_chose_what_has_no_effect_is_told() {
     let unheeded = |pairs: &[(&'static str, &'static str)]| resolver(pairs).unwrap().unheeded;
     assert_eq!(unheeded(&[]), [] as [&str; 0]);
@@ -176,6 +205,10 @@ fn what_cannot_be_meant_is_named_with_what_to_do_and_a_code() {
         ("ELASTI_RESOLVER_PORT_RANGE", "8000-9000"),
         ("PROMETHEUS_TRIGGER_SERVER_ADDRESS", "me:hush@prom:9090"),
         ("PROMETHEUS_TRIGGER_AUTHORIZATION_HEADER", "hush\nhush"),
+        (
+            "PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS",
+            "http://a,http://me:hush@b",
+        ),
     ] {
         let error = operator(&[(name, value)]).unwrap_err();
         let text = error.to_string();
@@ -236,6 +269,32 @@ fn flags_are_those_of_the_original() {
 }
 
 #[test]
+fn where_to_listen_may_be_a_name_or_nothing() {
+    let at = |host: Option<&str>, port| {
+        let host = host.map(|host| host.parse().unwrap());
+        Some(Listen { host, port })
+    };
+    for (said, metrics, health) in [
+        (
+            "localhost:9",
+            at(Some("127.0.0.1"), 9),
+            at(Some("127.0.0.1"), 9),
+        ),
+        ("[::1]:9", at(Some("::1"), 9), at(Some("::1"), 9)),
+        (":9", at(None, 9), at(None, 9)),
+        ("0", None, None),
+        ("", at(None, 8080), None),
+    ] {
+        let flags = flags(&[
+            &format!("--metrics-bind-address={said}"),
+            &format!("--health-probe-bind-address={said}"),
+        ]);
+        let flags = flags.unwrap();
+        assert_eq!((flags.metrics, flags.health), (metrics, health), "{said:?}");
+    }
+}
+
+#[test]
 fn a_namespace_given_by_flag_gives_way_to_the_variable() {
     let flags = flags(&["--watch-namespace=a"]).unwrap();
     let seen = |listed: &str| {
@@ -257,6 +316,10 @@ fn flags_that_cannot_be_meant_are_named() {
         (
             &["--metrics-bind-address=8080"],
             "--metrics-bind-address is \"8080\"",
+        ),
+        (
+            &["--metrics-bind-address=localhost:"],
+            "--metrics-bind-address is \"localhost:\"",
         ),
         (
             &["--watch-namespace"],

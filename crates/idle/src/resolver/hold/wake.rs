@@ -8,7 +8,8 @@ use neap_kit::{clock::Uptime, key::Key};
 /// Somebody who can wake services.
 pub trait Waker: Send + Sync + 'static {
     /// Asks that `service` be woken because so many wait for it. Resolves once the replicas are
-    /// written. Asking again is harmless.
+    /// written, or after some seconds if nobody knows yet whether they will be. Asking again is
+    /// harmless.
     fn wake(&self, service: Key, waiting: usize) -> BoxFuture<'static, Result<(), NotWoken>>;
 }
 
@@ -54,6 +55,11 @@ impl Wakes {
     /// What was asked came to this.
     pub(super) fn end(&mut self, failed: Option<String>, now: Uptime) {
         self.under_way = false;
+        if self.asked.is_none() {
+            // Whoever waited then has left. What was seen before others came says nothing to them.
+            self.next = Some(now + RETRY);
+            return;
+        }
         self.failed = failed;
         let pause = if self.failed.is_none() {
             self.failures = 0;

@@ -1,6 +1,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kube::{Api, Client, CustomResourceExt, api::PostParams};
+use kube::{
+    Api, Client, CustomResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
 use neap_kit::{
     controller::{Options, Outcome},
     watch::Watches,
@@ -16,6 +19,8 @@ use crate::trigger::{Defaults, Oracle, Question};
 #[derive(Debug, Default)]
 struct Clerk {
     value: Mutex<f64>,
+    /// So long resolvers take to say what they counted.
+    counting: Mutex<Duration>,
     asked: AtomicUsize,
 }
 
@@ -24,7 +29,15 @@ impl Oracle for Clerk {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let health = format!("{question:?}").contains("min_over_time");
         let value = if health { 1.0 } else { *self.value.lock() };
-        Box::pin(async move { Ok(value) })
+        let hangs = question.asked_of().contains("hangs");
+        Box::pin(async move {
+            if hangs {
+                let limit = Duration::from_secs(5);
+                tokio::time::sleep(limit).await;
+                return Err(Problem::Late(limit));
+            }
+            Ok(value)
+        })
     }
 }
 
@@ -33,7 +46,11 @@ impl Counters for Clerk {
         let held = *self.value.lock() as u64;
         let quiet = Quiet { held, last: None };
         let counted = BTreeMap::from([("default/cart".to_owned(), quiet)]);
-        Box::pin(async move { Ok(counted) })
+        let takes = *self.counting.lock();
+        Box::pin(async move {
+            tokio::time::sleep(takes).await;
+            Ok(counted)
+        })
     }
 }
 
@@ -44,6 +61,7 @@ struct Stage {
     looks: Arc<AtomicUsize>,
     clock: Clock,
     tasks: JoinSet<()>,
+    services: Api<ElastiService>,
     _pocket: Pocket,
 }
 
@@ -115,6 +133,7 @@ async fn stage(more: Value) -> Stage {
         looks,
         clock,
         tasks,
+        services: api,
         _pocket: pocket,
     }
 }
@@ -126,6 +145,14 @@ impl Stage {
 
     async fn pass(&self, seconds: u64) {
         self.clock.sleep(Duration::from_secs(seconds)).await;
+    }
+
+    /// One more, by another name.
+    async fn more(&self, name: &str, triggers: Value) {
+        let mut more = service(&json!({ "triggers": triggers }));
+        more.metadata.name = Some(name.to_owned());
+        let made = self.services.create(&PostParams::default(), &more).await;
+        made.unwrap();
     }
 }
 
@@ -198,4 +225,66 @@ async fn resolvers_are_asked_where_they_count() {
     let anew = stage.judge.anew(&stage.service).await;
     assert_eq!(anew.because().reason, "Busy");
     assert_eq!(stage.clerk.asked.load(Ordering::Relaxed), 0);
+}
+
+fn at(server: &str, query: &str) -> Value {
+    let metadata = json!({"query": query, "serverAddress": server, "threshold": "0.5"});
+    json!([{"type": "prometheus", "metadata": metadata}])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_that_takes_minutes_keeps_nobody_elses_verdict_from_being_fresh() {
+    let stage = stage(json!({})).await;
+    // Eight at a time, five seconds each: more than two minutes.
+    for n in 0..200 {
+        let query = format!("q{n}");
+        stage
+            .more(&format!("slow{n}"), at("http://hangs", &query))
+            .await;
+    }
+    stage.pass(5).await;
+    for second in 0..300 {
+        assert_eq!(stage.word(), "Idle", "after {second} s");
+        stage.pass(1).await;
+    }
+    *stage.clerk.value.lock() = 1.0;
+    stage.pass(35).await;
+    assert_eq!(stage.word(), "Busy");
+    assert!(
+        stage.judge.asked.lock().len() > 100,
+        "others are waited for"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn resolvers_that_take_long_to_count_keep_those_waiting_who_count() {
+    let stage = stage(json!({})).await;
+    *stage.clerk.counting.lock() = Duration::from_secs(20);
+    stage.more("counted", json!([{"type": "requests"}])).await;
+    stage.pass(3).await;
+    assert_eq!(stage.word(), "Idle");
+    *stage.clerk.value.lock() = 1.0;
+    let counted = stage.services.get("counted").await.unwrap();
+    // Ten seconds after both were asked again.
+    stage.pass(37).await;
+    assert_eq!(stage.word(), "Busy");
+    assert_eq!(stage.judge.of(&counted).because().reason, "NotAsked");
+    stage.pass(15).await;
+    assert_eq!(stage.judge.of(&counted).because().reason, "Busy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_other_triggers_said_is_not_said_of_a_service() {
+    let stage = stage(json!({"triggers": at("http://hangs", "q")})).await;
+    stage.pass(3).await;
+    assert_eq!(stage.word(), "NotAsked");
+    let change = json!({"spec": {"triggers": at("http://prom", "q")}});
+    let change = Patch::Merge(change);
+    let options = PatchParams::default();
+    let changed = stage.services.patch("sleepy", &options, &change).await;
+    changed.unwrap();
+    stage.pass(10).await;
+    assert_eq!(stage.word(), "NotAsked");
+    stage.pass(25).await;
+    assert_eq!(stage.word(), "Idle");
 }

@@ -98,32 +98,44 @@ async fn a_server_that_hangs_holds_up_nobody_else() {
         .collect();
     services.push(service("quick", "http://quick", "q"));
     let poll = poll(&clerk);
-    let quick = async {
-        while !clerk
-            .notes
-            .lock()
-            .asked
-            .iter()
-            .any(|one| one.contains("quick"))
-        {
-            clerk.clock.sleep(Duration::from_millis(10)).await;
-        }
-        clerk.clock.uptime()
+    let mut told = Vec::new();
+    let tell = |index: usize, verdict: Verdict| {
+        let reason = verdict.because().reason;
+        told.push((index, reason, clerk.clock.uptime()));
     };
-    let mut jitter = Jitter::new(2);
-    let round = poll.round(&services, &mut jitter);
-    let (verdicts, asked) = tokio::join!(round, quick);
-    assert!(asked <= poll.spread, "{asked:?}");
-    assert_eq!(
-        verdicts[&Key::new("shop", "quick")].because().reason,
-        "Idle"
-    );
-    assert_eq!(
-        verdicts[&Key::new("shop", "slow7")].because().reason,
-        "PrometheusUnreachable"
-    );
+    poll.each(&services, &mut Jitter::new(2), tell).await;
+    assert_eq!(told.len(), 201);
+    let (first, reason, at) = told[0];
+    assert_eq!((first, reason), (200, "Idle"));
+    // Its two questions take 10 ms.
+    let quickly = poll.spread + Duration::from_millis(10);
+    assert!(at <= quickly, "{at:?}");
+    let slow = told[1..].iter();
+    for (index, reason, at) in slow {
+        assert_eq!(*reason, "PrometheusUnreachable", "{index}");
+        assert!(*at >= Duration::from_secs(5), "{index}: {at:?}");
+    }
     let notes = clerk.notes.lock();
-    assert_eq!(notes.most["http://slow:80"], poll.per_server);
+    assert_eq!(notes.most["http://slow:80"], PER_SERVER);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rounds_that_overlap_share_the_places_at_a_server() {
+    let clerk = Clerk::new(clock());
+    let asked = |round: usize| -> Vec<Watched> {
+        let query = |n| format!("round{round}-{n}");
+        let all = (0..20).map(|n| service(&format!("s{n}"), "http://slow", &query(n)));
+        all.collect()
+    };
+    let (first, second) = (asked(1), asked(2));
+    let poll = poll(&clerk);
+    let (mut one, mut other) = (Jitter::new(5), Jitter::new(6));
+    tokio::join!(
+        poll.round(&first, &mut one),
+        poll.round(&second, &mut other)
+    );
+    assert_eq!(clerk.notes.lock().most["http://slow:80"], PER_SERVER);
+    assert_eq!(poll.places.servers.lock().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,7 +147,7 @@ async fn there_are_only_so_many_questions_at_once() {
     let mut poll = poll(&clerk);
     poll.spread = Duration::ZERO;
     poll.round(&services, &mut Jitter::new(3)).await;
-    assert_eq!(clerk.notes.lock().most["all"], poll.concurrency);
+    assert_eq!(clerk.notes.lock().most["all"], CONCURRENCY);
 }
 
 #[tokio::test(start_paused = true)]

@@ -61,6 +61,10 @@ impl Server {
     }
 
     fn question(&self, metadata: &Value) -> Question {
+        self.question_of(metadata, &Defaults::default())
+    }
+
+    fn question_of(&self, metadata: &Value, defaults: &Defaults) -> Question {
         let mut metadata = metadata.clone();
         metadata["query"] = "up".into();
         metadata["serverAddress"] = format!("http://{}", self.address).into();
@@ -69,7 +73,7 @@ impl Server {
             ..Trigger::default()
         };
         let cooldown = Duration::from_mins(15);
-        let questions = Questions::of(&trigger, cooldown, &Defaults::default());
+        let questions = Questions::of(&trigger, cooldown, defaults);
         questions.unwrap().value
     }
 
@@ -185,6 +189,34 @@ async fn a_redirect_is_not_followed() {
     let said = None;
     assert_eq!(problem, Problem::Status { status: 307, said });
     assert_eq!(target.heard().len(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_shown_the_secret_is_named_when_it_refuses() {
+    let server = Server::playing(says("401 No", "hush")).await;
+    let mut defaults = Defaults {
+        authorization: Some("Bearer hush".parse().unwrap()),
+        ..Defaults::default()
+    };
+    let prometheus = Prometheus::new(Clock::system());
+    let question = server.question_of(&json!({}), &defaults);
+    let problem = prometheus.ask(&question).await.unwrap_err();
+    let origin = format!("http://{}", server.address);
+    assert_eq!(
+        problem,
+        Problem::Withheld {
+            status: 401,
+            origin: origin.clone()
+        }
+    );
+    defaults.origins = origin.parse().unwrap();
+    let question = server.question_of(&json!({}), &defaults);
+    let problem = prometheus.ask(&question).await.unwrap_err();
+    let said = None;
+    assert_eq!(problem, Problem::Status { status: 401, said });
+    let shown = |request: &String| request.contains("authorization: Bearer hush");
+    let heard: Vec<_> = server.heard().iter().map(shown).collect();
+    assert_eq!(heard, [false, true]);
 }
 
 #[tokio::test]

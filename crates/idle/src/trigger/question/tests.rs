@@ -9,15 +9,20 @@ fn defaults() -> Defaults {
     Defaults {
         address: Some("http://home:9090".into()),
         authorization: Some(HeaderValue::from_static("Bearer hush")),
+        origins: Origins::default(),
     }
 }
 
 fn asked(metadata: Value) -> Result<Questions, Problem> {
+    asked_with(metadata, &defaults())
+}
+
+fn asked_with(metadata: Value, defaults: &Defaults) -> Result<Questions, Problem> {
     let trigger = Trigger {
         kind: TriggerKind::Prometheus,
         metadata: Some(metadata),
     };
-    Questions::of(&trigger, COOLDOWN, &defaults())
+    Questions::of(&trigger, COOLDOWN, defaults)
 }
 
 fn now() -> Timestamp {
@@ -91,6 +96,81 @@ fn the_operators_secret_goes_to_the_operators_server_alone() {
         let questions = asked(metadata).unwrap();
         assert_eq!(authorization(&questions), expected, "{address:?}");
     }
+}
+
+#[test]
+fn servers_that_are_listed_are_shown_it_too() {
+    let sent = |origins: &str, address: &str| {
+        let defaults = Defaults {
+            origins: origins.parse().unwrap(),
+            ..defaults()
+        };
+        let metadata = json!({"query": "up", "serverAddress": address});
+        authorization(&asked_with(metadata, &defaults).unwrap()).is_some()
+    };
+    let listed = "https://metrics.example, http://elsewhere:9090";
+    assert!(sent(listed, "http://home:9090"));
+    assert!(sent(listed, "http://elsewhere:9090/tenant"));
+    assert!(sent(listed, "https://Metrics.example:443"));
+    assert!(!sent(listed, "http://metrics.example"));
+    assert!(!sent(listed, "http://elsewhere"));
+    assert!(!sent(listed, "http://elsewhere:9090.example"));
+    assert!(sent("*", "http://anybody"));
+}
+
+#[test]
+fn who_was_not_shown_it_and_refuses_is_told_of_with_what_to_do() {
+    let met = |metadata: Value, status| {
+        let questions = asked(metadata).unwrap();
+        let said = None;
+        questions.value.met(Problem::Status { status, said })
+    };
+    let elsewhere = json!({"query": "up", "serverAddress": "http://elsewhere:9090/a"});
+    for status in [401, 403] {
+        let problem = met(elsewhere.clone(), status);
+        let text = problem.to_string();
+        assert_eq!(problem.reason(), "PrometheusFailed");
+        for part in [
+            &status.to_string(),
+            "http://elsewhere:9090:",
+            "PROMETHEUS_TRIGGER_AUTHORIZATION_ORIGINS",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+    let own = json!({"authorization": "mine"});
+    for (metadata, status) in [
+        (elsewhere, 500),
+        (json!({"query": "up"}), 401),
+        (
+            json!({"query": "up", "serverAddress": "http://a", "headers": own}),
+            401,
+        ),
+        (json!({"query": "up", "serverAddress": "http://me@a"}), 401),
+    ] {
+        let said = None;
+        assert_eq!(met(metadata, status), Problem::Status { status, said });
+    }
+}
+
+#[test]
+fn what_is_null_is_absent_and_names_are_read_in_any_case() {
+    let questions = asked(json!({
+        "Query": "up", "SERVERADDRESS": "http://elsewhere:9090", "Threshold": 2,
+        "UptimeFilter": "a", "HEADERS": {"X-Scope-OrgID": "a"},
+    }));
+    let questions = questions.unwrap();
+    let address = questions.health.address(now());
+    assert!(address.starts_with("http://elsewhere:9090/"), "{address}");
+    assert!(address.contains("up%7Ba%7D"), "{address}");
+    assert!((questions.threshold - 2.0).abs() < f64::EPSILON);
+    assert_eq!(questions.value.headers().len(), 1);
+    let absent = asked(json!({
+        "query": "up", "serverAddress": null, "threshold": null, "uptimeFilter": null, "headers": null,
+    }));
+    assert_eq!(absent, asked(json!({"query": "up"})));
+    assert_eq!(asked(json!({"query": null})), Err(Problem::NoQuery));
+    assert_eq!(asked(json!(null)), Err(Problem::NoQuery));
 }
 
 #[test]

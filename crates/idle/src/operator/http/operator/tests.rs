@@ -1,8 +1,11 @@
+mod waits;
+
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Limited};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client, CustomResourceExt, api::PostParams, client::Body};
 use neap_kit::{clock::Clock, lease::Leadership, site::Site, watch::Watches};
 use neap_pocket::{Options, Pocket, environment::Environment};
@@ -12,7 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
-    operator::tokens::{Denied, Tokens},
+    operator::{
+        asking::OUTCOME_WITHIN,
+        tokens::{Denied, Tokens},
+    },
     wake::WakeService,
 };
 
@@ -34,18 +40,23 @@ struct Stage {
     routes: OperatorRoutes,
     client: Client,
     clock: Clock,
-    _tasks: JoinSet<()>,
-    _pocket: Pocket,
+    tasks: JoinSet<()>,
+    pocket: Pocket,
 }
 
 async fn stage(door: Door) -> Stage {
+    stage_with(door, |client| client).await
+}
+
+/// Wakes are done through what `server` makes of the server's client.
+async fn stage_with(door: Door, server: impl FnOnce(Client) -> Client) -> Stage {
     let options = Options::new(Environment::rehearsal(7));
     let pocket = Pocket::open(options).await.unwrap();
     let client = Client::new(pocket.service(), "default");
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
     let (watches, watching) = Watches::new(clock);
     let site = Site {
-        client: client.clone(),
+        client: server(client.clone()),
         watches,
         leadership: Leadership::alone(clock),
         clock,
@@ -68,11 +79,13 @@ async fn stage(door: Door) -> Stage {
             waker,
             services,
             process: Process::default(),
+            clock,
+            patience: OUTCOME_WITHIN,
         },
         client,
         clock,
-        _tasks: tasks,
-        _pocket: pocket,
+        tasks,
+        pocket,
     }
 }
 
@@ -92,6 +105,52 @@ impl Stage {
     async fn wake(&self, token: &str) -> Answer {
         let asked = asked("POST", "/informer/incoming-request", token, WAKE);
         self.routes.answer(&asked).await
+    }
+
+    fn targets(&self) -> Api<Deployment> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    async fn target(&self) {
+        let target = serde_json::from_value(json!({
+            "metadata": {"name": "cart"},
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": {"app": "cart"}},
+                "template": {
+                    "metadata": {"labels": {"app": "cart"}},
+                    "spec": {"containers": [{"name": "c", "image": "i"}]},
+                },
+            },
+        }));
+        let (api, options) = (self.targets(), PostParams::default());
+        api.create(&options, &target.unwrap()).await.unwrap();
+    }
+
+    async fn sleepy(&self) {
+        let service = serde_json::from_value(json!({
+            "apiVersion": "elasti.truefoundry.com/v1alpha1",
+            "kind": "ElastiService",
+            "metadata": {"name": "sleepy"},
+            "spec": {
+                "service": "cart",
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cart"},
+                "triggers": [{"type": "prometheus", "metadata": {"headers": {"X": "hush"}}}],
+            },
+        }));
+        let services: Api<ElastiService> = Api::default_namespaced(self.client.clone());
+        let options = PostParams::default();
+        services.create(&options, &service.unwrap()).await.unwrap();
+    }
+
+    async fn replicas(&self) -> Option<i32> {
+        self.targets()
+            .get("cart")
+            .await
+            .unwrap()
+            .spec
+            .unwrap()
+            .replicas
     }
 }
 
@@ -159,44 +218,12 @@ async fn a_resolver_of_the_original_is_let_in_by_a_flag() {
 #[tokio::test(start_paused = true)]
 async fn what_is_asked_for_is_woken_and_listed_without_secrets() {
     let stage = stage(door()).await;
-    let api: Api<k8s_openapi::api::apps::v1::Deployment> =
-        Api::default_namespaced(stage.client.clone());
-    let target = serde_json::from_value(json!({
-        "metadata": {"name": "cart"},
-        "spec": {
-            "replicas": 0,
-            "selector": {"matchLabels": {"app": "cart"}},
-            "template": {
-                "metadata": {"labels": {"app": "cart"}},
-                "spec": {"containers": [{"name": "c", "image": "i"}]},
-            },
-        },
-    }))
-    .unwrap();
-    api.create(&PostParams::default(), &target).await.unwrap();
-    let service: ElastiService = serde_json::from_value(json!({
-        "apiVersion": "elasti.truefoundry.com/v1alpha1",
-        "kind": "ElastiService",
-        "metadata": {"name": "sleepy"},
-        "spec": {
-            "service": "cart",
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cart"},
-            "triggers": [{"type": "prometheus", "metadata": {"headers": {"X": "hush"}}}],
-        },
-    }))
-    .unwrap();
-    let services: Api<ElastiService> = Api::default_namespaced(stage.client.clone());
-    services
-        .create(&PostParams::default(), &service)
-        .await
-        .unwrap();
+    stage.target().await;
+    stage.sleepy().await;
     stage.clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(stage.wake("good").await.status(), 200);
     stage.clock.sleep(Duration::from_secs(1)).await;
-    assert_eq!(
-        api.get("cart").await.unwrap().spec.unwrap().replicas,
-        Some(1)
-    );
+    assert_eq!(stage.replicas().await, Some(1));
     let (_, _, text) = stage.said(asked("GET", "/crd-cache", "good", "")).await;
     let read: Value = serde_json::from_str(&text).unwrap();
     let told = &read["services"]["default/cart"];

@@ -279,7 +279,8 @@ async fn a_pod_that_refuses_is_tried_again_and_the_wake_is_asked_for() {
     assert!(holding.place().await.is_ok());
     // 20, 40 and 80 ms.
     assert_eq!(scene.clock.uptime(), milliseconds(140));
-    assert_eq!(scene.asked().len(), 1);
+    // Nobody was in line when the first was answered, so the next in line asks anew.
+    assert_eq!(scene.asked(), [(0, 1), (130, 1)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,4 +320,18 @@ async fn those_who_wait_are_told_of_the_end() {
     scene.publish.send_replace(Arc::default());
     let gone = holding.place().await;
     assert_eq!(gone, Err(Refused::Gone(Key::new("shop", "cart"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wake_for_those_who_have_left_says_nothing_to_those_who_come() {
+    let scene = Scene::new(0);
+    let mut first = scene.arrive();
+    assert_eq!(first.place().now_or_never(), None);
+    scene.clock.sleep(milliseconds(10)).await;
+    drop(first);
+    let mut second = scene.arrive();
+    let limit = milliseconds(200);
+    assert_eq!(scene.clock.within(limit, second.place()).await, None);
+    // A moment after the answer to the first, which has 30 ms.
+    assert_eq!(scene.asked(), [(0, 1), (130, 1)]);
 }

@@ -1,0 +1,68 @@
+//! What a trigger says, under the names that it should say it by.
+
+use serde_json::{Map, Value};
+
+/// The fields that are read.
+const FIELDS: [&str; 5] = [
+    "query",
+    "serverAddress",
+    "threshold",
+    "uptimeFilter",
+    "headers",
+];
+
+/// As the original reads it: what is null is absent, and names may be written in any case. One that
+/// is written as it should be comes first.
+pub(super) fn named(metadata: &Value) -> Value {
+    let said = match metadata {
+        Value::Object(said) => said,
+        Value::Null => return Value::Object(Map::new()),
+        other => return other.clone(),
+    };
+    let given = || said.iter().filter(|(_, value)| !value.is_null());
+    let fields = FIELDS.iter().filter_map(|field| {
+        let exact = given().find(|(name, _)| name == field);
+        let (_, value) = exact.or_else(|| given().find(|(name, _)| is_same(name, field)))?;
+        Some(((*field).to_owned(), value.clone()))
+    });
+    Value::Object(fields.collect())
+}
+
+fn is_same(name: &str, field: &str) -> bool {
+    name.eq_ignore_ascii_case(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_read_in_any_case_and_null_is_nothing() {
+        for (said, read) in [
+            (json!(null), json!({})),
+            (json!({}), json!({})),
+            (json!({"query": "up", "more": 1}), json!({"query": "up"})),
+            (
+                json!({"Query": "up", "SERVERADDRESS": "http://a", "uptimefilter": "x"}),
+                json!({"query": "up", "serverAddress": "http://a", "uptimeFilter": "x"}),
+            ),
+            (
+                json!({"QUERY": "b", "query": "a", "qUERY": "c"}),
+                json!({"query": "a"}),
+            ),
+            (json!({"QUERY": "b", "query": null}), json!({"query": "b"})),
+            (
+                json!({
+                    "query": null, "headers": null, "uptimeFilter": null, "threshold": null,
+                    "serverAddress": null,
+                }),
+                json!({}),
+            ),
+            (json!("hush"), json!("hush")),
+        ] {
+            assert_eq!(named(&said), read, "{said}");
+        }
+    }
+}
