@@ -78,17 +78,6 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
         }
     }
 
-    /// Takes in what the watch tells.
-    pub(super) fn take(&self, event: Event<Lenient<K>>) {
-        let followers = self.shared.followers.lock();
-        let changes = self.shared.contents.write().take(event);
-        for change in &changes {
-            followers.iter().for_each(|follower| follower(change));
-        }
-        drop(followers);
-        self.shared.taken.send_modify(|taken| *taken += 1);
-    }
-
     /// Shows from now on what `part` shows, besides what it shows already.
     fn show(&self, part: &Self) {
         let whole = self.shared.clone();
@@ -230,6 +219,19 @@ impl<K: Resource + Send + Sync + 'static> Cache<K> {
                 return;
             }
         }
+    }
+}
+
+impl<K: Resource + Clone + Send + Sync + 'static> Cache<K> {
+    /// Takes in what the watch tells.
+    pub(super) fn take(&self, event: Event<Lenient<K>>) {
+        let followers = self.shared.followers.lock();
+        let changes = self.shared.contents.write().take(event);
+        for change in &changes {
+            followers.iter().for_each(|follower| follower(change));
+        }
+        drop(followers);
+        self.shared.taken.send_modify(|taken| *taken += 1);
     }
 }
 

@@ -89,7 +89,7 @@ impl<K> Default for Contents<K> {
     }
 }
 
-impl<K: Resource> Contents<K> {
+impl<K: Resource + Clone> Contents<K> {
     /// Takes in what the watch tells, and returns what that changes.
     pub(super) fn take(&mut self, event: Event<Lenient<K>>) -> Vec<Change<K>> {
         match event {
@@ -200,6 +200,16 @@ impl<K: Resource> Contents<K> {
         told
     }
 
+    fn reach(&mut self, version: u64) {
+        let reached = match &mut self.listing {
+            Some(listing) => &mut listing.reached,
+            None => &mut self.reached,
+        };
+        *reached = version.max(*reached);
+    }
+}
+
+impl<K: Resource> Contents<K> {
     /// Takes over what another of its kind has taken in. How far that one has come is for it to say:
     /// others may be behind.
     pub(super) fn copy(&mut self, change: &Change<K>) {
@@ -213,16 +223,6 @@ impl<K: Resource> Contents<K> {
         }
     }
 
-    fn reach(&mut self, version: u64) {
-        let reached = match &mut self.listing {
-            Some(listing) => &mut listing.reached,
-            None => &mut self.reached,
-        };
-        *reached = version.max(*reached);
-    }
-}
-
-impl<K: Resource> Contents<K> {
     pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.objects.get(key).cloned()
     }
@@ -284,8 +284,9 @@ fn version(object: &impl Resource) -> u64 {
         .unwrap_or_default()
 }
 
-/// Nobody who decides anything looks at who wrote which field.
-fn slim<K: Resource>(mut object: K) -> K {
+/// Nobody who decides anything looks at who wrote which field. What is kept is a copy, since lists that
+/// were read element by element have room for more than is in them, and copies have not.
+fn slim<K: Resource + Clone>(mut object: K) -> K {
     object.meta_mut().managed_fields = None;
-    object
+    object.clone()
 }
