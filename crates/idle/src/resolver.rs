@@ -37,6 +37,7 @@ use std::{fmt::Display, net::IpAddr, sync::Arc, time::Duration};
 
 use neap_kit::{
     clock::Clock,
+    key::Key,
     telemetry::{Meter, Telemetry},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -50,7 +51,7 @@ use self::{
     routes::{Route, Tables},
     taken::Taken,
 };
-use crate::api::Breakdown;
+use crate::api::{Breakdown, Protocol};
 
 /// Longer than anybody needs who means it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -128,6 +129,16 @@ impl Resolver {
             protocol: route.port.protocol,
             reason,
             why: why.to_string(),
+        });
+    }
+
+    /// Tells that somebody said nothing within the time that clients have.
+    fn too_slow(&self, service: Option<&Key>, protocol: Protocol) {
+        self.meter.emit(&TurnedAway {
+            service,
+            protocol,
+            reason: http::TOO_SLOW,
+            why: "nothing was asked".to_owned(),
         });
     }
 

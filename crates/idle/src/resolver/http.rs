@@ -23,7 +23,7 @@ mod tests;
 mod upgrade;
 mod wire;
 
-pub(super) use self::answer::UNKNOWN;
+pub(super) use self::{answer::UNKNOWN, serve::TOO_SLOW};
 pub use self::{
     client::Client,
     handle::Entrance,

@@ -9,17 +9,19 @@ use super::{
     http::{self, Entrance},
     net::Stream,
     routes::{Route, Table},
-    tcp, tls,
+    tcp,
+    tls::{self, First},
 };
 use crate::api::Protocol;
 
 /// Carries one connection from beginning to end.
 pub(super) async fn serve(resolver: Resolver, client: Stream, source: SocketAddr) {
     let patience = resolver.patience;
-    match tls::begins(&client, patience, resolver.clock).await {
-        None => return,
-        Some(false) => return http::serve(resolver, Entrance::Shared, client, source).await,
-        Some(true) => {}
+    match tls::first(&client, patience, resolver.clock).await {
+        First::Closed => return,
+        First::Late => return resolver.too_slow(None, Protocol::Http),
+        First::Other => return http::serve(resolver, Entrance::Shared, client, source).await,
+        First::Tls => {}
     }
     let name = tls::name(&client, patience, resolver.clock).await;
     let table = resolver.tables.now();

@@ -13,7 +13,7 @@ use super::{
     net::{Net, Stream},
     routes::Route,
     taken::PROOF_LASTS,
-    tls,
+    tls::{self, First},
 };
 use crate::api::Protocol;
 
@@ -53,7 +53,13 @@ pub async fn serve(resolver: Resolver, route: Arc<Route>, mut client: Stream, so
 async fn is_meant(resolver: &Resolver, route: &Route, client: &Stream, source: SocketAddr) -> bool {
     let proof = resolver.taken.may_be_proof(source);
     match route.port.protocol {
-        Protocol::Tls => tls::begins(client, resolver.patience, resolver.clock).await == Some(true),
+        Protocol::Tls => {
+            let first = tls::first(client, resolver.patience, resolver.clock).await;
+            if first == First::Late {
+                resolver.too_slow(Some(&route.service.key), Protocol::Tls);
+            }
+            first == First::Tls
+        }
         _ if route.port.ignore_empty => stays(resolver, client, LOOKS).await,
         _ if proof => stays(resolver, client, PROOF_LASTS).await,
         _ => true,

@@ -19,11 +19,28 @@ const LONGEST: usize = HEAD + (16 << 10);
 /// each time.
 const PIECES: Duration = Duration::from_millis(5);
 
-/// Whether the client begins to speak TLS; nothing if it says nothing. Its bytes stay where they are.
-pub async fn begins(client: &Stream, patience: Duration, clock: Clock) -> Option<bool> {
+/// What a client says first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    /// It begins to speak TLS.
+    Tls,
+    /// Something else.
+    Other,
+    /// Nothing, and it has left.
+    Closed,
+    /// Nothing within the time that it has.
+    Late,
+}
+
+/// What the client says first. Its bytes stay where they are.
+pub async fn first(client: &Stream, patience: Duration, clock: Clock) -> First {
     let mut first = [0];
-    let read = clock.within(patience, client.peek(&mut first)).await?;
-    matches!(read, Ok(1)).then_some(first[0] == HANDSHAKE)
+    match clock.within(patience, client.peek(&mut first)).await {
+        Some(Ok(1)) if first[0] == HANDSHAKE => First::Tls,
+        Some(Ok(1)) => First::Other,
+        Some(_) => First::Closed,
+        None => First::Late,
+    }
 }
 
 /// Whom a client that has begun means, if it says so before the time is up.

@@ -1,7 +1,7 @@
 //! Which port of the resolvers stands in for which port of a Service.
 //!
 //! A data plane that lags sends connections to where a port led before. So a port that was freed leads
-//! nowhere for a while before it leads to somebody else.
+//! to nobody else for a while.
 
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 

@@ -23,12 +23,13 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    /// Whether the server did say that there is none.
+    /// Whether the server did say that there is none. One that is busy says something else.
     pub fn is_answered(&self) -> bool {
-        matches!(
-            &*self.source,
-            kube::Error::Api(_) | kube::Error::Discovery(_)
-        )
+        match &*self.source {
+            kube::Error::Api(status) => status.code == 404,
+            kube::Error::Discovery(_) => true,
+            _ => false,
+        }
     }
 }
 
@@ -107,6 +108,19 @@ pub fn scaled_objects() -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_server_that_knows_no_such_kind_has_said_so() {
+        for (code, answered) in [(404, true), (403, false), (429, false), (503, false)] {
+            let status = kube::core::Status::failure("no", "No").with_code(code);
+            let unknown = Unknown {
+                kind: "Web".to_owned(),
+                version: "example.com/v1".to_owned(),
+                source: Box::new(kube::Error::Api(Box::new(status))),
+            };
+            assert_eq!(unknown.is_answered(), answered, "{code}");
+        }
+    }
 
     #[test]
     fn the_usual_kinds_are_known_in_all_their_spellings() {

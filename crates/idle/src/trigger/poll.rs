@@ -33,8 +33,8 @@ pub struct Watched {
     pub quiet: Result<Quiet, Problem>,
 }
 
-/// So many questions are open at once.
-const CONCURRENCY: usize = 64;
+/// So many questions are open at once: enough that many servers may hang beside those that answer.
+const CONCURRENCY: usize = 512;
 /// So many of them at the same server.
 const PER_SERVER: usize = 8;
 

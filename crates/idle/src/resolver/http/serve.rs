@@ -38,7 +38,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// So many requests are under way at once over one connection.
 const STREAMS: u32 = 256;
 
-const TOO_SLOW: &str = "TooSlow";
+pub(in crate::resolver) const TOO_SLOW: &str = "TooSlow";
 
 /// Carries all requests of one connection.
 pub fn serve(
@@ -65,7 +65,7 @@ async fn carry(from: Arc<From>, mut client: Stream) {
     let (first, multiplexed) = match clock.within(*patience, first(&mut client)).await {
         Some(Ok(first)) => first,
         Some(Err(_)) => return,
-        None => return not_listened_to(&from.resolver, TOO_SLOW, &"nothing was asked"),
+        None => return from.resolver.too_slow(None, Protocol::Http),
     };
     from.talk.upgraded.store(multiplexed, Ordering::SeqCst);
     let stream = TokioIo::new(Guarded::new(client, first, from.talk.clone()));

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use neap_kit::clock::Uptime;
+use neap_kit::{clock::Uptime, key::Key};
 
 use super::{Pods, Route, Service, Table};
 
@@ -15,7 +15,11 @@ const LINGERS: Duration = Duration::from_secs(30);
 
 /// What is no longer in the table that objects make.
 #[derive(Debug, Default)]
-pub(in crate::resolver) struct Lingering(BTreeMap<u16, Gone>);
+pub(in crate::resolver) struct Lingering {
+    gone: BTreeMap<u16, Gone>,
+    /// The last pods of those that have none since then: what leads to them may go first.
+    emptied: BTreeMap<Key, (Uptime, Arc<Pods>)>,
+}
 
 #[derive(Debug)]
 struct Gone {
@@ -33,15 +37,22 @@ impl Lingering {
         before: &Table,
         now: Uptime,
     ) -> Option<Uptime> {
+        self.emptied.retain(|_, (since, _)| *since + LINGERS > now);
         let gone = before.routes.iter();
         for (port, route) in gone.filter(|(port, _)| !table.routes.contains_key(port)) {
-            self.0
+            let pods = self.pods(&route.service.key, before);
+            self.gone
                 .entry(*port)
-                .or_insert_with(|| Gone::now(route, before, now));
+                .or_insert_with(|| Gone::now(route, pods, now));
         }
-        self.0
+        for (key, pods) in before.pods.iter().filter(|(_, pods)| !pods.is_empty()) {
+            if table.pods.get(key).is_some_and(|now| now.is_empty()) {
+                self.emptied.insert(key.clone(), (now, pods.clone()));
+            }
+        }
+        self.gone
             .retain(|port, gone| gone.until > now && !table.routes.contains_key(port));
-        for (port, gone) in &self.0 {
+        for (port, gone) in &self.gone {
             let service = &gone.route.service;
             table.routes.insert(*port, gone.route.clone());
             // One that is back under its name has pods of its own.
@@ -50,19 +61,27 @@ impl Lingering {
                 table.pods.insert(service.key.clone(), gone.pods.clone());
             }
         }
-        self.0.values().map(|gone| gone.until).min()
+        self.gone.values().map(|gone| gone.until).min()
+    }
+
+    fn pods(&self, service: &Key, before: &Table) -> Arc<Pods> {
+        let pods = before.pods(service);
+        match self.emptied.get(service) {
+            Some((_, last)) if pods.is_empty() => last.clone(),
+            _ => pods,
+        }
     }
 }
 
 impl Gone {
-    fn now(route: &Route, before: &Table, now: Uptime) -> Self {
+    fn now(route: &Route, pods: Arc<Pods>, now: Uptime) -> Self {
         let service = Service {
             out_of_path: true,
             ..(*route.service).clone()
         };
         Self {
             until: now + LINGERS,
-            pods: before.pods(&service.key),
+            pods,
             route: Arc::new(Route {
                 service: Arc::new(service),
                 port: route.port.clone(),

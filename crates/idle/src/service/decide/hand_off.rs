@@ -66,6 +66,12 @@ pub(super) fn to_pods(draft: &mut Draft<'_>) -> bool {
         draft.reconciling("Waking", "resolvers hold what comes until a pod is ready");
         return false;
     }
+    if facts.headless() && facts.slices.is_empty() {
+        // Resolvers were never brought in here but by KubeElasti, whose slice no watch of ours shows.
+        draft.status.hand_off = None;
+        draft.stray = true;
+        return true;
+    }
     draft.reconciling(
         "HandingOver",
         "resolvers go once the data plane reaches its pods",

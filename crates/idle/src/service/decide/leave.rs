@@ -19,7 +19,8 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
     let nothing = facts.public.is_none() || facts.target == Target::Missing || taken;
     let given_up = overdue(draft, facts.patience.giving_up);
     // Nobody else would wake what was put to sleep here, however late it is and with no Service left.
-    let stranded = asleep && facts.target.replicas() == Some(0);
+    // One that was woken for this and is at zero again is kept there by somebody else.
+    let stranded = asleep && facts.target.replicas() == Some(0) && !(given_up && woken(draft));
     if !stranded && (!ours || nothing || given_up) {
         return let_go(draft);
     }
@@ -34,7 +35,9 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
             let before = draft.status.replicas_before.unwrap_or(0);
             let why = Because::new("Deleted", "it is being deleted");
             draft.wake(&why, facts.minimum().max(before));
-            draft.want_slices();
+            if !taken {
+                draft.want_slices();
+            }
         }
         Some(_) => {
             draft.woken(Some(&Because::new("Deleted", "it is being deleted")));
@@ -47,6 +50,14 @@ pub(super) fn leave(draft: &mut Draft<'_>) {
         }
     }
     draft.reconciling("Leaving", "its pods answer for it before it goes");
+}
+
+/// Whether it was woken since it began to go.
+fn woken(draft: &Draft<'_>) -> bool {
+    let begun = draft.facts.service.metadata.deletion_timestamp.as_ref();
+    let wake = draft.status.last_wake.as_ref();
+    wake.zip(begun)
+        .is_some_and(|(wake, begun)| wake.time >= begun.0)
 }
 
 /// Whether it has been going for longer than this. If not, there is another look then.

@@ -134,8 +134,11 @@ impl Allotment {
             let others = holders.iter().filter(|other| Key::of(&***other) != key);
             let promised = promised.get(&port).filter(|holder| **holder != key);
             // One that is gone has it until that is written down.
-            let gone = last.get(&port).map(|(holder, _)| holder);
-            let gone = gone.filter(|holder| **holder != key && self.all.get(holder).is_none());
+            let gone = last.get(&port).filter(|(holder, uid)| {
+                let live = self.all.get(holder);
+                *holder != key && live.is_none_or(|live| live.uid() != *uid)
+            });
+            let gone = gone.map(|(holder, _)| holder);
             // What was promised is as good as given long ago.
             let promised = promised.or(gone).map(|_| Holder {
                 created: None,

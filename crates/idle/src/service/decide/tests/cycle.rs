@@ -378,6 +378,16 @@ fn a_headless_service_is_kept_awake_and_resolvers_stay_out_of_it() {
     }
     assert_eq!((case.replicas, case.slices.len()), (Some(2), 0));
     is(&case.condition("Stalled"), "True", "ServiceHeadless");
+    // The same where KubeElasti put it to sleep, whose slice no watch of ours shows.
+    let mut case = Case::asleep();
+    headless(&mut case);
+    case.slices.clear();
+    case.settle();
+    assert_eq!(case.replicas, Some(2));
+    case.ready_pods = 2;
+    case.settle();
+    assert_eq!(case.status().mode, Some(Mode::Serve));
+    assert_eq!(case.status().hand_off, None);
     // What somebody else has at zero is no reason to bring resolvers in.
     let mut case = Case::new();
     headless(&mut case);
@@ -541,6 +551,17 @@ fn what_was_put_to_sleep_is_woken_before_it_is_let_go_whatever_else_is_gone() {
             "{what}"
         );
     }
+    // One that is scaled back to zero each time it is woken goes at last.
+    let mut case = Case::asleep();
+    case.ready_pods = 0;
+    let now = json!(case.now);
+    case.service.metadata.deletion_timestamp = serde_json::from_value(now).unwrap();
+    case.settle();
+    assert_eq!((case.gone, case.replicas), (false, Some(3)));
+    case.replicas = Some(0);
+    case.pass(3600);
+    case.settle();
+    assert!(case.gone);
     // What somebody else has at zero is none of our business.
     let mut case = Case::new();
     case.settle();

@@ -109,7 +109,6 @@ async fn a_resolver_is_told_why_nothing_was_woken() {
             Writes::Stand,
             "status 502 Bad Gateway: Deployment default/cart does not exist",
         ),
-        (true, true, Writes::Refused, "cart\" is forbidden: not you"),
         (
             true,
             false,
@@ -146,4 +145,16 @@ async fn a_resolver_of_the_original_waits_for_nothing() {
     let (status, _, same) = stage.said(asked("POST", path, "good", WAKE)).await;
     assert_eq!((status, same), (202, text));
     assert_eq!(stage.clock.uptime(), before + OUTCOME_WITHIN);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_is_told_that_the_server_refuses_the_write() {
+    let stage = stage_with(door(), |client| scaling(client, Writes::Refused)).await;
+    stage.target().await;
+    stage.sleepy().await;
+    stage.clock.sleep(Duration::from_secs(1)).await;
+    let path = "/informer/incoming-request?wait=written";
+    let (status, _, text) = stage.said(asked("POST", path, "good", WAKE)).await;
+    assert_eq!(status, 502, "{text}");
+    assert!(text.contains("is forbidden: not you"), "{text}");
 }
