@@ -184,7 +184,7 @@ fn what_neap_up_does_is_noted_and_an_edit_is_found() {
     let (code, _, stderr) = said(&output);
     assert_eq!(code, Some(1), "{stderr}");
     // It is not gone on with either.
-    let refused = place.refused(&["--data", folder]);
+    let refused = place.refused(&["--data", folder, "--listen", "127.0.0.1:0"]);
     assert_eq!(refused.code, Some(6), "{}", refused.stderr);
     assert!(refused.stderr.contains("NT-UP-0023"), "{}", refused.stderr);
 }
