@@ -60,10 +60,10 @@ pub(crate) fn run(loss: &Loss) -> Result<bool> {
     Ok(command.status()?.success())
 }
 
-/// What the test command plays of it: a slice of 40 seconds, every cell with as many of its 1,000
+/// What the test command plays of it: a slice of 60 seconds, every cell with as many of its 1,000
 /// cycles as there is time for. [`run`] plays all of them. False if a request was lost or sent twice.
 pub(crate) fn standing() -> Result<bool> {
-    Ok(program().args(["--budget", "40"]).status()?.success())
+    Ok(program().args(["--budget", "60"]).status()?.success())
 }
 
 /// What it plays with real processes: five cycles of every cell whose data plane lags for a second or
