@@ -34,6 +34,11 @@ pub(super) fn why(
         let ago = span(seconds(wake.time, now));
         why.push(format!("it last woke {ago} ago: {}", wake.cause));
     }
+    for kind in ["Undecided", "OutsidePeriod"] {
+        if let Some(said) = is(status, kind).filter(|_| state != State::Awake) {
+            why.push(format!("{kind}: {}", said.message));
+        }
+    }
     for kind in ["Conflict", "Unprovable", "WouldSleep"] {
         if let Some(said) = is(status, kind) {
             why.push(format!("{kind}: {}", said.message));
@@ -56,6 +61,9 @@ fn asleep(status: &ElastiServiceStatus, now: Timestamp) -> Option<String> {
 fn awake(service: &ElastiService, status: &ElastiServiceStatus, now: Timestamp) -> String {
     if let Some(until) = kept_awake_until(service).filter(|until| *until > now) {
         return format!("it is kept awake until {until}");
+    }
+    if let Some(said) = is(status, "Undecided").or_else(|| is(status, "OutsidePeriod")) {
+        return format!("{}: {}", said.reason, said.message);
     }
     if service.spec.triggers.is_empty() {
         return "nothing says when nobody asks for it: spec.triggers is empty".to_owned();
@@ -106,6 +114,12 @@ pub(super) fn advice(
             advice.push("Add a trigger: type requests needs nothing else.".to_owned());
         }
         _ => {}
+    }
+    if let Some(said) = is(status, "Undecided") {
+        advice.push(format!(
+            "See to what says when it may sleep: {}.",
+            said.message
+        ));
     }
     let conflict = is(status, "Conflict").map_or("", |said| &said.reason);
     advice.extend(of_conflict(conflict).map(str::to_owned));

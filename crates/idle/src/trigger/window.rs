@@ -68,13 +68,18 @@ impl Window {
         matches!(self, Self::Always | Self::Open { .. })
     }
 
+    /// It is not the time to sleep.
+    pub const CLOSED: &'static str = "WindowClosed";
+    /// Nobody can say when it is.
+    pub const INVALID: &'static str = "WindowInvalid";
+
     /// In one word.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Always => "NoWindow",
             Self::Open { .. } => "WindowOpen",
-            Self::Closed { .. } => "WindowClosed",
-            Self::Invalid(_) => "WindowInvalid",
+            Self::Closed { .. } => Self::CLOSED,
+            Self::Invalid(_) => Self::INVALID,
         }
     }
 

@@ -76,7 +76,22 @@ pub(super) async fn sleep(
         what: "sleep",
         says: says.to_owned(),
     };
-    told(&options.which, &services, &done, symbols, out)
+    told(&options.which, &services, &done, symbols, out)?;
+    if options.which.output == Output::Json {
+        return Ok(());
+    }
+    let now = place.clock.now();
+    for kept in services.iter().map(|service| account(service, now)) {
+        if let Some(until) = kept.kept_awake_until {
+            let name = &kept.name;
+            let line = format!(
+                "  {name} is kept awake until {until} and sleeps after that; sooner with: \
+                 neap idle keep-awake {name} --off"
+            );
+            print::text(out, &line)?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) async fn keep_awake(
@@ -104,8 +119,13 @@ pub(super) async fn keep_awake(
 
 /// Nothing only if it was asked to end.
 fn until_when(options: &KeepOptions, now: Timestamp) -> Result<Option<Timestamp>, Failure> {
-    let Some(lasting) = options.lasting else {
-        return Ok(options.until);
+    let Some(lasting) = options.lasting.filter(|lasting| !lasting.is_zero()) else {
+        let past = options.until.is_some_and(|until| until <= now) || options.lasting.is_some();
+        return if past {
+            Err(over(now))
+        } else {
+            Ok(options.until)
+        };
     };
     let until = now.checked_add(lasting).map_err(|_| {
         let why = format!("{lasting:?} from now no calendar goes on");
@@ -113,6 +133,12 @@ fn until_when(options: &KeepOptions, now: Timestamp) -> Result<Option<Timestamp>
             .remedy("name a shorter time, or delete the ElastiService of what is never to sleep")
     })?;
     Ok(Some(until))
+}
+
+fn over(now: Timestamp) -> Failure {
+    let why = format!("that time is over: it is {now}");
+    Failure::new("NT-IDLE-0012", Exit::Usage, "until when?", &why)
+        .remedy("name a time to come; --off lets it sleep again")
 }
 
 /// Those that were named, or all.
@@ -198,8 +224,7 @@ async fn until(
             }
             if place.clock.uptime() >= deadline {
                 let what = format!("{name} is not {word} after {limit:?}");
-                let why = account.why.first().cloned().unwrap_or_default();
-                let why = format!("it is {}: {why}", account.state.word());
+                let why = format!("it is {}: {}", account.state.word(), account.why.join("; "));
                 return Err(
                     Failure::new("NT-IDLE-0009", Exit::TimedOut, &what, &why).remedy(format!(
                         "neap explain elastiservice/{name} says more; it goes on meanwhile"

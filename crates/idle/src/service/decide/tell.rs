@@ -6,7 +6,7 @@ use neap_kit::{
 };
 
 use super::{Wish, draft::Draft};
-use crate::api::WouldSleep;
+use crate::{api::WouldSleep, service::verdict::Verdict, trigger::Window};
 
 /// Puts what was decided into the conditions, and what is new into words.
 pub(super) fn tell(draft: &mut Draft<'_>) {
@@ -21,6 +21,11 @@ pub(super) fn tell(draft: &mut Draft<'_>) {
         && !was(draft, "Stalled", reason)
     {
         draft.notes.push(Note::warning(reason, message.clone()));
+    }
+    if let Some((reason, message)) = problem(&facts.verdict)
+        && !was(draft, UNDECIDED, reason)
+    {
+        draft.notes.push(Note::warning(reason, message));
     }
     if let Some(scale) = draft.scale {
         let target = &facts.service.spec.scale_target_ref.name;
@@ -53,6 +58,7 @@ fn extra(draft: &Draft<'_>) -> Vec<Statement> {
             "somebody asks for it, or it is more than observed",
         ],
     ));
+    all.extend(undecided(draft));
     all.extend(conflict(draft));
     all.extend(say(
         draft,
@@ -77,6 +83,40 @@ fn say(
             .any(|condition| condition.type_ == kind)
             .then(|| Statement::new(kind, Truth::False, reason, message)),
     }
+}
+
+/// Nobody can say whether anybody asks for it, or it is not the time to sleep whoever asks.
+const UNDECIDED: &str = "Undecided";
+const OUTSIDE: &str = "OutsidePeriod";
+
+/// Why its triggers or its period say nothing, if something is wrong with them.
+fn problem(verdict: &Verdict) -> Option<(&'static str, String)> {
+    let because = verdict.because();
+    let wrong = match verdict {
+        // What follows from the object alone is plain to see there.
+        Verdict::Unknown(because) => !["NotAsked", "NoTriggers"].contains(&because.reason),
+        Verdict::Busy(because) => because.reason == Window::INVALID,
+        Verdict::Idle(_) => false,
+    };
+    wrong.then(|| (because.reason, because.sentence.clone()))
+}
+
+fn undecided(draft: &Draft<'_>) -> Vec<Statement> {
+    let verdict = &draft.facts.verdict;
+    let because = verdict.because();
+    // Whoever has not been asked yet may say the same again.
+    if because.reason == "NotAsked" {
+        return Vec::new();
+    }
+    let outside = matches!(verdict, Verdict::Busy(_)) && because.reason == Window::CLOSED;
+    let outside = outside.then(|| (because.reason, because.sentence.clone()));
+    let decided = ["Decided", "its triggers say whether anybody asks for it"];
+    let within = ["Within", "it may sleep at this time"];
+    let both = [
+        say(draft, UNDECIDED, problem(verdict), decided),
+        say(draft, OUTSIDE, outside, within),
+    ];
+    both.into_iter().flatten().collect()
 }
 
 /// Who works against us: somebody who can be named, or whoever scaled it back.

@@ -178,7 +178,9 @@ fn everything_that_holds_it_awake_wakes_it() {
     for (cause, change) in causes {
         let mut case = Case::asleep();
         case.verdict = unknown();
-        assert_eq!(case.settle().len(), 1, "{cause}: nothing wakes it");
+        case.settle();
+        assert_eq!(case.replicas, Some(0), "{cause}: nothing wakes it");
+        assert_eq!(case.settle().len(), 1, "{cause}: all is said");
         change(&mut case);
         case.settle();
         assert_eq!(case.replicas, Some(2), "{cause}");

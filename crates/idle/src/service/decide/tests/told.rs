@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     api::LastWake,
     service::facts::{OBSERVE_ONLY, OFF, WAKE},
+    trigger::Window,
 };
 
 fn said(rows: &[(&str, &str)]) -> Switches {
@@ -332,4 +333,46 @@ fn what_somebody_who_woke_needs_is_woken_and_sleeps_again_in_its_time() {
     case.annotate(crate::service::facts::SLEEP, &case.now.to_string());
     case.settle();
     assert_eq!(case.replicas, Some(0));
+}
+
+#[test]
+fn what_keeps_triggers_from_saying_anything_is_told_once_and_taken_back() {
+    let is = |case: &Case, kind: &str, status: &str, reason: &str| {
+        let expected = (status.to_owned(), reason.to_owned());
+        assert_eq!(case.condition(kind), expected);
+    };
+    let mut case = Case::new();
+    case.settle();
+    is(&case, "Undecided", "", "");
+    case.verdict = Verdict::Unknown(Because::new("PrometheusUnreachable", "nobody is there"));
+    let steps = case.settle();
+    is(&case, "Undecided", "True", "PrometheusUnreachable");
+    let told = |steps: &[Decision]| {
+        let notes = steps.iter().flat_map(|step| &step.notes);
+        notes
+            .filter(|note| note.reason == "PrometheusUnreachable")
+            .count()
+    };
+    assert_eq!(told(&steps), 1);
+    // Whoever has not been asked again yet has not said anything else.
+    case.verdict = Verdict::Unknown(Because::new("NotAsked", "not lately"));
+    let steps = case.settle();
+    is(&case, "Undecided", "True", "PrometheusUnreachable");
+    assert_eq!(told(&steps), 0);
+    case.verdict = busy();
+    case.settle();
+    is(&case, "Undecided", "False", "Decided");
+    for (reason, undecided, outside) in [
+        (Window::INVALID, "True", ""),
+        (Window::CLOSED, "False", "True"),
+        ("Busy", "False", "False"),
+    ] {
+        case.verdict = Verdict::Busy(Because::new(reason, "so it is"));
+        case.settle();
+        let (found, period) = (
+            case.condition("Undecided").0,
+            case.condition("OutsidePeriod").0,
+        );
+        assert_eq!((&*found, &*period), (undecided, outside), "{reason}");
+    }
 }
