@@ -6,7 +6,11 @@ use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::{apply::Witness, echo::Observer, telemetry::Telemetry};
+use crate::{
+    apply::Witness,
+    echo::Observer,
+    telemetry::{Pages, Telemetry},
+};
 
 pub use self::queue::{Keys, QueueState};
 
@@ -67,6 +71,19 @@ impl Process {
 
     /// What was counted, and how full the queues are, as Prometheus reads it.
     pub fn metrics(&self) -> String {
+        let mut text = String::new();
+        self.count(&mut text);
+        text
+    }
+
+    /// The same, to be sent.
+    pub fn pages(&self) -> Pages {
+        let mut pages = Pages::default();
+        self.count(&mut pages);
+        pages
+    }
+
+    fn count(&self, out: &mut impl fmt::Write) {
         for queue in self.queues() {
             let states = [
                 ("running", &queue.running),
@@ -78,7 +95,8 @@ impl Process {
                 metrics.show_queue(queue.controller, state, keys.count);
             }
         }
-        self.telemetry.text()
+        // Neither a string nor pages refuse what is written to them.
+        let _ = self.telemetry.write(out);
     }
 }
 

@@ -11,6 +11,7 @@ mod events;
 mod export;
 mod log;
 mod metrics;
+mod pages;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -29,6 +30,7 @@ pub use self::{
     export::Exports,
     log::{Format, SubscribeError, subscribe},
     metrics::Metrics,
+    pages::Pages,
     trace::continue_trace,
 };
 
@@ -101,14 +103,19 @@ impl Telemetry {
         &self.kit.0
     }
 
-    /// All numbers, as Prometheus reads them.
+    /// Writes all numbers, as Prometheus reads them.
+    pub fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        for registry in [&self.registry, &self.compatible] {
+            encode_registry(out, &registry.lock())?;
+        }
+        encode_eof(out)
+    }
+
+    /// The same as one text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
-        for registry in [&self.registry, &self.compatible] {
-            let _ = encode_registry(&mut text, &registry.lock());
-        }
-        let _ = encode_eof(&mut text);
+        let _ = self.write(&mut text);
         text
     }
 }

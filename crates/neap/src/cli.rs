@@ -182,10 +182,19 @@ pub(crate) struct UpOptions {
     pub(crate) anonymous_auth: bool,
 }
 
-/// A time as people write it: 500ms, 2s, 1m.
+/// A time as people write it: 500ms, 2s, 1m, 3d.
 fn duration(text: &str) -> Result<Duration, String> {
-    let span: jiff::SignedDuration = text.parse().map_err(|_| "write it like 500ms or 2s")?;
+    const WANTS: &str = "write it like 500ms, 90s, 2h or 3d";
+    let span: jiff::Span = text.parse().map_err(|_| WANTS)?;
+    let days_are_alike = jiff::SpanRelativeTo::days_are_24_hours();
+    let span = span.to_duration(days_are_alike).map_err(|_| WANTS)?;
     Duration::try_from(span).map_err(|_| "it cannot be negative".to_owned())
+}
+
+/// A moment, with what it is in: nobody has to guess whose noon is meant.
+fn moment(text: &str) -> Result<jiff::Timestamp, String> {
+    let wants = "write it like 2026-12-24T18:00:00Z or 2026-12-24T18:00:00+01:00";
+    text.parse().map_err(|_| wants.to_owned())
 }
 
 /// A network in IPv4 that has room for services.

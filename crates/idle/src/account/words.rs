@@ -39,7 +39,7 @@ pub(super) fn why(
             why.push(format!("{kind}: {}", said.message));
         }
     }
-    for kind in ["Conflict", "Unprovable", "WouldSleep"] {
+    for kind in ["Unmatched", "Conflict", "Unprovable", "WouldSleep"] {
         if let Some(said) = is(status, kind) {
             why.push(format!("{kind}: {}", said.message));
         }
@@ -120,6 +120,9 @@ pub(super) fn advice(
             "See to what says when it may sleep: {}.",
             said.message
         ));
+    }
+    if let Some(said) = is(status, "Unmatched") {
+        advice.push(format!("Correct what is named: {}.", said.message));
     }
     let conflict = is(status, "Conflict").map_or("", |said| &said.reason);
     advice.extend(of_conflict(conflict).map(str::to_owned));

@@ -3,7 +3,7 @@
 use std::{fmt, net::SocketAddr, time::Duration};
 
 use futures::future::BoxFuture;
-use neap_kit::{key::Key, manager::Health, process::Process, watch::Cache};
+use neap_kit::{key::Key, manager::Health, process::Process, telemetry::Pages, watch::Cache};
 
 use super::{Resolver, prove::prove};
 use crate::{
@@ -80,8 +80,8 @@ impl http::Resolver for Inside {
         }
     }
 
-    fn metrics(&self) -> String {
-        self.process.metrics()
+    fn metrics(&self) -> Pages {
+        self.process.pages()
     }
 }
 

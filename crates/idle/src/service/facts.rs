@@ -58,6 +58,8 @@ pub struct Facts<'a> {
     pub ports: Result<Granted, Exhausted>,
     /// The last wake of somebody that needs it.
     pub needed: Option<Needed>,
+    /// Which of its dependencies are not there.
+    pub absent: Vec<String>,
     /// What was said for all services where it is.
     pub switches: Switches,
     /// Who else scales it without being named.

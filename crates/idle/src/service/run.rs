@@ -193,6 +193,7 @@ impl Work {
             proof: self.proofs.lock().get(key).cloned(),
             ports,
             needed: self.needs.of(service),
+            absent: self.needs.absent(service),
             switches: self.namespaces.switches(namespace),
             breakdown: None,
             patience: self.settings.patience,

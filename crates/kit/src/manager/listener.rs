@@ -2,9 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -14,13 +12,14 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
 use super::{Health, Service, accept};
+use crate::telemetry::Pages;
 
 /// So many may ask at once; the others wait.
 const CONNECTIONS: usize = 64;
 /// Who connects and does not ask is let go after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-type Answer = Response<Full<Bytes>>;
+type Answer = Response<Pages>;
 
 /// Answers on `socket`: `/healthz`, `/readyz`, `/metrics` and `/debug/state.json`. It answers until
 /// everything else has ended, so that a probe is not refused while work is finished.
@@ -76,7 +75,7 @@ pub(super) fn answer(health: &Health, method: &Method, path: &str) -> Answer {
         "/healthz" | "/livez" => verdict(&health.ills()),
         "/readyz" => verdict(&health.missing()),
         "/metrics" => {
-            let metrics = text(StatusCode::OK, &health.process().metrics());
+            let metrics = Response::new(health.process().pages());
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             with(metrics, header::CONTENT_TYPE, kind)
         }
@@ -104,7 +103,7 @@ fn text(status: StatusCode, words: &str) -> Answer {
     if !body.ends_with('\n') {
         body.push('\n');
     }
-    let mut answer = Response::new(Full::from(body));
+    let mut answer = Response::new(Pages::from(body));
     *answer.status_mut() = status;
     with(answer, header::CONTENT_TYPE, "text/plain; charset=utf-8")
 }

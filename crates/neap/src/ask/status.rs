@@ -12,7 +12,7 @@ use neap_kit::clock::Clock;
 
 pub(super) use self::{
     seen::Seen,
-    survey::{CLAIMS, Line, NODES, PODS, SERVICES, Survey, WORKLOADS, survey},
+    survey::{CLAIMS, Line, NODES, PODS, SERVICES, SLEEPERS, Survey, WORKLOADS, survey},
 };
 use super::{cluster::Cluster, print, read};
 use crate::{

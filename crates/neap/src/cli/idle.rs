@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Subcommand};
 use jiff::Timestamp;
 
-use super::{ClusterOptions, Output, duration};
+use super::{ClusterOptions, Output, duration, moment};
 
 const OPERATOR_HELP: &str = "\
 Flags, as KubeElasti has them (one dash or two, a value after = or as the next word):
@@ -194,12 +194,12 @@ pub(crate) struct KeepOptions {
     #[command(flatten)]
     pub(crate) which: Which,
 
-    /// For so long: 30m, 2h
+    /// For so long: 30m, 2h, 3d
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) lasting: Option<Duration>,
 
     /// Until then: 2026-12-24T18:00:00Z
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
     pub(crate) until: Option<Timestamp>,
 
     /// No longer

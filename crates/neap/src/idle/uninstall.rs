@@ -27,6 +27,11 @@ use crate::{
     symbols::Symbols,
 };
 
+const LAST: &str = "\
+Operator and resolver are idle now. Remove them as they were installed:
+  helm uninstall elasti -n elasti    or    kubectl delete -k deploy/idle/kustomize
+Those of a `neap up` go with it; `neap up --without-idle` starts none, any other one makes the definition again.";
+
 /// So often one looks while one waits.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -59,9 +64,7 @@ pub(super) async fn run(
     switch(&place, home, &Value::Null).await?;
     let line = format!("{} the definition of ElastiServices is gone", symbols.done);
     print::text(out, &line)?;
-    let last = "Operator and resolver are idle now. Remove them as they were installed:\n  \
-        helm uninstall elasti -n elasti    or    kubectl delete -k deploy/idle/kustomize";
-    print::text(out, last)
+    print::text(out, LAST)
 }
 
 /// How it is left, by what runs behind it now.

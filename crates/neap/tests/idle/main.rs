@@ -123,6 +123,10 @@ async fn people_wake_it_keep_it_awake_and_hear_what_it_saved() {
         &place.neap("explain elastiservice hello"),
         &["it is kept awake until"],
     );
+    let over = place.neap("idle keep-awake hello --until 2020-01-01T00:00:00Z");
+    assert_eq!(over.code, Some(2), "{over:?}");
+    assert!(over.stderr.contains("that time is over"), "{over:?}");
+    contains(&place.neap("status"), &["Services that may sleep"]);
     let told = place.json("idle keep-awake hello --off");
     assert_eq!(told["done"], "keep-awake");
     assert!(place.json("idle show hello")["keptAwakeUntil"].is_null());
@@ -204,6 +208,17 @@ fn what_is_not_there_is_said_with_a_code_and_a_remedy() {
             "idle keep-awake --all --for 999999999h",
             2,
             &["NT-IDLE-0012", "shorter"],
+        ),
+        (
+            "idle keep-awake hello --until 18:00",
+            2,
+            &["write it like 2026-12-24T18:00:00Z"],
+        ),
+        ("idle keep-awake hello --for soon", 2, &["2h or 3d"]),
+        (
+            "idle keep-awake hello --until 2020-01-01T00:00:00Z",
+            3,
+            &["NT-IDLE-0007"],
         ),
         (
             "idle operator --leader-elec",

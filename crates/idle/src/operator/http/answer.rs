@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
+use neap_kit::telemetry::Pages;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::operator::tokens::Denied;
@@ -13,7 +13,7 @@ use crate::operator::tokens::Denied;
 /// What is asked, with all of its body.
 pub type Asked = Request<Bytes>;
 /// What is answered.
-pub type Answer = Response<Full<Bytes>>;
+pub type Answer = Response<Pages>;
 
 /// Answers.
 pub trait Answers: fmt::Debug + Send + Sync {
@@ -23,21 +23,21 @@ pub trait Answers: fmt::Debug + Send + Sync {
 
 /// Plain words, ended by a line break as Go does.
 pub(super) fn text(status: StatusCode, words: &str) -> Answer {
-    let mut answer = Response::new(Full::from(format!("{words}\n")));
+    let mut answer = Response::new(Pages::from(format!("{words}\n")));
     *answer.status_mut() = status;
     typed(answer, "text/plain; charset=utf-8")
 }
 
 pub(super) fn json(value: &impl Serialize) -> Answer {
     match serde_json::to_vec(value) {
-        Ok(body) => typed(Response::new(Full::from(body)), "application/json"),
+        Ok(body) => typed(Response::new(Pages::from(body)), "application/json"),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }
 }
 
-pub(super) fn metrics(numbers: String) -> Answer {
+pub(super) fn metrics(numbers: Pages) -> Answer {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    typed(Response::new(Full::from(numbers)), kind)
+    typed(Response::new(numbers), kind)
 }
 
 pub(super) fn typed(mut answer: Answer, kind: &'static str) -> Answer {

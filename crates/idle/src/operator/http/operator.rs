@@ -42,7 +42,7 @@ impl Answers for OperatorRoutes {
             let answer = match asked.uri().path() {
                 INCOMING_REQUEST => self.incoming(asked).await,
                 CRD_CACHE => self.directory(asked).await,
-                "/metrics" => only(&Method::GET, asked).map(|()| metrics(self.process.metrics())),
+                "/metrics" => only(&Method::GET, asked).map(|()| metrics(self.process.pages())),
                 _ => Ok(text(StatusCode::NOT_FOUND, "404 page not found")),
             };
             answer.unwrap_or_else(|refusal| refusal)

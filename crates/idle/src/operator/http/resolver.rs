@@ -2,10 +2,9 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Response, StatusCode};
-use http_body_util::Full;
+use neap_kit::telemetry::Pages;
 
 use super::{
     Answer, Answers, Asked,
@@ -39,7 +38,7 @@ pub trait Resolver: fmt::Debug + Send + Sync {
     /// What it was asked for.
     fn activity(&self) -> Activity;
     /// What it counts.
-    fn metrics(&self) -> String;
+    fn metrics(&self) -> Pages;
 }
 
 /// What a resolver answers on its internal port.
@@ -121,7 +120,7 @@ impl ResolverRoutes {
 
 /// Without a line break, as the original answers.
 fn ok() -> Answer {
-    let body = Full::new(Bytes::from_static(b"ok"));
+    let body = Pages::from("ok".to_owned());
     typed(Response::new(body), "text/plain; charset=utf-8")
 }
 

@@ -1,4 +1,4 @@
-use neap_kit::manager::Service;
+use neap_kit::{manager::Service, telemetry::Pages};
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -64,8 +64,8 @@ impl Resolver for Fixed {
         }
     }
 
-    fn metrics(&self) -> String {
-        String::new()
+    fn metrics(&self) -> Pages {
+        Pages::default()
     }
 }
 

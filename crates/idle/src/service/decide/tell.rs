@@ -6,7 +6,11 @@ use neap_kit::{
 };
 
 use super::{Wish, draft::Draft};
-use crate::{api::WouldSleep, service::verdict::Verdict, trigger::Window};
+use crate::{
+    api::WouldSleep,
+    service::{facts::Facts, verdict::Verdict},
+    trigger::Window,
+};
 
 /// Puts what was decided into the conditions, and what is new into words.
 pub(super) fn tell(draft: &mut Draft<'_>) {
@@ -22,10 +26,13 @@ pub(super) fn tell(draft: &mut Draft<'_>) {
     {
         draft.notes.push(Note::warning(reason, message.clone()));
     }
-    if let Some((reason, message)) = problem(&facts.verdict)
-        && !was(draft, UNDECIDED, reason)
-    {
-        draft.notes.push(Note::warning(reason, message));
+    for (kind, wrong) in [
+        (UNDECIDED, problem(&facts.verdict)),
+        (UNMATCHED, unmatched(facts)),
+    ] {
+        if let Some((reason, message)) = wrong.filter(|(reason, _)| !was(draft, kind, reason)) {
+            draft.notes.push(Note::warning(reason, message));
+        }
     }
     if let Some(scale) = draft.scale {
         let target = &facts.service.spec.scale_target_ref.name;
@@ -59,6 +66,12 @@ fn extra(draft: &Draft<'_>) -> Vec<Statement> {
         ],
     ));
     all.extend(undecided(draft));
+    all.extend(say(
+        draft,
+        UNMATCHED,
+        unmatched(draft.facts),
+        ["Matched", "all that it names is there"],
+    ));
     all.extend(conflict(draft));
     all.extend(say(
         draft,
@@ -88,6 +101,34 @@ fn say(
 /// Nobody can say whether anybody asks for it, or it is not the time to sleep whoever asks.
 const UNDECIDED: &str = "Undecided";
 const OUTSIDE: &str = "OutsidePeriod";
+/// Part of its spec is about something that is not there.
+const UNMATCHED: &str = "Unmatched";
+
+/// Which parts of the spec are about something that is not there, and so do nothing. It may come yet.
+fn unmatched(facts: &Facts<'_>) -> Option<(&'static str, String)> {
+    let mut all = Vec::new();
+    for name in &facts.absent {
+        all.push(format!(
+            "spec.dependencies: there is no ElastiService {name} in its namespace"
+        ));
+    }
+    let spec = &facts.service.spec;
+    let ports = facts.public.and_then(|public| public.spec.as_ref());
+    if let Some(ports) = ports.and_then(|public| public.ports.as_ref()) {
+        let named = spec.ports.iter().enumerate();
+        let strange = named.filter(|(_, one)| ports.iter().all(|port| port.port != one.port));
+        all.extend(strange.map(|(at, one)| {
+            let (port, service) = (one.port, &spec.service);
+            format!("spec.ports[{at}].port: the Service {service} has no port {port}")
+        }));
+    }
+    let reason = if facts.absent.is_empty() {
+        "NoSuchPort"
+    } else {
+        "NoSuchDependency"
+    };
+    (!all.is_empty()).then(|| (reason, all.join("; ")))
+}
 
 /// Why its triggers or its period say nothing, if something is wrong with them.
 fn problem(verdict: &Verdict) -> Option<(&'static str, String)> {
@@ -162,7 +203,7 @@ pub(super) fn observed(draft: &mut Draft<'_>, wish: &Wish) {
         return;
     }
     if since.is_none() {
-        let message = format!("it would sleep now, and {replicas} replicas would not run");
+        let message = format!("it would sleep now, and {} would not run", some(replicas));
         draft.notes.push(Note::normal("WouldSleep", message));
     }
     draft.status.would_sleep.get_or_insert(WouldSleep {
@@ -170,7 +211,13 @@ pub(super) fn observed(draft: &mut Draft<'_>, wish: &Wish) {
         replicas,
     });
     draft.would_sleep = Some(format!(
-        "{}; asleep it would save {replicas} replicas",
-        wish.because()
+        "{}; asleep it would save {}",
+        wish.because(),
+        some(replicas)
     ));
+}
+
+fn some(replicas: i32) -> String {
+    let s = if replicas == 1 { "" } else { "s" };
+    format!("{replicas} replica{s}")
 }

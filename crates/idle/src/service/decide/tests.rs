@@ -39,6 +39,7 @@ struct Case {
     proof: Option<Proof>,
     ports: Result<Granted, Exhausted>,
     needed: Option<Needed>,
+    absent: Vec<String>,
     switches: Switches,
     /// How long no resolver was there, where there is none.
     deserted: Duration,
@@ -116,6 +117,7 @@ impl Case {
                 freed: Vec::new(),
             }),
             needed: None,
+            absent: Vec::new(),
             switches: Switches::default(),
             deserted: Duration::from_mins(1),
             conflict: None,
@@ -162,6 +164,7 @@ impl Case {
             ports: self.ports.clone(),
             deserted: self.resolvers.is_empty().then_some(self.deserted),
             needed: self.needed.clone(),
+            absent: self.absent.clone(),
             switches: self.switches,
             conflict: self.conflict.clone(),
             breakdown: self.breakdown,

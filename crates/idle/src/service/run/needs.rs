@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use kube::ResourceExt;
 use neap_kit::{
+    key::Key,
     watch::{Cache, Change, Index},
     wiring::Wiring,
 };
@@ -22,7 +23,8 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Those of `all`. When one wakes, those are looked at that it needs.
+    /// Those of `all`. When one wakes, those are looked at that it needs; when one comes or goes, those
+    /// that need it.
     pub(super) fn new(wiring: &Wiring, all: &Cache<ElastiService>) -> Self {
         let by_dependency = Index::new(all, |service: &ElastiService| {
             let needed = service.spec.dependencies.iter();
@@ -30,15 +32,19 @@ impl Needs {
                 .map(|name| beside(service, name).to_string())
                 .collect()
         });
-        let known = all.clone();
-        wiring.follow(all, move |change, trigger| {
-            if let Change::Modified { old, new } = change
-                && woken(old) < woken(new)
-            {
+        let (known, users) = (all.clone(), by_dependency.clone());
+        wiring.follow(all, move |change, trigger| match change {
+            Change::Modified { old, new } if woken(old) < woken(new) => {
                 let of = |name: &str| known.get(&beside(new, name));
                 let needed = |name: &str| of(name).map(|it| it.spec.dependencies.clone());
                 for name in reached(&new.name_any(), |name| needed(name).unwrap_or_default()) {
                     trigger.changed(beside(new, &name));
+                }
+            }
+            Change::Modified { .. } => {}
+            Change::Added(one) | Change::Deleted(one) => {
+                for user in users.get(&Key::of(&**one).to_string()) {
+                    trigger.changed(Key::of(&*user));
                 }
             }
         });
@@ -46,6 +52,13 @@ impl Needs {
             all: all.clone(),
             by_dependency,
         }
+    }
+
+    /// Which of those that it needs are not there.
+    pub(super) fn absent(&self, service: &ElastiService) -> Vec<String> {
+        let needed = service.spec.dependencies.iter();
+        let absent = needed.filter(|name| self.all.get(&beside(service, name)).is_none());
+        absent.cloned().collect()
     }
 
     /// The last wake of anybody that needs it, or that needs somebody who does.

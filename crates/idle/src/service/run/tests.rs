@@ -315,6 +315,31 @@ async fn however_one_is_woken_what_it_needs_is_woken_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_needs_nobody_known_says_so_until_that_one_comes() {
+    let stage = Stage::open().await;
+    let mut web = stage::elasti_service();
+    web["spec"]["dependencies"] = json!(["api"]);
+    stage.create::<ElastiService>(web).await;
+    stage.pass(SECOND * 2).await;
+    let unmatched = async || {
+        let web: ElastiService = stage.get("web").await.unwrap();
+        let conditions = web.status.unwrap().conditions;
+        let found = conditions.into_iter().find(|it| it.type_ == "Unmatched");
+        found.map(|it| it.status)
+    };
+    assert_eq!(unmatched().await.as_deref(), Some("True"));
+    let mut api = stage::elasti_service();
+    api["metadata"]["name"] = json!("api");
+    api["spec"]["service"] = json!("api");
+    stage.create::<ElastiService>(api).await;
+    stage.pass(SECOND * 2).await;
+    assert_eq!(unmatched().await.as_deref(), Some("False"));
+    stage.delete::<ElastiService>("api").await;
+    stage.pass(SECOND * 30).await;
+    assert_eq!(unmatched().await.as_deref(), Some("True"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_two_that_name_one_service_the_elder_looks_after_it() {
     let stage = Stage::open().await;
     stage.declare().await;

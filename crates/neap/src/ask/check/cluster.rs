@@ -5,7 +5,7 @@ use neap_kit::{clock::Clock, explain::Verdict};
 use super::Finding;
 use crate::ask::{
     cluster::Cluster,
-    status::{CLAIMS, Line, NODES, PODS, SERVICES, Seen, Survey, WORKLOADS, survey},
+    status::{CLAIMS, Line, NODES, PODS, SERVICES, SLEEPERS, Seen, Survey, WORKLOADS, survey},
 };
 
 /// What to do about what may not be read.
@@ -47,8 +47,18 @@ fn judge(survey: &Survey) -> Vec<Finding> {
             SERVICES,
             "with somebody behind each",
         ),
+        (
+            "sleepers",
+            &survey.sleepers,
+            SLEEPERS,
+            "looked after; neap check idle says more",
+        ),
         ("claims", &survey.claims, CLAIMS, "all bound"),
     ] {
+        if name == "sleepers" && lines.is_empty() {
+            // Not every server has the kind.
+            continue;
+        }
         let unseen = survey.hidden(kinds);
         let unwell: Vec<_> = lines.iter().filter(|line| !line.is_fine()).collect();
         if !unseen.is_empty() {

@@ -12,8 +12,8 @@ use crate::{
         cluster::Cluster,
         explain::readable,
         read::{
-            self, CLAIM, CLASS, DAEMON_SET, DEPLOYMENT, EVENT, JOB, NODE, OPERATION, POD,
-            REPLICA_SET, SERVICE, SLICE, STATEFUL_SET,
+            self, CLAIM, CLASS, DAEMON_SET, DEPLOYMENT, ELASTI_SERVICE, EVENT, JOB, NODE,
+            OPERATION, POD, REPLICA_SET, SERVICE, SLICE, STATEFUL_SET,
         },
     },
     exit::Failure,
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     pub(crate) version: String,
     /// The namespace; all if there is none.
     pub(crate) namespace: Option<String>,
-    /// Nodes, workloads, pods, services and claims, each with its kind.
+    /// Nodes, workloads, pods, services, those that may sleep and claims, each with its kind.
     pub(crate) objects: Arc<[Value]>,
     /// Kinds that whoever asks may not see.
     pub(crate) hidden: Vec<&'static str>,
@@ -57,11 +57,12 @@ impl Seen {
         ];
         let lists = kinds.map(|kind| read::list(client, kind, namespace, None));
         let notes = "type=Normal,reason=AddressNotServed";
-        let (lists, events, notes, operations) = join!(
+        let (lists, events, notes, operations, sleepers) = join!(
             join_all(lists),
             read::list(client, EVENT, namespace, Some("type=Warning")),
             read::list(client, EVENT, namespace, Some(notes)),
             read::list(client, OPERATION, namespace, None),
+            read::list(client, ELASTI_SERVICE, namespace, None),
         );
         let failed = |error| cluster.failed("what runs", &error);
         let (mut objects, mut hidden) = (Vec::new(), Vec::new());
@@ -77,7 +78,10 @@ impl Seen {
             hidden.push(EVENT.name);
         }
         events.extend(read::visible(notes).map_err(failed)?.0);
+        // Of kinds that a server need not have nobody is told that they may not be seen: it refuses all
+        // the same where there are none.
         let (operations, _) = read::visible(operations).map_err(failed)?;
+        objects.extend(read::visible(sleepers).map_err(failed)?.0);
         Ok(Self {
             address: cluster.address.clone(),
             version: version.git_version,

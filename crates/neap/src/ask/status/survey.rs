@@ -2,12 +2,16 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
+use neap_idle::{
+    account::{account, span},
+    api::ElastiService,
+};
 use neap_kit::{
     explain::{Facts, Verdict, explain},
     key::Key,
     operation::{Operation, Phase},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Seen;
@@ -23,6 +27,7 @@ pub(crate) const WORKLOADS: &[&str] = &[
 ];
 pub(crate) const PODS: &[&str] = &["Pod"];
 pub(crate) const SERVICES: &[&str] = &["Service"];
+pub(crate) const SLEEPERS: &[&str] = &["ElastiService"];
 pub(crate) const CLAIMS: &[&str] = &["PersistentVolumeClaim"];
 
 /// A pod that is to be gone for longer than this is stuck.
@@ -42,6 +47,9 @@ pub(crate) struct Survey {
     /// Pods that are not well, and those alone.
     pub(crate) pods: Vec<Line>,
     pub(crate) services: Vec<Line>,
+    /// Services that may sleep.
+    #[serde(rename = "elastiServices")]
+    pub(crate) sleepers: Vec<Line>,
     /// Claims that are not bound.
     pub(crate) claims: Vec<Line>,
     /// Operations that are not over.
@@ -80,7 +88,9 @@ pub(crate) fn survey(seen: &Seen, now: Timestamp) -> Survey {
             .filter(|one| kinds.iter().any(|kind| one["kind"] == **kind));
         let free = meant.filter(|one| {
             let is_pod = one["kind"] == "Pod";
-            (is_pod || !is_owned(one)) && !(is_pod && ends_in_time(one, now))
+            // Whoever owns one of those knows nothing of how it is.
+            let speaks = is_pod || one["kind"] == "ElastiService";
+            (speaks || !is_owned(one)) && !(is_pod && ends_in_time(one, now))
         });
         free.map(|one| line(seen, one, detail(one), now)).collect()
     };
@@ -100,6 +110,7 @@ pub(crate) fn survey(seen: &Seen, now: Timestamp) -> Survey {
         workloads: of(WORKLOADS, &counts),
         pods: unwell(of(PODS, &phase)),
         services: of(SERVICES, &addresses),
+        sleepers: of(SLEEPERS, &|one| rest(one, now)),
         claims: unwell(of(CLAIMS, &phase)),
         operations: under_way(seen, now),
     }
@@ -119,6 +130,7 @@ impl Survey {
             &self.workloads,
             &self.pods,
             &self.services,
+            &self.sleepers,
             &self.claims,
         ];
         groups.into_iter().flatten()
@@ -235,6 +247,19 @@ fn addresses(service: &Value) -> String {
     }
     let all: Vec<_> = ports.into_iter().flatten().map(port).collect();
     all.join(", ")
+}
+
+/// Whether it sleeps, and for how long.
+fn rest(object: &Value, now: Timestamp) -> String {
+    let Ok(service) = ElastiService::deserialize(object) else {
+        return "not to be understood".to_owned();
+    };
+    let account = account(&service, now);
+    let state = account.state.word();
+    match account.asleep_since {
+        Some(since) => format!("{state} for {}", span(now.duration_since(since).as_secs())),
+        None => state.to_owned(),
+    }
 }
 
 fn under_way(seen: &Seen, now: Timestamp) -> Vec<Line> {

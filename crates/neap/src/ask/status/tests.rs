@@ -113,6 +113,45 @@ fn an_empty_cluster_is_well_and_has_no_node() {
 }
 
 #[test]
+fn a_service_that_may_sleep_is_shown_with_what_it_does() {
+    let service = |name: &str, status: Value| {
+        json!({
+            "kind": "ElastiService", "apiVersion": "elasti.truefoundry.com/v1alpha1",
+            "metadata": {"name": name, "namespace": "shop", "ownerReferences": [{"uid": "s", "controller": true}]},
+            "spec": {"service": name, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}},
+            "status": status,
+        })
+    };
+    let condition = |kind: &str, reason: &str, message: &str| {
+        json!({"type": kind, "status": "True", "reason": reason, "message": message,
+            "lastTransitionTime": "2026-01-01T09:00:00Z"})
+    };
+    let asleep = json!({"observedGeneration": 1, "asleepSince": "2026-01-01T09:00:00Z",
+        "conditions": [condition("Ready", "Asleep", "it sleeps")]});
+    let stalled = json!({"observedGeneration": 1,
+        "conditions": [condition("Stalled", "ServiceMissing", "there is no Service cart")]});
+    let survey = looked(&seen(vec![
+        service("web", asleep),
+        service("cart", stalled),
+    ]));
+    let shown: Vec<_> = survey
+        .sleepers
+        .iter()
+        .map(|line| (&*line.name, &*line.detail, line.verdict))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("web", "asleep for 3h", Verdict::Well),
+            ("cart", "stalled", Verdict::Troubled),
+        ]
+    );
+    let text = words::text(&survey, Symbols::ASCII);
+    assert!(text.contains("Services that may sleep in shop"), "{text}");
+    assert!(text.contains("there is no Service cart"), "{text}");
+}
+
+#[test]
 fn operations_under_way_are_shown_with_their_step() {
     let operation = |name: &str, phase: &str| {
         serde_json::from_value(json!({

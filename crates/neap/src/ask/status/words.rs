@@ -6,7 +6,7 @@ use neap_kit::explain::Verdict;
 
 use super::{
     Line, Survey,
-    survey::{CLAIMS, NODES, PODS, SERVICES, WORKLOADS},
+    survey::{CLAIMS, NODES, PODS, SERVICES, SLEEPERS, WORKLOADS},
 };
 use crate::symbols::Symbols;
 
@@ -54,7 +54,7 @@ pub(super) fn text(survey: &Survey, symbols: Symbols) -> String {
 /// Title, lines, the kinds that they are of, and what to say if there is none.
 type Part<'a> = (String, &'a [Line], &'a [&'a str], &'a str);
 
-fn groups(survey: &Survey) -> [Part<'_>; 6] {
+fn groups(survey: &Survey) -> [Part<'_>; 7] {
     let place = match &survey.namespace {
         Some(namespace) => format!(" in {namespace}"),
         None => " in all namespaces".to_owned(),
@@ -78,6 +78,12 @@ fn groups(survey: &Survey) -> [Part<'_>; 6] {
             &survey.services,
             SERVICES,
             "none",
+        ),
+        (
+            format!("Services that may sleep{place}"),
+            &survey.sleepers,
+            SLEEPERS,
+            "",
         ),
         (
             "Claims that are not bound".to_owned(),

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Limited};
 use serde_json::json;
@@ -69,8 +70,8 @@ impl Resolver for Fixed {
         Activity { services }
     }
 
-    fn metrics(&self) -> String {
-        "# EOF\n".to_owned()
+    fn metrics(&self) -> Pages {
+        "# EOF\n".to_owned().into()
     }
 }
 

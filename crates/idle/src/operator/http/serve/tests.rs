@@ -1,6 +1,6 @@
 use futures::future::BoxFuture;
 use http::Response;
-use http_body_util::Full;
+use neap_kit::telemetry::Pages;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     task::JoinSet,
@@ -17,7 +17,7 @@ struct Echo;
 impl Answers for Echo {
     fn answer<'a>(&'a self, asked: &'a Asked) -> BoxFuture<'a, Answer> {
         let text = format!("{} {} {}", asked.method(), asked.uri(), asked.body().len());
-        Box::pin(async move { Response::new(Full::from(text)) })
+        Box::pin(async move { Response::new(Pages::from(text)) })
     }
 }
 

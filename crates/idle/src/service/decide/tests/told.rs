@@ -376,3 +376,39 @@ fn what_keeps_triggers_from_saying_anything_is_told_once_and_taken_back() {
         assert_eq!((&*found, &*period), (undecided, outside), "{reason}");
     }
 }
+
+#[test]
+fn what_is_named_and_not_there_is_told_once_and_taken_back() {
+    let mut case = Case::new();
+    let port = json!([{"port": 80, "protocol": "HTTP"}, {"port": 9000, "protocol": "TCP"}]);
+    case.service.spec.ports = serde_json::from_value(port).unwrap();
+    case.absent = vec!["cash".to_owned()];
+    let told = |decisions: &[Decision]| {
+        let notes = decisions.iter().flat_map(|one| &one.notes);
+        notes
+            .filter(|note| note.reason.starts_with("NoSuch"))
+            .count()
+    };
+    assert_eq!(told(&case.settle()), 1);
+    case.pass(60);
+    assert_eq!(told(&case.settle()), 0);
+    let condition = |case: &Case| {
+        let conditions = case.status().conditions.into_iter();
+        let mut found = conditions.filter(|it| it.type_ == "Unmatched");
+        found.next().map(|it| (it.status, it.reason, it.message))
+    };
+    let (truth, reason, message) = condition(&case).unwrap();
+    assert_eq!((&*truth, &*reason), ("True", "NoSuchDependency"));
+    assert_eq!(
+        message,
+        "spec.dependencies: there is no ElastiService cash in its namespace; \
+         spec.ports[1].port: the Service web has no port 9000"
+    );
+    case.absent.clear();
+    case.settle();
+    assert_eq!(condition(&case).unwrap().1, "NoSuchPort");
+    case.service.spec.ports.pop();
+    case.settle();
+    assert_eq!(condition(&case).unwrap().0, "False");
+    assert_eq!(case.replicas, Some(3));
+}
