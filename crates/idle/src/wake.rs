@@ -1,7 +1,7 @@
 //! From zero to as many as it takes.
 //!
-//! A wake is asked for by whoever notices that a service is wanted: a resolver, a person, another
-//! service. A [`Waker`] passes it to a [`WakeService`], so it goes on when the one who asked has hung
+//! A wake is asked for by a resolver that has a request for a service, and wakes what that one needs
+//! with it. A [`Waker`] passes it to a [`WakeService`], so it goes on when the one who asked has hung
 //! up. Any operator wakes, whether it leads or not: two that write the same number do no harm, and a
 //! service must not sleep on because the leader is dead.
 //!
@@ -20,8 +20,5 @@ mod service;
 mod tests;
 
 pub(crate) use self::flight::is_due;
-pub use self::{
-    cause::Cause,
-    closure::closure,
-    service::{Full, Outcome, Pending, WakeService, Waker, Whom},
-};
+pub use self::service::{Full, Outcome, Pending, WakeService, Waker};
+use self::{cause::Cause, closure::closure};

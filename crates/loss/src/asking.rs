@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc};
 use futures::future::BoxFuture;
 use neap_idle::{
     api::wire::{Activity, Probe, Probed, Taken, Took},
-    operator::{http::Resolver as _, prove::Ask, resolvers::Silent},
+    operator::{asking::Unanswered, http::Resolver as _, prove::Ask, resolvers::Silent},
     resolver::inside::Inside,
 };
 
@@ -15,7 +15,7 @@ use crate::resolvers::Row;
 impl Row {
     fn asked(&self, resolver: SocketAddr) -> Result<Arc<Inside>, Silent> {
         self.inside(resolver.ip()).ok_or_else(|| {
-            let why = "nobody is there".to_owned();
+            let why = Unanswered::Failed("nobody is there".to_owned());
             Silent { resolver, why }
         })
     }

@@ -21,7 +21,7 @@ use neap_idle::{
         listen,
         routes::{Defaults, Tables},
     },
-    wake::{self, Cause, Outcome, Whom},
+    wake::{self, Outcome},
 };
 use neap_kit::{
     clock::Clock, key::Key, lease::Leadership, manager::Manager, site::Site, watch::Watches,
@@ -181,7 +181,7 @@ struct Operator(wake::Waker);
 
 impl Waker for Operator {
     fn wake(&self, service: Key, _: usize) -> BoxFuture<'static, Result<(), NotWoken>> {
-        let asked = self.0.wake(Whom::Service(service), Cause::Request);
+        let asked = self.0.wake(service);
         async move {
             let pending = asked.map_err(|full| NotWoken(full.to_string()))?;
             match pending.outcome().await {

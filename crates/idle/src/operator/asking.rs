@@ -1,10 +1,10 @@
 //! Asks operators and resolvers over HTTP, as who this process is.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{error::Error, fmt, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use http::{
-    HeaderValue, Method, Request,
+    HeaderValue, Method, Request, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
 use http_body_util::{BodyExt, Full, Limited};
@@ -12,7 +12,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
-use neap_kit::clock::Clock;
+use neap_kit::{clock::Clock, why::chain};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// Somebody in the same cluster answers sooner.
@@ -24,6 +24,17 @@ pub(super) const OUTCOME_WITHIN: Duration = Duration::from_secs(4);
 const LONGEST: usize = 16 << 20;
 /// Where a pod finds its token. It is read each time: the kubelet writes a new one now and then.
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// Why nobody gave the answer that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// Somebody answered, and not with that.
+    #[error("status {0}: {1}")]
+    Refused(StatusCode, String),
+    /// Nobody answered, or nobody understands what.
+    #[error("{0}")]
+    Failed(String),
+}
 
 /// Asks in the name of this process. Cheap to copy.
 #[derive(Clone)]
@@ -60,14 +71,15 @@ impl Asking {
         method: Method,
         path: &str,
         question: Option<&Q>,
-    ) -> Result<A, String> {
+    ) -> Result<A, Unanswered> {
         let body = question.map(serde_json::to_vec).transpose();
         let body = body.unwrap_or_default().unwrap_or_default();
         let asked = self.exchange(whom, method, path, body);
         let answer = self.clock.within(LIMIT, asked).await;
-        let late = || Err(format!("no answer within {LIMIT:?}"));
+        let late = || Err(Unanswered::Failed(format!("no answer within {LIMIT:?}")));
         let body = answer.unwrap_or_else(late)?;
-        serde_json::from_slice(&body).map_err(|error| format!("an answer of another kind: {error}"))
+        serde_json::from_slice(&body)
+            .map_err(|error| Unanswered::Failed(format!("an answer of another kind: {error}")))
     }
 
     #[expect(
@@ -80,7 +92,8 @@ impl Asking {
         method: Method,
         path: &str,
         body: Vec<u8>,
-    ) -> Result<Bytes, String> {
+    ) -> Result<Bytes, Unanswered> {
+        let failed = |error: &(dyn Error + 'static)| Unanswered::Failed(chain(error));
         let mut request = Request::builder()
             .method(method)
             .uri(format!("http://{whom}{path}"))
@@ -95,17 +108,17 @@ impl Asking {
         }
         let request = request
             .body(Full::from(body))
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| failed(&error))?;
         let answer = self.client.request(request).await;
-        let answer = answer.map_err(|error| neap_kit::why::chain(&error))?;
+        let answer = answer.map_err(|error| failed(&error))?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), LONGEST).collect().await;
-        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        let body = body.map_err(|error| failed(&*error))?.to_bytes();
         if status.is_success() {
             Ok(body)
         } else {
             let said = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
-            Err(format!("status {status}: {}", said.trim()))
+            Err(Unanswered::Refused(status, said.trim().to_owned()))
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use futures::future::{BoxFuture, join_all};
-use http::Method;
+use http::{Method, StatusCode};
 use neap_kit::clock::Clock;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::asking::Asking;
+use super::asking::{Asking, Unanswered};
 use crate::{
     api::wire::{ACTIVITY, Activity, PROBE, Probe, Probed, TAKEN, Taken, Took},
     trigger::{Counters, Problem, Quiet},
@@ -19,15 +19,15 @@ use crate::{
 pub struct Silent {
     /// Which one.
     pub resolver: SocketAddr,
-    /// Why, in words.
-    pub why: String,
+    /// Why.
+    pub why: Unanswered,
 }
 
 impl Silent {
     /// Whether it answered that it knows no such question. Ours know all that they are asked; those
     /// of KubeElasti say this.
     pub fn is_of_another_kind(&self) -> bool {
-        self.why.starts_with("status 404")
+        matches!(self.why, Unanswered::Refused(StatusCode::NOT_FOUND, _))
     }
 }
 

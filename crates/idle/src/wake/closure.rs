@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 /// `first` and everything that it needs, whatever that needs and so on, each once and nearest first,
 /// with the one that needs it. Names that `needs` knows nothing of are left out.
-pub fn closure<'a, T>(
+pub(super) fn closure<'a, T>(
     first: &str,
     needs: impl Fn(&str) -> Option<(T, &'a [String])>,
 ) -> Vec<(T, Option<String>)> {

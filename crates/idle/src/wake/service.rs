@@ -31,15 +31,6 @@ const NAME: &str = "elasti-operator";
 /// So many wakes may wait to be looked at; there is hardly ever one.
 const WAITING: usize = 4096;
 
-/// Whom to wake.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Whom {
-    /// What stands behind the Service of this name.
-    Service(Key),
-    /// The ElastiService of this name.
-    Named(Key),
-}
-
 /// What came of a wake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -67,8 +58,7 @@ pub enum Outcome {
 pub struct Full;
 
 struct Ask {
-    whom: Whom,
-    cause: Cause,
+    service: Key,
     reply: oneshot::Sender<Outcome>,
 }
 
@@ -77,10 +67,11 @@ struct Ask {
 pub struct Waker(mpsc::Sender<Ask>);
 
 impl Waker {
-    /// Has `whom` woken, whether anybody waits for it or not.
-    pub fn wake(&self, whom: Whom, cause: Cause) -> Result<Pending, Full> {
+    /// Has what stands behind the Service of this name woken for a request, whether anybody waits for
+    /// it or not.
+    pub fn wake(&self, service: Key) -> Result<Pending, Full> {
         let (reply, outcome) = oneshot::channel();
-        let ask = Ask { whom, cause, reply };
+        let ask = Ask { service, reply };
         self.0.try_send(ask).map_err(|_| Full)?;
         Ok(Pending(outcome))
     }
@@ -188,7 +179,7 @@ impl WakeService {
     }
 
     fn begin(&mut self, ask: Ask) {
-        let Some(first) = self.find(&ask.whom) else {
+        let Some(first) = self.find(&ask.service) else {
             let _ = ask.reply.send(Outcome::Unknown);
             return;
         };
@@ -201,7 +192,7 @@ impl WakeService {
         });
         let mut reply = Some(ask.reply);
         for (service, by) in woken {
-            let cause = by.map_or_else(|| ask.cause.clone(), Cause::Dependency);
+            let cause = by.map_or(Cause::Request, Cause::Dependency);
             self.join(service, cause, reply.take());
         }
     }
@@ -222,17 +213,12 @@ impl WakeService {
     }
 
     /// If two name the same Service, the one that was there first.
-    fn find(&self, whom: &Whom) -> Option<Arc<ElastiService>> {
-        match whom {
-            Whom::Named(key) => self.services.get(key),
-            Whom::Service(key) => {
-                let found = self.by_service.get(&key.to_string());
-                found.into_iter().min_by_key(|one| {
-                    let made = one.creation_timestamp().map(|time| time.0);
-                    (made, one.uid())
-                })
-            }
-        }
+    fn find(&self, service: &Key) -> Option<Arc<ElastiService>> {
+        let found = self.by_service.get(&service.to_string());
+        found.into_iter().min_by_key(|one| {
+            let made = one.creation_timestamp().map(|time| time.0);
+            (made, one.uid())
+        })
     }
 
     /// Begins a wake, or has one follow the one that is under way.

@@ -154,7 +154,7 @@ impl Stage {
 
     fn pending(&self, name: &str) -> Pending {
         let key = Key::new("default", &format!("{name}-svc"));
-        self.waker.wake(Whom::Service(key), Cause::Request).unwrap()
+        self.waker.wake(key).unwrap()
     }
 
     async fn reasons(&self) -> Vec<String> {
@@ -385,13 +385,7 @@ async fn what_was_asked_for_is_done_before_the_end() {
     assert_eq!(pending.outcome().await, WOKEN);
     while stage.tasks.join_next().await.is_some() {}
     let key = Key::new("default", "web");
-    assert_eq!(
-        stage
-            .waker
-            .wake(Whom::Named(key), Cause::Person)
-            .unwrap_err(),
-        Full
-    );
+    assert_eq!(stage.waker.wake(key).unwrap_err(), Full);
     assert_eq!(stage.replicas("web").await, 1);
 }
 

@@ -11,7 +11,7 @@ use neap_idle::{
         http::Naming,
         routes::{Defaults, Tables},
     },
-    wake::{Cause, Outcome, Whom},
+    wake::Outcome,
 };
 use neap_kit::{key::Key, manager::Service, site::Site, watch::Ended};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -93,7 +93,7 @@ impl Waker for Asks {
         async move {
             let away = || NotWoken("the operator is away".to_owned());
             let operator = town.operator.lock().clone().ok_or_else(away)?;
-            let asked = operator.wake(Whom::Service(service), Cause::Request);
+            let asked = operator.wake(service);
             let asked = asked.map_err(|_| away())?;
             match asked.outcome().await {
                 Outcome::Woken { .. } => {

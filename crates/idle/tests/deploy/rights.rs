@@ -16,7 +16,7 @@ use neap_idle::{
     operator::tokens::{Door, Reviews},
     opt_in,
     service::{facts::Patience, ports::Range, run},
-    wake::{Cause, WakeService, Whom},
+    wake::WakeService,
 };
 use neap_kit::{
     clock::Clock,
@@ -392,8 +392,8 @@ async fn it_wakes(stage: &Stage, waker: &neap_idle::wake::Waker) {
     stage
         .create(slice("pods", &labels, false, &Value::Null))
         .await;
-    let web = Whom::Service(Key::new("default", "web"));
-    let woken = waker.wake(web, Cause::Request).unwrap().outcome().await;
+    let web = Key::new("default", "web");
+    let woken = waker.wake(web).unwrap().outcome().await;
     assert!(
         matches!(woken, neap_idle::wake::Outcome::Woken { .. }),
         "{woken:?}"

@@ -12,7 +12,7 @@ use kube::{
 };
 use neap_idle::{
     api::{ElastiService, names},
-    wake::{Cause, Outcome, Whom},
+    wake::Outcome,
 };
 use neap_kit::{clock::Clock, key::Key};
 use serde_json::{Value, json};
@@ -259,8 +259,8 @@ impl Stage {
         let busy = json!({"metadata": {"annotations": {IDLE: null}}});
         self.patch(ELASTI, name, busy).await;
         let waker = &self.operator.as_ref().unwrap().waker;
-        let whom = Whom::Service(Key::new(&self.namespace, name));
-        let woken = waker.wake(whom, Cause::Request).unwrap().outcome().await;
+        let service = Key::new(&self.namespace, name);
+        let woken = waker.wake(service).unwrap().outcome().await;
         assert!(matches!(woken, Outcome::Woken { .. }), "{woken:?}");
     }
 

@@ -16,7 +16,7 @@ use crate::{
         wire::{AND_WAIT, CRD_CACHE, Directory, INCOMING_REQUEST, IncomingRequest, Received},
     },
     operator::tokens::Door,
-    wake::{Cause, Outcome, Pending, Waker, Whom},
+    wake::{Outcome, Pending, Waker},
 };
 
 /// What the operator answers, whether it leads or not.
@@ -62,7 +62,7 @@ impl OperatorRoutes {
             return Ok(json(&Received::default()));
         }
         let key = Key::new(&namespace, &svc);
-        let wake = self.waker.wake(Whom::Service(key.clone()), Cause::Request);
+        let wake = self.waker.wake(key.clone());
         let wake = wake.map_err(|full| {
             let mut answer = text(StatusCode::SERVICE_UNAVAILABLE, &full.to_string());
             let soon = HeaderValue::from_static("1");

@@ -88,7 +88,10 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
+    use http::StatusCode;
+
     use super::*;
+    use crate::operator::asking::Unanswered;
 
     fn resolver(pod: &str, address: &str) -> Resolver {
         Resolver {
@@ -99,31 +102,26 @@ mod tests {
         }
     }
 
-    fn silent(address: IpAddr, why: &str) -> Silent {
-        Silent {
-            resolver: SocketAddr::new(address, 8013),
-            why: why.to_owned(),
-        }
-    }
-
     /// The pods that are taken for ours, and how many were asked.
     async fn among(
         ours: &Ours,
         clock: Clock,
         resolvers: &[Resolver],
-        why: &'static str,
+        why: Option<&Unanswered>,
     ) -> (Vec<String>, usize) {
         let asked = AtomicUsize::new(0);
         let found = ours.among(resolvers, clock, |address| {
             asked.fetch_add(1, Ordering::Relaxed);
+            let why = why.cloned();
             Box::pin(async move {
                 if address.to_string().ends_with(".1") {
-                    Ok(Activity::default())
-                } else if why.is_empty() {
-                    std::future::pending().await
-                } else {
-                    Err(silent(address, why))
+                    return Ok(Activity::default());
                 }
+                let Some(why) = why else {
+                    return std::future::pending().await;
+                };
+                let resolver = SocketAddr::new(address, 8013);
+                Err(Silent { resolver, why })
             })
         });
         let found = found.await.into_iter().map(|one| one.pod).collect();
@@ -134,7 +132,9 @@ mod tests {
     async fn who_knows_no_such_question_is_another_until_it_does() {
         let (clock, ours) = (Clock::system(), Ours::default());
         let both = [resolver("new", "10.0.0.1"), resolver("old", "10.0.0.2")];
-        let other = "status 404 Not Found: 404 page not found";
+        let said = "404 page not found".to_owned();
+        let other = &Unanswered::Refused(StatusCode::NOT_FOUND, said);
+        let other = Some(other);
         let only = |pods: &[&str], asked| {
             let pods: Vec<_> = pods.iter().map(ToString::to_string).collect();
             (pods, asked)
@@ -166,16 +166,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_does_not_say_is_not_taken_for_another() {
-        for why in [
-            "",
-            "no answer within 5s",
-            "status 503 Service Unavailable: ask later",
-        ] {
+        let busy = Unanswered::Refused(StatusCode::SERVICE_UNAVAILABLE, "ask later".to_owned());
+        let late = Unanswered::Failed("no answer within 5s".to_owned());
+        for why in [None, Some(&late), Some(&busy)] {
             let (clock, ours) = (Clock::system(), Ours::default());
             let one = [resolver("slow", "10.0.0.2")];
             let before = clock.uptime();
             let (pods, _) = among(&ours, clock, &one, why).await;
-            assert_eq!(pods, ["slow"], "{why}");
+            assert_eq!(pods, ["slow"], "{why:?}");
             assert!(clock.uptime().saturating_sub(before) <= LIMIT);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use jiff::Timestamp;
 
 use super::*;
-use crate::{service::prove::Question, trigger::jitter::Jitter};
+use crate::{operator::asking::Unanswered, service::prove::Question, trigger::jitter::Jitter};
 
 const SERVICE: &str = "10.96.0.1";
 const MIRROR: &str = "10.96.0.2";
@@ -88,7 +88,7 @@ impl Plane {
     fn answers(&self, resolver: SocketAddr) -> Result<usize, Silent> {
         let index = self.index(resolver);
         if self.silent.contains(&index) {
-            let why = "refused".to_owned();
+            let why = Unanswered::Failed("refused".to_owned());
             return Err(Silent { resolver, why });
         }
         Ok(index)

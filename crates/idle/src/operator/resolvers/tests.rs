@@ -108,7 +108,7 @@ async fn a_resolver_is_asked_with_the_token_of_the_pod() {
     // The kubelet writes another one.
     std::fs::write(folder.path().join("token"), "stale").unwrap();
     let silent = resolvers.taken(resolver, &took).await.unwrap_err();
-    assert!(silent.why.contains("401"), "{silent}");
+    assert!(silent.to_string().contains("401"), "{silent}");
     assert!(!silent.to_string().contains("stale"), "{silent}");
 }
 
