@@ -20,7 +20,7 @@ use k8s_openapi::api::core::v1::Event;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use self::decide::explain;
+pub use self::{decide::explain, kinds::Judgement};
 use crate::{key::Key, operation::Operation};
 
 /// What is known.
@@ -32,6 +32,8 @@ pub struct Facts {
     pub key: Key,
     /// The object as the API has it; nothing if there is none.
     pub object: Option<Value>,
+    /// What those say of it who know its kind, if it is none that every cluster has.
+    pub known: Option<Judgement>,
     /// Objects around it, each with its kind: pods, sets, slices, classes. Those that have nothing
     /// to do with it are left out.
     pub around: Arc<[Value]>,

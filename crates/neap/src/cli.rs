@@ -185,10 +185,14 @@ pub(crate) struct UpOptions {
 /// A time as people write it: 500ms, 2s, 1m, 3d.
 fn duration(text: &str) -> Result<Duration, String> {
     const WANTS: &str = "write it like 500ms, 90s, 2h or 3d";
-    let span: jiff::Span = text.parse().map_err(|_| WANTS)?;
-    let days_are_alike = jiff::SpanRelativeTo::days_are_24_hours();
-    let span = span.to_duration(days_are_alike).map_err(|_| WANTS)?;
+    let span = text.parse().or_else(|_| in_days(text)).map_err(|_| WANTS)?;
     Duration::try_from(span).map_err(|_| "it cannot be negative".to_owned())
+}
+
+/// The same with days, of which each has 24 hours here.
+fn in_days(text: &str) -> Result<jiff::SignedDuration, jiff::Error> {
+    let span: jiff::Span = text.parse()?;
+    span.to_duration(jiff::SpanRelativeTo::days_are_24_hours())
 }
 
 /// A moment, with what it is in: nobody has to guess whose noon is meant.

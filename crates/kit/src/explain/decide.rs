@@ -25,10 +25,10 @@ const EVENTS: usize = 3;
 pub fn explain(facts: &Facts) -> Explanation {
     let operations = concerning(facts);
     let warnings = warnings(&facts.events);
-    let judgement = facts
-        .object
-        .as_ref()
-        .and_then(|object| judge(facts, object));
+    let judgement = facts.object.as_ref().and_then(|object| {
+        let known = facts.known.clone();
+        known.or_else(|| judge(facts, object))
+    });
     let covers = judgement.as_ref().map_or(&[] as &[_], |known| known.covers);
     let mut conditions = facts.object.as_ref().map(Said::of).unwrap_or_default();
     conditions.retain(|said| !covers.contains(&&*said.kind));

@@ -16,12 +16,15 @@ use super::{Facts, Verdict};
 
 /// What can be said of an object because of its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Judgement {
-    pub(super) verdict: Verdict,
-    pub(super) why: Vec<String>,
-    pub(super) advice: Vec<String>,
+pub struct Judgement {
+    /// How it stands.
+    pub verdict: Verdict,
+    /// Why, the most telling first.
+    pub why: Vec<String>,
+    /// What to do.
+    pub advice: Vec<String>,
     /// Conditions about which everything is said herewith.
-    pub(super) covers: &'static [&'static str],
+    pub covers: &'static [&'static str],
 }
 
 impl Judgement {

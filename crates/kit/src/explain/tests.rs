@@ -11,6 +11,7 @@ fn facts(object: Option<Value>) -> Facts {
         kind: "Boat".into(),
         key: Key::new("shop", "web"),
         object,
+        known: None,
         around: Arc::default(),
         hidden: Vec::new(),
         events: Vec::new(),

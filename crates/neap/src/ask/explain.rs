@@ -3,11 +3,12 @@
 mod code;
 mod object;
 mod resource;
+mod sleeper;
 
 use std::io::Write;
 
 use self::object::Wanted;
-pub(super) use self::object::readable;
+pub(super) use self::{object::readable, sleeper::judged};
 use super::block_on;
 use crate::{
     cli::ExplainOptions,

@@ -8,7 +8,7 @@ use neap_kit::{
 use super::{Wish, draft::Draft};
 use crate::{
     api::WouldSleep,
-    service::{facts::Facts, verdict::Verdict},
+    service::{objects, verdict::Verdict},
     trigger::Window,
 };
 
@@ -26,13 +26,10 @@ pub(super) fn tell(draft: &mut Draft<'_>) {
     {
         draft.notes.push(Note::warning(reason, message.clone()));
     }
-    for (kind, wrong) in [
-        (UNDECIDED, problem(&facts.verdict)),
-        (UNMATCHED, unmatched(facts)),
-    ] {
-        if let Some((reason, message)) = wrong.filter(|(reason, _)| !was(draft, kind, reason)) {
-            draft.notes.push(Note::warning(reason, message));
-        }
+    if let Some((reason, message)) = problem(&facts.verdict)
+        && !was(draft, UNDECIDED, reason)
+    {
+        draft.notes.push(Note::warning(reason, message));
     }
     if let Some(scale) = draft.scale {
         let target = &facts.service.spec.scale_target_ref.name;
@@ -66,12 +63,7 @@ fn extra(draft: &Draft<'_>) -> Vec<Statement> {
         ],
     ));
     all.extend(undecided(draft));
-    all.extend(say(
-        draft,
-        UNMATCHED,
-        unmatched(draft.facts),
-        ["Matched", "all that it names is there"],
-    ));
+    all.extend(matched(draft));
     all.extend(conflict(draft));
     all.extend(say(
         draft,
@@ -104,30 +96,34 @@ const OUTSIDE: &str = "OutsidePeriod";
 /// Part of its spec is about something that is not there.
 const UNMATCHED: &str = "Unmatched";
 
-/// Which parts of the spec are about something that is not there, and so do nothing. It may come yet.
-fn unmatched(facts: &Facts<'_>) -> Option<(&'static str, String)> {
-    let mut all = Vec::new();
-    for name in &facts.absent {
-        all.push(format!(
-            "spec.dependencies: there is no ElastiService {name} in its namespace"
-        ));
-    }
+/// Which parts of the spec are about something that is not there, and so do nothing. It may come yet,
+/// as whoever applies several at once knows: so no Event tells of it.
+fn matched(draft: &Draft<'_>) -> Option<Statement> {
+    let facts = draft.facts;
     let spec = &facts.service.spec;
-    let ports = facts.public.and_then(|public| public.spec.as_ref());
-    if let Some(ports) = ports.and_then(|public| public.ports.as_ref()) {
-        let named = spec.ports.iter().enumerate();
-        let strange = named.filter(|(_, one)| ports.iter().all(|port| port.port != one.port));
-        all.extend(strange.map(|(at, one)| {
-            let (port, service) = (one.port, &spec.service);
-            format!("spec.ports[{at}].port: the Service {service} has no port {port}")
-        }));
+    if facts.public.is_none() && !spec.ports.is_empty() {
+        // Nobody knows which ports it will have.
+        return None;
     }
+    let absent = facts.absent.iter();
+    let mut all: Vec<_> = absent
+        .map(|name| format!("spec.dependencies: there is no ElastiService {name} in its namespace"))
+        .collect();
+    let ports = facts.public.map(objects::ports).unwrap_or_default();
+    let named = spec.ports.iter().enumerate();
+    let strange = named.filter(|(_, one)| ports.iter().all(|(_, port)| *port != one.port));
+    all.extend(strange.map(|(at, one)| {
+        let (port, service) = (one.port, &spec.service);
+        format!("spec.ports[{at}].port: the Service {service} has no TCP port {port}")
+    }));
     let reason = if facts.absent.is_empty() {
         "NoSuchPort"
     } else {
         "NoSuchDependency"
     };
-    (!all.is_empty()).then(|| (reason, all.join("; ")))
+    let so = (!all.is_empty()).then(|| (reason, all.join("; ")));
+    let matched = ["Matched", "all that it names is there"];
+    say(draft, UNMATCHED, so, matched)
 }
 
 /// Why its triggers or its period say nothing, if something is wrong with them.

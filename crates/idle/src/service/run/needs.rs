@@ -56,9 +56,12 @@ impl Needs {
 
     /// Which of those that it needs are not there.
     pub(super) fn absent(&self, service: &ElastiService) -> Vec<String> {
-        let needed = service.spec.dependencies.iter();
-        let absent = needed.filter(|name| self.all.get(&beside(service, name)).is_none());
-        absent.cloned().collect()
+        let needed: BTreeSet<_> = service.spec.dependencies.iter().collect();
+        let keys = needed.into_iter().map(|name| beside(service, name));
+        let absent = keys.filter(|key| self.all.get(key).is_none());
+        // One that cannot be understood is there all the same.
+        let absent = absent.filter(|key| !self.all.unreadable().contains_key(key));
+        absent.map(|key| key.name().to_owned()).collect()
     }
 
     /// The last wake of anybody that needs it, or that needs somebody who does.

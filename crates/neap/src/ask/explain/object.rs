@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use futures::future::try_join_all;
-use neap_idle::account::account;
 use neap_kit::{
     clock::Clock,
     explain::{Explanation, Facts, Verdict, explain as explained},
@@ -11,14 +10,15 @@ use neap_kit::{
 };
 use serde_json::{Value, json};
 
-use super::resource::Resource;
+use super::{
+    resource::Resource,
+    sleeper::{accounted, judged},
+};
 use crate::{
     ask::{
         cluster::Cluster,
         print,
-        read::{
-            self, CLAIM, CLASS, ELASTI_SERVICE, EVENT, Kind, OPERATION, POD, REPLICA_SET, SLICE,
-        },
+        read::{self, CLAIM, CLASS, EVENT, Kind, OPERATION, POD, REPLICA_SET, SLICE},
     },
     cli::{ExplainOptions, Output},
     exit::{Exit, Failure},
@@ -54,20 +54,14 @@ pub(super) async fn explain(
     }
 }
 
-/// Of a service that may sleep more is known: why it does or does not, and who woke it.
+/// Of a service that may sleep it is said first whether it does.
 fn account_for(facts: &Facts, explanation: &mut Explanation) {
-    let object = facts
-        .object
-        .as_ref()
-        .filter(|_| facts.kind == ELASTI_SERVICE.name);
-    let service = object.and_then(|object| serde_json::from_value(object.clone()).ok());
-    let Some(account) = service.map(|service| account(&service, facts.now)) else {
-        return;
-    };
-    let state = format!("it is {}", account.state.word());
-    explanation.headline = format!("{}; {state}", explanation.headline);
-    explanation.why.splice(0..0, account.why);
-    explanation.advice.extend(account.advice);
+    let object = facts.object.as_ref();
+    let account = object.and_then(|object| accounted(&facts.kind, object, facts.now));
+    if let Some(account) = account {
+        let state = account.state.word();
+        explanation.headline = format!("{}; it is {state}", explanation.headline);
+    }
 }
 
 fn about(facts: &Facts, explanation: &Explanation) -> Value {
@@ -128,16 +122,20 @@ async fn facts(
     )
     .map_err(failed)?;
     let (around, hidden): (Vec<_>, Vec<_>) = around.into_iter().unzip();
+    let now = Clock::system().now();
+    let known = object.as_ref();
+    let known = known.and_then(|object| judged(&resource.kind, object, now));
     Ok(Facts {
         kind: resource.kind.clone(),
         key: Key::new(namespace.unwrap_or_default(), name),
         object,
+        known,
         around: around.into_iter().flatten().collect(),
         hidden: hidden.into_iter().chain([no_events]).flatten().collect(),
         events: readable(events),
         nearby: readable(nearby.0).into(),
         operations: readable(operations),
-        now: Clock::system().now(),
+        now,
     })
 }
 

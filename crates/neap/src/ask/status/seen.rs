@@ -78,10 +78,13 @@ impl Seen {
             hidden.push(EVENT.name);
         }
         events.extend(read::visible(notes).map_err(failed)?.0);
-        // Of kinds that a server need not have nobody is told that they may not be seen: it refuses all
-        // the same where there are none.
         let (operations, _) = read::visible(operations).map_err(failed)?;
-        objects.extend(read::visible(sleepers).map_err(failed)?.0);
+        let (sleepers, may_see) = read::visible(sleepers).map_err(failed)?;
+        objects.extend(sleepers);
+        // Whoever may not see them is refused also where there is no such kind.
+        if !may_see && is_served(cluster).await {
+            hidden.push(ELASTI_SERVICE.name);
+        }
         Ok(Self {
             address: cluster.address.clone(),
             version: version.git_version,
@@ -92,4 +95,9 @@ impl Seen {
             operations: readable(operations),
         })
     }
+}
+
+async fn is_served(cluster: &Cluster) -> bool {
+    let path = format!("/apis/{}", ELASTI_SERVICE.api_version);
+    matches!(read::find(&cluster.client, &path).await, Ok(Some(_)))
 }

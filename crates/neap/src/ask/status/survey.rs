@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
 use neap_idle::{
-    account::{account, span},
+    account::{State, account, span},
     api::ElastiService,
 };
 use neap_kit::{
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Seen;
+use crate::ask::explain::judged;
 
 /// What is in each group.
 pub(crate) const NODES: &[&str] = &["Node"];
@@ -67,7 +68,8 @@ pub(crate) struct Line {
     /// Counts, addresses, a phase: what is worth knowing even if all is well.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) detail: String,
-    /// Why it is not well, the most telling first; of a service that is well, what is worth knowing.
+    /// Why it is not well, the most telling first; of a service that is well, what is worth knowing, and
+    /// of one that may sleep, what to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) why: Vec<String>,
 }
@@ -151,6 +153,7 @@ fn line(seen: &Seen, object: &Value, detail: String, now: Timestamp) -> Line {
         kind: kind.clone(),
         key: Key::new(&namespace, &name),
         object: Some(object.clone()),
+        known: judged(&kind, object, now),
         around: seen.objects.clone(),
         hidden: seen.hidden.iter().map(ToString::to_string).collect(),
         nearby: seen.events.clone(),
@@ -158,10 +161,11 @@ fn line(seen: &Seen, object: &Value, detail: String, now: Timestamp) -> Line {
         operations: seen.operations.clone(),
         now,
     });
-    let why = if said.verdict == Verdict::Well && kind != "Service" {
-        Vec::new()
-    } else {
-        said.why
+    let why = match (said.verdict, &*kind) {
+        // Whoever does what it should may be asked for something that it cannot do.
+        (Verdict::Well, "ElastiService") => said.advice,
+        (Verdict::Well, other) if other != "Service" => Vec::new(),
+        _ => said.why,
     };
     Line {
         kind,
@@ -256,8 +260,14 @@ fn rest(object: &Value, now: Timestamp) -> String {
     };
     let account = account(&service, now);
     let state = account.state.word();
-    match account.asleep_since {
-        Some(since) => format!("{state} for {}", span(now.duration_since(since).as_secs())),
+    let since = account
+        .asleep_since
+        .filter(|_| account.state == State::Asleep);
+    match since {
+        Some(since) => {
+            let seconds = now.duration_since(since).as_secs().max(0);
+            format!("{state} for {}", span(seconds))
+        }
         None => state.to_owned(),
     }
 }

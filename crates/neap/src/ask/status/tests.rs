@@ -130,9 +130,17 @@ fn a_service_that_may_sleep_is_shown_with_what_it_does() {
         "conditions": [condition("Ready", "Asleep", "it sleeps")]});
     let stalled = json!({"observedGeneration": 1,
         "conditions": [condition("Stalled", "ServiceMissing", "there is no Service cart")]});
+    // What once was so and no longer is is no trouble, and what is named and not there is worth a word.
+    let mut over = condition("Undecided", "Decided", "its triggers say so");
+    over["status"] = "False".into();
+    let unmatched = condition("Unmatched", "NoSuchPort", "spec.ports[0].port: none");
+    let awake = json!({"observedGeneration": 1, "mode": "serve",
+        "conditions": [condition("Ready", "Awake", "its pods answer"), over, unmatched]});
     let survey = looked(&seen(vec![
         service("web", asleep),
         service("cart", stalled),
+        service("shelf", awake),
+        service("new", Value::Null),
     ]));
     let shown: Vec<_> = survey
         .sleepers
@@ -144,8 +152,13 @@ fn a_service_that_may_sleep_is_shown_with_what_it_does() {
         [
             ("web", "asleep for 3h", Verdict::Well),
             ("cart", "stalled", Verdict::Troubled),
+            ("shelf", "awake", Verdict::Well),
+            ("new", "unseen", Verdict::OnItsWay),
         ]
     );
+    assert!(survey.sleepers[0].is_fine());
+    let why = &survey.sleepers[2].why;
+    assert!(why.iter().any(|it| it.contains("spec.ports[0]")), "{why:?}");
     let text = words::text(&survey, Symbols::ASCII);
     assert!(text.contains("Services that may sleep in shop"), "{text}");
     assert!(text.contains("there is no Service cart"), "{text}");
