@@ -141,7 +141,8 @@ pub fn account(service: &ElastiService, now: Timestamp) -> Account {
 
 fn state(service: &ElastiService, status: &ElastiServiceStatus) -> State {
     let towards = status.hand_off.as_ref().map(|hand_off| hand_off.towards);
-    let between = status.mode == Some(Mode::Proxy) && !counts(service);
+    let starts = is(status, "Reconciling").is_some_and(|said| said.reason == "Waking");
+    let between = status.mode == Some(Mode::Proxy) && !counts(service) || starts;
     if service.metadata.deletion_timestamp.is_some() {
         State::Leaving
     } else if status.observed_generation.is_none() {

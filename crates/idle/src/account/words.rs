@@ -122,7 +122,8 @@ pub(super) fn advice(
         ));
     }
     if let Some(said) = is(status, "Unmatched") {
-        advice.push(format!("Correct what is named: {}.", said.message));
+        let message = &said.message;
+        advice.push(format!("Make what is named, or correct it: {message}."));
     }
     let conflict = is(status, "Conflict").map_or("", |said| &said.reason);
     advice.extend(of_conflict(conflict).map(str::to_owned));

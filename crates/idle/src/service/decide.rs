@@ -225,6 +225,10 @@ fn serve(draft: &mut Draft<'_>) {
     if counts && !facts.observed() && facts.ports.is_ok() {
         draft.status.hand_off = None;
         draft.want_slices();
+        if facts.ready_pods == 0 {
+            draft.reconciling("Waking", hand_off::UNTIL_READY);
+            return;
+        }
         let message = "its pods answer, and resolvers stay beside them to count the share of \
                        connections that comes to them";
         awake(draft, "InPath", message);
@@ -238,7 +242,7 @@ fn serve(draft: &mut Draft<'_>) {
         return;
     }
     draft.mode(Mode::Serve);
-    awake(draft, "Awake", "its pods answer, with nobody between");
+    awake(draft, "Awake", "nobody is between clients and its pods");
     draft.measure();
 }
 

@@ -235,6 +235,15 @@ impl Facts<'_> {
         self.service.annotations().get(annotation)?.parse().ok()
     }
 
+    /// What somebody wrote where a moment belongs, and is none.
+    pub(super) fn unread(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let annotations = self.service.annotations();
+        let written = [WAKE, SLEEP, KEEP_AWAKE_UNTIL]
+            .into_iter()
+            .filter_map(|name| Some((name, annotations.get(name)?)));
+        written.filter(|(_, text)| text.parse::<Timestamp>().is_err())
+    }
+
     /// The same for something that is to be done then. What lies ahead has not been said yet.
     pub(super) fn heard(&self, annotation: &str) -> Option<Timestamp> {
         self.said(annotation).filter(|moment| *moment <= self.now)

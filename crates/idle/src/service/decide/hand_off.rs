@@ -14,6 +14,9 @@ use crate::{
     target::Keda,
 };
 
+/// What is said while it runs and nobody of it answers.
+pub(super) const UNTIL_READY: &str = "resolvers hold what comes until a pod is ready";
+
 /// One step towards sleep: resolvers come in, are proved to be reached, and after a grace the pods go.
 pub(super) fn to_resolvers(draft: &mut Draft<'_>, replicas: i32) {
     let facts = draft.facts;
@@ -63,7 +66,7 @@ pub(super) fn to_pods(draft: &mut Draft<'_>) -> bool {
     if facts.ready_pods == 0 {
         draft.status.hand_off = None;
         draft.want_slices();
-        draft.reconciling("Waking", "resolvers hold what comes until a pod is ready");
+        draft.reconciling("Waking", UNTIL_READY);
         return false;
     }
     if facts.headless() && facts.slices.is_empty() {

@@ -116,11 +116,15 @@ fn matched(draft: &Draft<'_>) -> Option<Statement> {
         let (port, service) = (one.port, &spec.service);
         format!("spec.ports[{at}].port: the Service {service} has no TCP port {port}")
     }));
-    let reason = if facts.absent.is_empty() {
-        "NoSuchPort"
-    } else {
-        "NoSuchDependency"
+    let unread: Vec<_> = facts.unread().collect();
+    let reason = match (&facts.absent[..], &unread[..]) {
+        ([], []) => "NoSuchPort",
+        ([], _) => "NoSuchMoment",
+        _ => "NoSuchDependency",
     };
+    all.extend(unread.into_iter().map(|(name, text)| {
+        format!("annotation {name}: {text:?} is no moment such as 2026-12-24T18:00:00Z")
+    }));
     let so = (!all.is_empty()).then(|| (reason, all.join("; ")));
     let matched = ["Matched", "all that it names is there"];
     say(draft, UNMATCHED, so, matched)

@@ -104,9 +104,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         code: Code("NT-IDLE-0012"),
-        title: "a time is beyond the calendar",
-        cause: "`neap idle keep-awake --for` was given a time that ends after the last moment that can be written down.",
-        remedy: "Name a shorter time, or delete the ElastiService of what is never to sleep.",
+        title: "a service cannot be kept awake until then",
+        cause: "`neap idle keep-awake` was given a time that is over already, or one that ends after the last moment that can be written down.",
+        remedy: "Name a time to come; `--off` lets it sleep again. Delete the ElastiService of what is never to sleep.",
         class: Class::UserFixable,
         retry: Retry::Never,
         http: 422,

@@ -134,17 +134,23 @@ fn operator(accounts: &[Account]) -> Finding {
 }
 
 fn unwell(account: &Account) -> Option<Finding> {
-    let why = account.why.first().cloned().unwrap_or_default();
-    let says = format!("{}/{}: {why}", account.namespace, account.name);
-    let more = format!(
-        "neap explain elastiservice/{} -n {}",
-        account.name, account.namespace
-    );
-    let hint = account.advice.first().unwrap_or(&more);
-    match account.state {
-        State::Stalled => Some(Finding::failed("service", says, hint)),
-        _ if !account.advice.is_empty() => Some(Finding::note("service", says, hint)),
-        _ => None,
+    let Account {
+        namespace, name, ..
+    } = account;
+    let says = |what: &str| format!("{namespace}/{name}: {what}");
+    let more = format!("neap explain elastiservice/{name} -n {namespace}");
+    let why = account.why.first().map_or("", String::as_str);
+    match (account.state, account.advice.first()) {
+        (State::Stalled, advice) => {
+            let hint = advice.unwrap_or(&more);
+            Some(Finding::failed("service", says(why), hint))
+        }
+        // It does what it should, so why it does says nothing of what is to be done.
+        (State::Asleep | State::Awake, Some(advice)) => {
+            Some(Finding::note("service", says(advice), &more))
+        }
+        (_, Some(advice)) => Some(Finding::note("service", says(why), advice)),
+        (_, None) => None,
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::{
+    account::State,
     api::LastWake,
-    service::facts::{OBSERVE_ONLY, OFF, WAKE},
+    service::facts::{KEEP_AWAKE_UNTIL, OBSERVE_ONLY, OFF, WAKE},
     trigger::Window,
 };
 
@@ -405,7 +406,32 @@ fn what_is_named_and_not_there_is_said_and_taken_back() {
     assert_eq!(condition(&case).unwrap().0, "True");
     case.public = public;
     case.service.spec.ports.pop();
+    let annotations = case.service.metadata.annotations.get_or_insert_default();
+    annotations.insert(KEEP_AWAKE_UNTIL.to_owned(), "18:00".to_owned());
+    case.settle();
+    let (_, reason, message) = condition(&case).unwrap();
+    assert_eq!(reason, "NoSuchMoment");
+    assert!(message.contains("keep-awake-until: \"18:00\""), "{message}");
+    case.service.metadata.annotations = None;
     case.settle();
     assert_eq!(condition(&case).unwrap().0, "False");
     assert_eq!(case.replicas, Some(3));
+}
+
+#[test]
+fn one_that_is_counted_for_is_not_awake_before_a_pod_is_ready() {
+    let mut case = Case::new();
+    case.service.spec.triggers = serde_json::from_value(json!([{"type": "requests"}])).unwrap();
+    case.settle();
+    assert_eq!(case.ready().1, "InPath");
+    case.ready_pods = 0;
+    case.settle();
+    let (truth, reason) = case.ready();
+    assert_eq!((&*truth, &*reason), ("False", "Waking"));
+    let mut service = case.service.clone();
+    service.status = Some(case.status());
+    assert_eq!(State::of(&service), State::Waking);
+    case.ready_pods = 1;
+    case.settle();
+    assert_eq!(case.ready().1, "InPath");
 }
