@@ -8,7 +8,10 @@ mod sleeper;
 use std::io::Write;
 
 use self::object::Wanted;
-pub(super) use self::{object::readable, sleeper::judged};
+pub(super) use self::{
+    object::readable,
+    sleeper::{accounted, judged},
+};
 use super::block_on;
 use crate::{
     cli::ExplainOptions,

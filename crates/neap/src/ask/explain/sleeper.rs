@@ -25,7 +25,7 @@ const CONDITIONS: &[&str] = &[
 ];
 
 /// The account of `object`, if it is of that kind and can be understood.
-pub(super) fn accounted(kind: &str, object: &Value, now: Timestamp) -> Option<Account> {
+pub(crate) fn accounted(kind: &str, object: &Value, now: Timestamp) -> Option<Account> {
     let is = kind == ELASTI_SERVICE.name;
     let service = is.then(|| ElastiService::deserialize(object).ok())??;
     Some(account(&service, now))

@@ -2,20 +2,17 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
-use neap_idle::{
-    account::{State, account, span},
-    api::ElastiService,
-};
+use neap_idle::account::{State, span};
 use neap_kit::{
     explain::{Facts, Verdict, explain},
     key::Key,
     operation::{Operation, Phase},
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::Seen;
-use crate::ask::explain::judged;
+use crate::ask::explain::{accounted, judged};
 
 /// What is in each group.
 pub(crate) const NODES: &[&str] = &["Node"];
@@ -255,10 +252,9 @@ fn addresses(service: &Value) -> String {
 
 /// Whether it sleeps, and for how long.
 fn rest(object: &Value, now: Timestamp) -> String {
-    let Ok(service) = ElastiService::deserialize(object) else {
+    let Some(account) = accounted("ElastiService", object, now) else {
         return "not to be understood".to_owned();
     };
-    let account = account(&service, now);
     let state = account.state.word();
     let since = account
         .asleep_since
